@@ -1,0 +1,47 @@
+# make demo and make test need Python 3.11+, make and a package index; they install everything else.
+PYTHON ?= python3
+UV := .tools/bin/uv
+BIN := .venv/bin
+export UV_COMPILE_BYTECODE := 1
+export UV_PROJECT_ENVIRONMENT := .venv
+WORKERS ?= 2
+
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo   invent a town of 100,000 people and question it privately"
+	@echo "make test   install what is needed and run every test"
+	@echo "make lint   formatting, types and the direction of imports"
+	@echo "make bench  speed and accuracy against peers, as ratios"
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Understudy needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 2; }
+	@$(PYTHON) -m venv .tools
+	@.tools/bin/python -m pip install --quiet --disable-pip-version-check uv
+
+.venv/installed: $(UV) pyproject.toml constraints.txt
+	@$(UV) venv --quiet --allow-existing --python .tools/bin/python .venv
+	@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt -e .
+	@touch $@
+
+.venv/installed-test: .venv/installed
+	@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt --group test --group lint
+	@touch $@
+
+demo: .venv/installed
+	@$(BIN)/understudy demo
+
+test: .venv/installed-test
+	$(BIN)/pytest -n $(WORKERS)
+
+lint: .venv/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+bench: .venv/installed-test
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf .venv .tools demo bench/data .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,64 @@
+"""Understudy: a public stand-in for a sensitive table.
+
+>>> import understudy as us
+>>> us.marginals(3)
+AllMarginals(order=3)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from understudy.answer import Answer as Answer
+    from understudy.attribute import Bins as Bins
+    from understudy.attribute import Boolean as Boolean
+    from understudy.attribute import Categories as Categories
+    from understudy.curator import Curator as Curator
+    from understudy.declaration import Declaration as Declaration
+    from understudy.domain import Domain as Domain
+    from understudy.errors import UnderstudyError as UnderstudyError
+    from understudy.privacy.budget import Budget as Budget
+    from understudy.project import Project as Project
+    from understudy.project import open_project as open  # noqa: F401 (a public name)
+    from understudy.query.linear import LinearQuery as LinearQuery
+    from understudy.query.marginal import Marginal as Marginal
+    from understudy.query.workload import Workload as Workload
+    from understudy.query.workload import marginals as marginals
+
+__version__ = "0.1.0"
+
+# Where each public name lives. They are imported when first used: the engine behind `open` takes a second to
+# load, and a program that only plans or reads a domain should not wait for it.
+_HOME = {
+    "Answer": "understudy.answer:Answer",
+    "Bins": "understudy.attribute:Bins",
+    "Boolean": "understudy.attribute:Boolean",
+    "Budget": "understudy.privacy.budget:Budget",
+    "Categories": "understudy.attribute:Categories",
+    "Curator": "understudy.curator:Curator",
+    "Declaration": "understudy.declaration:Declaration",
+    "Domain": "understudy.domain:Domain",
+    "LinearQuery": "understudy.query.linear:LinearQuery",
+    "Marginal": "understudy.query.marginal:Marginal",
+    "Project": "understudy.project:Project",
+    "UnderstudyError": "understudy.errors:UnderstudyError",
+    "Workload": "understudy.query.workload:Workload",
+    "marginals": "understudy.query.workload:marginals",
+    "open": "understudy.project:open_project",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'understudy' has no attribute {name!r}")
+    module, attribute = home.split(":")
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return [*_HOME, "__version__"]

@@ -1,0 +1,261 @@
+"""The command line: arguments to the same calls that Python makes.
+
+Exit status 0: done; 1: refused, with the reason; 2: the question or the files are wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.exceptions import Abort, Exit, TyperException
+
+if TYPE_CHECKING:
+    from understudy.answer import Answer
+
+app = typer.Typer(
+    name="understudy",
+    help="A public stand-in for a sensitive table: private answers with honest error bars.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+ProjectFile = Annotated[Path, typer.Option("--project", "-p", help="The declaration file, or its folder.")]
+
+
+def main() -> None:
+    """Run the program; every failure is a message and an exit status, never a traceback."""
+    from understudy.errors import RefusedError, SourceError, UnderstudyError
+
+    try:
+        app(standalone_mode=False)
+    except (RefusedError, SourceError) as error:
+        _fail(error, 1)
+    except UnderstudyError as error:
+        _fail(error, 2)
+    except (Abort, KeyboardInterrupt):
+        _fail("interrupted", 1)
+    except BrokenPipeError:
+        sys.exit(1)
+    except TyperException as error:
+        _fail(f"{error.format_message()} (try understudy --help)", 2)
+    except Exit as stop:
+        sys.exit(stop.exit_code)
+
+
+def _fail(error: Exception | str, status: int) -> None:
+    kind = type(error).__name__ if isinstance(error, Exception) else "Usage"
+    if "--json" in sys.argv:
+        sys.stdout.write(json.dumps({"error": {"kind": kind, "message": str(error)}}) + "\n")
+    else:
+        sys.stderr.write(f"understudy: {error}\n")
+    sys.exit(status)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    context: typer.Context,
+    show: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+) -> None:
+    """A public stand-in for a sensitive table: private answers with honest error bars."""
+    if show:
+        from understudy import __version__
+
+        typer.echo(f"understudy {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def init(
+    data: Annotated[Path, typer.Argument(help="A CSV, TSV, Parquet or DuckDB file.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the draft.")] = Path(
+        "understudy.yml"
+    ),
+    table: Annotated[str, typer.Option(help="The table, in a database of several.")] = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Draft a declaration from a table; every line read off the data is marked for review."""
+    from understudy.draft import unreviewed, write
+
+    with _busy("Reading the table", as_json):
+        text = write(data, output, table=table, overwrite=overwrite)
+    marked = unreviewed(text)
+    if as_json:
+        _emit({"written": str(output), "lines_to_review": marked})
+        return
+    typer.echo(f"Wrote {output}.")
+    if marked:
+        typer.secho(
+            f"{len(marked)} lines were READ OFF THE DATA (lines {_listed(marked)}). Publishing them tells what "
+            "the table holds: replace them by what is publicly known, remove the marks, then run "
+            "`understudy check`.",
+            fg="yellow",
+            err=True,
+        )
+
+
+@app.command()
+def check(project: ProjectFile = Path("understudy.yml"), as_json: Json = False) -> None:
+    """Validate a declaration against its source, by schema only: no row is read."""
+    from understudy.declaration_file import read
+    from understudy.draft import unreviewed
+    from understudy.table.source import open_source
+
+    path = project / "understudy.yml" if project.is_dir() else project
+    declaration = read(path)
+    open_source(declaration.source, base=path.parent).check(declaration.domain, declaration.unit)
+    marked = unreviewed(path.read_text(encoding="utf-8"))
+    domain = declaration.domain
+    if as_json:
+        _emit(
+            {
+                "name": declaration.name,
+                "attributes": {a.name: {"type": a.kind, "cells": a.size} for a in domain},
+                "universe": str(domain.size()),
+                "budget": str(declaration.budget),
+                "neighbours": declaration.neighbours,
+                "protect": declaration.protect,
+                "lines_to_review": marked,
+            }
+        )
+        return
+    width = max(len(attribute.name) for attribute in domain)
+    for attribute in domain:
+        typer.echo(f"  {attribute.name:<{width}}  {attribute.kind:<8}  {attribute.size:>6,} cells")
+    typer.echo(
+        f"{declaration.name}: {len(domain)} attributes, a universe of {_large(domain.size())} cells, budget "
+        f"{declaration.budget}, neighbours {declaration.neighbours}. The source has every declared column."
+    )
+    if marked:
+        typer.secho(f"Lines still marked READ OFF THE DATA: {_listed(marked)}.", fg="yellow", err=True)
+
+
+@app.command()
+def ask(
+    questions: Annotated[list[str], typer.Argument(help="Such as: count age<30 and sex=F by district")],
+    project: ProjectFile = Path("understudy.yml"),
+    epsilon: Annotated[float | None, typer.Option(help="Price of each question, Laplace noise.")] = None,
+    rho: Annotated[float | None, typer.Option(help="Price of each question, Gaussian noise.")] = None,
+    error: Annotated[
+        float | None, typer.Option(help="Ask for this error, in people, and pay what it takes.")
+    ] = None,
+    beta: Annotated[float, typer.Option(help="Chance that an answer's error bar does not hold.")] = 0.05,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show price and error; ask nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Answer questions privately; without a price each costs a hundredth of the budget."""
+    from understudy.project import open_project
+
+    opened = open_project(project)
+    price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "beta": beta}
+    quotes = [
+        opened.quote(question, **price) for question in questions
+    ]  # every mistake is found before any look
+    if dry_run:
+        _show_quotes(questions, quotes, as_json=as_json)
+        return
+    answers = []
+    for question in questions:
+        with _busy(f"Looking: {question}", as_json):
+            answers.append(opened.ask(question, **price))
+        if not as_json:
+            _show_answer(question, answers[-1])
+    left = opened.ledger.remaining
+    if as_json:
+        rows = [{"question": q, **a.as_dict()} for q, a in zip(questions, answers, strict=True)]
+        _emit({"answers": rows, "remaining": {left.currency: left.amount}})
+        return
+    typer.echo(f"{left.currency} left: {left.amount:.6g} of {opened.ledger.budget.cap.amount:.6g}")
+    typer.secho(
+        "The ledger of this version lives in memory: this budget holds within one command, not across commands.",
+        fg="yellow",
+        err=True,
+    )
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", help="Where the invented town is written.")] = Path(
+        "demo"
+    ),
+    people: Annotated[int, typer.Option(min=1, max=10_000_000, help="How many people to invent.")] = 100_000,
+    seed: Annotated[int, typer.Option(min=0, help="Another town for another number.")] = 7,
+    as_json: Json = False,
+) -> None:
+    """Invent a town, ask it 20 questions privately, and show the truth beside each answer."""
+    from understudy.demo import run
+
+    with _busy(f"Inventing a town of {people:,} people", as_json):
+        town = run(folder, people=people, seed=seed)
+    if as_json:
+        _emit(town.as_dict())
+        return
+    from understudy.demo import render
+
+    render(town)
+
+
+@contextmanager
+def _busy(what: str, quiet: bool) -> Iterator[None]:
+    """A spinner on the error stream, for people at a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+def _emit(value: Any) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False))
+
+
+def _listed(lines: list[int]) -> str:
+    return ", ".join(map(str, lines[:12])) + (", …" if len(lines) > 12 else "")
+
+
+def _large(count: int) -> str:
+    return (
+        f"{count:,}" if count < 10**15 else f"{count:.3e}" if count < 10**300 else f"10^{len(str(count)) - 1}"
+    )
+
+
+def _show_answer(question: str, answer: Answer) -> None:
+    digits = 0 if "share" not in question.split()[0].lower() else 5
+    price = f"{answer.cost.currency} {answer.cost.amount:.4g}"
+    typer.echo(question)
+    rows = answer.rows()
+    width = max(len(", ".join(labels)) for labels, _, _ in rows)
+    for labels, value, error in rows:
+        name = f"{', '.join(labels):<{width}}  " if width else ""
+        typer.echo(f"  {name}{value:>12,.{digits}f} ± {error:,.{digits}f}")
+    typer.echo(f"  all within the error with probability {1 - answer.beta:g}; price {price}")
+
+
+def _show_quotes(questions: list[str], quotes: list[Any], *, as_json: bool) -> None:
+    if as_json:
+        _emit(
+            [
+                {"question": q, "cost": {w.cost.currency: w.cost.amount}, "error": w.error, "beta": w.beta}
+                for q, w in zip(questions, quotes, strict=True)
+            ]
+        )
+        return
+    for question, quote in zip(questions, quotes, strict=True):
+        typer.echo(
+            f"{question}\n  ± {quote.error:,.0f} people at {quote.cost.currency} {quote.cost.amount:.4g}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,358 @@
+"""The Curator: holds the truth and the ledger, and is the only door to the data.
+
+Every request goes the same way: validate it without data, charge its event, look, keep the answer, release it.
+What is charged is the event of the very mechanism object that then runs, so the two cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from threading import Lock
+from typing import TypeVar
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.answer import Answer
+from understudy.declaration import Declaration, Protect
+from understudy.domain import Domain
+from understudy.errors import HandleClosedError, ParameterError, ProtectionError, QueryError, RefusedError
+from understudy.law import MAX_SCALE, MAX_VARIANCE
+from understudy.ledger.interface import Ledger
+from understudy.mechanism.exponential import ExponentialMechanism
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
+from understudy.noise import NoiseSource, SystemNoise
+from understudy.privacy.calibrate import cheapest
+from understudy.privacy.event import Event, Together
+from understudy.privacy.neighbours import Neighbours, Sensitivity, sensitivity
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, exact, positive, probability
+from understudy.table.truth import Truth
+
+Additive = LaplaceMechanism | GaussianMechanism
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A query and a public guess of its count: a private selection looks for the worst guess."""
+
+    query: LinearQuery
+    guess: Fraction
+
+
+class Curator:
+    """Charge, then look.
+
+    `noise` is the operating system's unless a test or a simulation passes another one.
+    """
+
+    def __init__(
+        self,
+        truth: Truth,
+        ledger: Ledger,
+        declaration: Declaration,
+        *,
+        noise: NoiseSource | None = None,
+    ) -> None:
+        self._truth = truth
+        self._noise: NoiseSource = SystemNoise() if noise is None else noise
+        self.ledger = ledger
+        self.declaration = declaration
+
+    @property
+    def domain(self) -> Domain:
+        return self.declaration.domain
+
+    # ---- what is public about the number of rows
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, where it is public."""
+        if self.declaration.neighbours is not Neighbours.REPLACE:
+            raise RefusedError(
+                "under `neighbours: add-remove` the number of rows is private: ask for it, `count`"
+            )
+        return self._truth.rows
+
+    @property
+    def rows_at_least(self) -> int:
+        """A public lower bound on the number of rows."""
+        if self.declaration.neighbours is Neighbours.REPLACE:
+            return self._truth.rows
+        if self.declaration.rows_at_least is None:
+            raise RefusedError(
+                "this needs a public lower bound on the number of rows: declare `rows: {at_least: …}`"
+            )
+        return self.declaration.rows_at_least
+
+    @property
+    def rows_at_most(self) -> int | None:
+        """A public upper bound on the number of rows, if there is one."""
+        if self.declaration.neighbours is Neighbours.REPLACE:
+            return self._truth.rows
+        return self.declaration.rows_at_most
+
+    # ---- measuring
+
+    def mechanism(
+        self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None
+    ) -> tuple[Additive, int]:
+        """The mechanism that would answer at this price, and its lattice resolution. Reads no data."""
+        if marginal.domain != self.domain:
+            raise QueryError("the question is about another domain")
+        if (epsilon is None) == (rho is None):
+            raise ParameterError("give one price: epsilon for Laplace noise, or rho for Gaussian noise")
+        if epsilon is not None:
+            price = positive(epsilon, "epsilon")
+            return self._finest(
+                marginal,
+                lambda moved: LaplaceMechanism(epsilon=price, l1=moved.l1),
+                lambda mechanism: mechanism.scale <= MAX_SCALE,
+            )
+        assert rho is not None
+        price = positive(rho, "rho")
+        return self._finest(
+            marginal,
+            lambda moved: GaussianMechanism(rho=price, l2_squared=moved.l2_squared),
+            lambda mechanism: mechanism.variance <= MAX_VARIANCE,
+        )
+
+    def _finest(
+        self, marginal: Marginal, build: Callable[[Sensitivity], Result], fits: Callable[[Result], bool]
+    ) -> tuple[Result, int]:
+        """The mechanism on the finest lattice whose noise can still be drawn.
+
+        Counting queries live on the integers. Other weights are rounded to 1/128 of 1/rows, so that all rows
+        together are off by less than half a hundredth of a person; less finely where the noise is so large
+        that its sampler would overflow, when the rounding is still far below the noise.
+        """
+        resolution = 1
+        if not marginal.where.is_counting:
+            resolution = 1 << min(36, 7 + self._rows_bound().bit_length())
+        while True:
+            mechanism = build(self._sensitivity(marginal, resolution))
+            if fits(mechanism) or resolution == 1:
+                return mechanism, resolution
+            resolution //= 2
+
+    def _rows_bound(self) -> int:
+        bound = self.rows_at_most
+        if bound is None:
+            raise RefusedError(
+                "weights other than 0 and 1 are rounded, and the error of that needs a public bound on the number "
+                "of rows: declare `rows: {at_most: …}`"
+            )
+        return max(bound, 1)
+
+    def _sensitivity(self, marginal: Marginal, resolution: int) -> Sensitivity:
+        declared = self.declaration
+        return sensitivity(marginal, declared.neighbours, resolution=resolution, max_rows=declared.max_rows)
+
+    def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
+        """Half-width of every cell's count, joint at 1 - `beta`: noise, and the rounding of weights."""
+        noise = mechanism.error(beta, cells=marginal.size) / resolution
+        return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
+
+    def price_of(self, marginal: Marginal, *, error: Number, beta: Number = 0.05) -> dict[str, Fraction]:
+        """The smallest price, as the keyword of `measure`, at which the error is at most `error` people."""
+        target = positive(error, "error")
+        currency = "epsilon" if self.ledger.budget.is_pure else "rho"
+
+        def suffices(price: Fraction) -> bool:
+            try:
+                mechanism, resolution = self.mechanism(marginal, **{currency: price})
+                return self.error(marginal, mechanism, resolution, beta) <= target
+            except ParameterError:  # noise too large to draw
+                return False
+
+        probability(beta)
+        return {currency: cheapest(suffices)}
+
+    def measure(
+        self,
+        marginal: Marginal,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        beta: Number = 0.05,
+        request: str | None = None,
+    ) -> Answer:
+        """Counts for each cell of a marginal, with Laplace noise for `epsilon` or Gaussian noise for `rho`."""
+        return self.measure_all([marginal], epsilon=epsilon, rho=rho, beta=beta, request=request)[0]
+
+    def measure_all(
+        self,
+        marginals: Sequence[Marginal],
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        beta: Number = 0.05,
+        request: str | None = None,
+    ) -> list[Answer]:
+        """Several marginals at once, each at the given price: all are paid and answered, or none."""
+        if not marginals:
+            return []
+        built = [self.mechanism(marginal, epsilon=epsilon, rho=rho) for marginal in marginals]
+        errors = [self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True)]
+        events = tuple(mechanism.event for mechanism, _ in built)
+
+        def look() -> list[Answer]:
+            by_resolution = {
+                resolution: iter(
+                    self._truth.sums_of(
+                        [m for m, (_, own) in zip(marginals, built, strict=True) if own == resolution],
+                        resolution=resolution,
+                    )
+                )
+                for resolution in {resolution for _, resolution in built}
+            }
+            return [
+                self._answer(
+                    marginal,
+                    mechanism.release(next(by_resolution[resolution]), noise=self._noise),
+                    mechanism.event,
+                    resolution,
+                    error,
+                    beta,
+                )
+                for marginal, (mechanism, resolution), error in zip(marginals, built, errors, strict=True)
+            ]
+
+        question = "measure " + "; ".join(marginal.key for marginal in marginals)
+        return self._paid(events[0] if len(events) == 1 else Together(events), question, request, look)
+
+    def _answer(
+        self,
+        marginal: Marginal,
+        steps: NDArray[np.int64],
+        event: Event,
+        resolution: int,
+        error: float,
+        beta: Number,
+    ) -> Answer:
+        noisy = steps / resolution
+        return Answer(
+            query=marginal,
+            value=self._possible(noisy),
+            error=np.full(marginal.shape, float(error)),
+            noisy=noisy,
+            cost=self.ledger.budget.price(event),
+            beta=float(exact(beta)),
+            source="public" if error == 0 else "measured",
+        )
+
+    def _possible(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Counts clipped to what is possible: never further from the truth than before."""
+        return np.clip(noisy, 0, self.rows_at_most)
+
+    # ---- choosing
+
+    def choose(self, candidates: Sequence[Candidate], *, epsilon: Number, request: str | None = None) -> int:
+        """The index of a candidate whose guess is far off: the exponential mechanism on |count - guess|."""
+        if not candidates:
+            raise ParameterError("a selection needs at least one candidate")
+        marginals = [Marginal.of(candidate.query) for candidate in candidates]
+        if not all(candidate.query.is_counting for candidate in candidates):
+            raise QueryError("a selection compares counting queries: weights must be 0 or 1")
+        moved = max(self._sensitivity(marginal, 1).l1 for marginal in marginals)
+        mechanism = ExponentialMechanism(epsilon=exact(epsilon, "epsilon"), sensitivity=moved)
+        guesses = [floor(candidate.guess + Fraction(1, 2)) for candidate in candidates]
+
+        def look() -> int:
+            counts = self._truth.sums_of(marginals)
+            gaps = [abs(int(count) - guess) for count, guess in zip(counts, guesses, strict=True)]
+            return mechanism.choose(np.array(gaps, dtype=np.int64), noise=self._noise)
+
+        keys = " ".join(f"{m.key}?{guess}" for m, guess in zip(marginals, guesses, strict=True))
+        return self._paid(mechanism.event, f"choose {keys}", request, look)
+
+    # ---- sparse vector
+
+    def sparse(
+        self,
+        *,
+        threshold: int,
+        epsilon: Number,
+        hits: int = 1,
+        numeric: bool = False,
+        request: str | None = None,
+    ) -> SparseHandle:
+        """Open a sparse vector on counts: charged here, once, for everything that it will say."""
+        kind = NumericSparse if numeric else AboveThreshold
+        mechanism = kind(
+            epsilon=exact(epsilon, "epsilon"),
+            sensitivity=self.declaration.max_rows,
+            threshold=threshold,
+            hits=hits,
+        )
+        question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
+
+        def look() -> SparseHandle:
+            return SparseHandle(self._truth, self._noise, mechanism)
+
+        # The handle itself is kept, not its first state: a repeated request must not start it afresh.
+        return self._paid(mechanism.event, question, request, look)
+
+    # ---- the exact door
+
+    def exact(self, marginal: Marginal) -> NDArray[np.int64]:
+        """Exact counts, for mechanisms that protect validity alone."""
+        if self.declaration.protect is not Protect.VALIDITY:
+            raise ProtectionError(
+                "exact values are for projects that declare `protect: validity`; this one protects privacy"
+            )
+        return self._truth.sums(marginal)
+
+    # ---- the one way
+
+    def _paid(self, event: Event, question: str, request: str | None, look: Callable[[], Result]) -> Result:
+        """Charge, look, keep, release. A request that was answered before gets the same answer."""
+        self._truth.check_unchanged()
+        debit = self.ledger.charge(event, question=question, request=request or str(uuid4()))
+        known = self.ledger.answered(debit)
+        if known is not None:
+            return known  # type: ignore[return-value]  # what this very question stored
+        answer = look()
+        self.ledger.settle(debit, answer)
+        return answer
+
+
+class SparseHandle:
+    """An open sparse vector. Its state is hidden; only its answers are seen."""
+
+    def __init__(self, truth: Truth, noise: NoiseSource, mechanism: AboveThreshold | NumericSparse) -> None:
+        self._truth = truth
+        self._noise = noise
+        self._mechanism = mechanism
+        self._state: SparseState = mechanism.open(noise=noise)
+        self._lock = Lock()
+
+    @property
+    def hits_left(self) -> int:
+        return self._mechanism.hits - self._state.above
+
+    def ask(self, query: LinearQuery, *, guess: Number | None = None) -> bool | int | None:
+        """Whether a count (or its distance from a public guess) is above the threshold.
+
+        A numeric handle gives the noisy value, or None when it is below.
+        """
+        if self.hits_left == 0:
+            raise HandleClosedError(
+                f"this sparse vector has given its {self._mechanism.hits} answers; open another"
+            )
+        if not query.is_counting:
+            raise QueryError("a sparse vector on counts takes counting queries: weights must be 0 or 1")
+        target = None if guess is None else floor(exact(guess, "guess") + Fraction(1, 2))
+        count = int(self._truth.sums(Marginal.of(query)))
+        value = count if target is None else abs(count - target)
+        with self._lock:  # the counter and the threshold move together
+            answer, self._state = self._mechanism.ask(self._state, value, noise=self._noise)
+        return answer

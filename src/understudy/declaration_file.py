@@ -1,0 +1,316 @@
+"""Reading ``understudy.yml``. Every complaint names the line, the field and the remedy.
+
+The YAML is walked as nodes, not as Python values: each field knows what it expects, so a category written `no`
+stays the text "no", and a key that is not understood is an error, never ignored.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import yaml
+
+from understudy.attribute import Attribute, Bins, Boolean, Categories, Outside
+from understudy.declaration import Declaration, Protect, SourceSpec, Unit
+from understudy.domain import Domain
+from understudy.errors import DeclarationError, DomainError, ParameterError
+from understudy.privacy.budget import Budget
+from understudy.privacy.neighbours import Neighbours
+
+FORMAT = 1
+MAX_BYTES = 16 << 20
+MAX_CELLS = 1 << 24
+"""Cells of one attribute; a slip such as `bounds: [0, 10000000000]` must not fill the memory."""
+
+KINDS = ("category", "integer", "real", "boolean", "date")
+
+Result = TypeVar("Result")
+
+
+def read(path: Path | str) -> Declaration:
+    """The declaration in a file."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        text = path.read_text(encoding="utf-8") if size <= MAX_BYTES else ""
+    except FileNotFoundError:
+        raise DeclarationError(
+            "there is no such file", remedy="Draft one with `understudy init DATA`", file=str(path)
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeclarationError(
+            f"the file cannot be read ({type(error).__name__})",
+            remedy="It must be UTF-8 text",
+            file=str(path),
+        ) from None
+    if size > MAX_BYTES:
+        raise DeclarationError("the file is larger than 16 MiB", remedy="Declare fewer cells", file=str(path))
+    return parse(text, file=path.name)
+
+
+def parse(text: str, *, file: str = "understudy.yml") -> Declaration:
+    """The declaration in a text."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise DeclarationError(
+            f"this is not YAML: {getattr(error, 'problem', None) or 'it cannot be parsed'}",
+            remedy="Check indentation, colons and brackets",
+            line=None if mark is None else mark.line + 1,
+            file=file,
+        ) from None
+    except RecursionError:
+        raise DeclarationError("the YAML is nested too deeply", remedy="Flatten it", file=file) from None
+    if root is None:
+        raise DeclarationError("the file is empty", remedy="Draft one with `understudy init DATA`", file=file)
+    return _declaration(Node(root, "", file))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A YAML node that knows where it stands."""
+
+    yaml: yaml.Node
+    field: str
+    file: str
+
+    def fail(self, problem: str, remedy: str) -> NoReturn:
+        raise DeclarationError(
+            problem, remedy=remedy, field=self.field, line=self.yaml.start_mark.line + 1, file=self.file
+        )
+
+    def guard(self, build: Callable[[], Result], remedy: str) -> Result:
+        """Build a value; what it complains about is reported at this place."""
+        try:
+            return build()
+        except (DomainError, ParameterError) as error:
+            self.fail(str(error), remedy)
+
+    def mapping(self, known: tuple[str, ...] | None) -> dict[str, Node]:
+        """The children by key; unknown and repeated keys are refused."""
+        if not isinstance(self.yaml, yaml.MappingNode):
+            self.fail("expected `key: value` lines here", "Write a mapping")
+        children: dict[str, Node] = {}
+        for key, value in self.yaml.value:
+            place = Node(key, self.field, self.file)
+            name = place.text()
+            if name in children:
+                place.fail(f"{name!r} stands here twice", "Keep one of them")
+            if known is not None and name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                hint = f"Did you mean {close[0]!r}?" if close else f"Known here: {', '.join(known)}"
+                place.fail(f"{name!r} is not understood", hint)
+            children[name] = Node(value, f"{self.field}.{name}" if self.field else name, self.file)
+        return children
+
+    def items(self) -> Iterator[Node]:
+        if not isinstance(self.yaml, yaml.SequenceNode):
+            self.fail("expected a list here", "Write it as [a, b, c]")
+        for i, item in enumerate(self.yaml.value):
+            yield Node(item, f"{self.field}[{i}]", self.file)
+
+    def text(self) -> str:
+        """The scalar as it is written, before YAML makes a boolean or a date of it."""
+        if not isinstance(self.yaml, yaml.ScalarNode):
+            self.fail("expected a single value here", "Write one word, number or quoted text")
+        return self.yaml.value
+
+    def choice(self, options: tuple[str, ...]) -> str:
+        text = self.text()
+        if text not in options:
+            self.fail(f"{text!r} is not one of the choices", f"Write one of: {', '.join(options)}")
+        return text
+
+    def flag(self) -> bool:
+        return self.choice(("true", "false")) == "true"
+
+    def integer(self) -> int:
+        text = self.text().replace("_", "")
+        if not re.fullmatch(r"[+-]?\d{1,30}", text):
+            self.fail(f"{self.text()!r} is not a whole number", "Write digits, such as 100")
+        return int(text)
+
+    def number(self) -> Fraction:
+        text = self.text().replace("_", "")
+        try:
+            value = Decimal(text)
+        except InvalidOperation:
+            value = Decimal("nan")
+        if not value.is_finite() or abs(value.adjusted()) > 400:
+            self.fail(f"{self.text()!r} is not a finite number", "Write it as 0.5 or 1e-9")
+        return Fraction(value)
+
+    def date(self) -> dt.date:
+        try:
+            return dt.date.fromisoformat(self.text())
+        except ValueError:
+            self.fail(f"{self.text()!r} is not a day", "Write it as 2024-12-31")
+
+
+def _declaration(root: Node) -> Declaration:
+    keys = (
+        "understudy", "name", "source", "table", "delimiter", "protect", "neighbours", "budget", "unit", "rows",
+        "attributes",
+    )  # fmt: skip
+    top = root.mapping(keys)
+    for key in ("understudy", "name", "source", "budget", "attributes"):
+        if key not in top:
+            root.fail(f"{key!r} is missing", f"Add a line `{key}: …`")
+    if top["understudy"].integer() != FORMAT:
+        top["understudy"].fail("this format is not known", f"This program reads `understudy: {FORMAT}`")
+    rows = top["rows"].mapping(("at_least", "at_most")) if "rows" in top else {}
+    return root.guard(
+        lambda: Declaration(
+            name=_name(top["name"]),
+            source=SourceSpec(
+                location=top["source"].text(),
+                table=top["table"].text() if "table" in top else "",
+                delimiter=_delimiter(top["delimiter"]) if "delimiter" in top else ",",
+            ),
+            domain=_domain(top["attributes"]),
+            budget=_budget(top["budget"]),
+            protect=Protect(top["protect"].choice(tuple(Protect))) if "protect" in top else Protect.PRIVACY,
+            neighbours=(
+                Neighbours(top["neighbours"].choice(tuple(Neighbours)))
+                if "neighbours" in top
+                else Neighbours.REPLACE
+            ),
+            unit=_unit(top["unit"]) if "unit" in top else None,
+            rows_at_least=rows["at_least"].integer() if "at_least" in rows else None,
+            rows_at_most=rows["at_most"].integer() if "at_most" in rows else None,
+        ),
+        "Change the declaration",
+    )
+
+
+def _name(node: Node) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", node.text()):
+        node.fail(
+            "a name has letters, digits, dots and dashes", "Name the table, for example `name: patients`"
+        )
+    return node.text()
+
+
+def _delimiter(node: Node) -> str:
+    text = {"\\t": "\t", "tab": "\t"}.get(node.text(), node.text())
+    if len(text) != 1 or text in '"\r\n':
+        node.fail("a delimiter is one character", 'Write `delimiter: ";"` or `delimiter: tab`')
+    return text
+
+
+def _budget(node: Node) -> Budget:
+    fields = node.mapping(("epsilon", "delta"))
+    if "epsilon" not in fields:
+        node.fail("'epsilon' is missing", "Write `budget: {epsilon: 1}` or `{epsilon: 1, delta: 1e-9}`")
+    delta = fields["delta"].number() if "delta" in fields else Fraction(0)
+    return node.guard(lambda: Budget.of(fields["epsilon"].number(), delta), "Choose another budget")
+
+
+def _unit(node: Node) -> Unit:
+    fields = node.mapping(("column", "max_rows", "key"))
+    for key in ("column", "max_rows"):
+        if key not in fields:
+            node.fail(f"{key!r} is missing", "Write `unit: {column: person, max_rows: 3}`")
+    key = {"key": fields["key"].text()} if "key" in fields else {}
+    return node.guard(
+        lambda: Unit(fields["column"].text(), fields["max_rows"].integer(), **key), "Choose another bound"
+    )
+
+
+def _domain(node: Node) -> Domain:
+    attributes = tuple(_attribute(name, child) for name, child in node.mapping(None).items())
+    return node.guard(lambda: Domain(attributes), "Rename or remove one of them")
+
+
+_FIELDS = {
+    "category": ("values",),
+    "boolean": (),
+    "integer": ("bounds", "edges", "width"),
+    "real": ("bounds", "edges", "bins"),
+    "date": ("bounds", "edges"),
+}
+
+
+def _attribute(name: str, node: Node) -> Attribute:
+    every = tuple(dict.fromkeys(key for keys in _FIELDS.values() for key in keys))
+    fields = node.mapping(("type", "column", "null", "outside", *every))
+    if "type" not in fields:
+        node.fail("'type' is missing", f"Write `type:` and one of {', '.join(KINDS)}")
+    kind = fields["type"].choice(KINDS)
+    for key in every:
+        if key in fields and key not in _FIELDS[kind]:
+            allowed = ", ".join(_FIELDS[kind]) or "none of its own"
+            fields[key].fail(f"{key!r} means nothing for a {kind}", f"Fields of a {kind}: {allowed}")
+    column = fields["column"].text() if "column" in fields else ""
+    null = fields["null"].flag() if "null" in fields else False
+    outside = {"outside": Outside(fields["outside"].choice(tuple(Outside)))} if "outside" in fields else {}
+    remedy = "Change this attribute"
+    if kind == "boolean":
+        if outside:
+            fields["outside"].fail(
+                "a boolean has no outside", "Remove the line; add `null: true` for missing values"
+            )
+        return node.guard(lambda: Boolean(name=name, column=column, null=null), remedy)
+    if kind == "category":
+        if "values" not in fields:
+            node.fail("'values' is missing", "List them: `values: [red, green]`")
+        values = tuple(value.text() for value in fields["values"].items())
+        return node.guard(
+            lambda: Categories(name=name, column=column, null=null, values=values, **outside), remedy
+        )
+    starts, upper = _bins(kind, node, fields)
+    return node.guard(
+        lambda: Bins(name=name, column=column, null=null, starts=starts, upper=upper, **outside), remedy
+    )
+
+
+def _bins(kind: str, node: Node, fields: dict[str, Node]) -> tuple[tuple, int | float | dt.date]:
+    """The starts of the bins and the upper bound, from edges or from bounds."""
+    scalar: Callable[[Node], int | float | dt.date] = {
+        "integer": Node.integer, "real": lambda item: float(item.number()), "date": Node.date
+    }[kind]  # fmt: skip
+    if ("edges" in fields) == ("bounds" in fields):
+        node.fail("give either 'edges' or 'bounds'", "Write `edges: [0, 18, 65, 120]` or `bounds: [0, 120]`")
+    if "edges" in fields:
+        edges = [scalar(item) for item in fields["edges"].items()]
+        if len(edges) < 2 or edges[-1] == edges[-2]:
+            fields["edges"].fail("a bin needs two different edges", "Write at least `edges: [low, high]`")
+        return tuple(edges[:-1]), edges[-1]
+    bounds = [scalar(item) for item in fields["bounds"].items()]
+    if len(bounds) != 2 or not bounds[0] < bounds[1]:  # type: ignore[operator]
+        fields["bounds"].fail("bounds are two rising values", "Write `bounds: [low, high]`")
+    return _equal_bins(kind, bounds, fields)
+
+
+def _equal_bins(kind: str, bounds: list, fields: dict[str, Node]) -> tuple[tuple, int | float | dt.date]:
+    low, high = bounds
+    if kind == "real":
+        if "bins" not in fields:
+            fields["bounds"].fail("a real needs 'bins'", "Write `bins: 20`, or give `edges`")
+        count = _sane(fields["bins"], fields["bins"].integer())
+        return tuple(low + (high - low) * i / count for i in range(count)), high
+    if kind == "date":
+        days = _sane(fields["bounds"], (high - low).days + 1)
+        return tuple(low + dt.timedelta(days=i) for i in range(days)), high
+    width = fields["width"].integer() if "width" in fields else 1
+    if width < 1:
+        fields["width"].fail("a width is at least 1", "Write `width: 5`")
+    _sane(fields["bounds"], (high - low) // width + 1)
+    return tuple(range(low, high + 1, width)), high
+
+
+def _sane(node: Node, cells: int) -> int:
+    if not 1 <= cells <= MAX_CELLS:
+        node.fail(
+            f"{cells:,} cells for one attribute", f"Between 1 and {MAX_CELLS:,} are possible: use wider bins"
+        )
+    return cells

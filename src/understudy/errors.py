@@ -1,0 +1,102 @@
+"""The tree of errors. A message says what to do next, and never holds a private value.
+
+UnderstudyError
+├── ParameterError        a number that a mechanism cannot work with (also a ValueError)
+├── DomainError           an attribute, value or clique that the declared domain does not have
+├── DeclarationError      understudy.yml is wrong; says line, field and remedy
+├── QueryError            a question that cannot be asked of this domain
+│   └── TooLargeError     a table of cells too large to hold; refused before it is allocated
+├── SourceError           the table cannot be read, or does not have the declared columns
+│   └── SourceChangedError  the table is not the one that was opened
+└── RefusedError          a well-formed request that this project does not grant
+    ├── InsufficientBudgetError  carries what was requested and what remains
+    ├── RequestConflictError     one request id, two different questions
+    ├── HandleClosedError        a sparse vector that has said its last word
+    └── ProtectionError          the exact door is closed under ``protect: privacy``
+"""
+
+from __future__ import annotations
+
+
+class UnderstudyError(Exception):
+    """Root of every error that Understudy raises on purpose."""
+
+
+class ParameterError(UnderstudyError, ValueError):
+    """A number that a mechanism cannot work with."""
+
+
+class DomainError(UnderstudyError):
+    """An attribute, value or clique that the declared domain does not have."""
+
+
+class DeclarationError(UnderstudyError):
+    """The declaration file is wrong at `line`, in `field`; `remedy` says what to write instead."""
+
+    def __init__(
+        self, problem: str, *, remedy: str, field: str = "", line: int | None = None, file: str = ""
+    ) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        self.field = field
+        self.line = line
+        self.file = file
+        place = file or "declaration"
+        if line is not None:
+            place += f", line {line}"
+        if field:
+            place += f", {field}"
+        super().__init__(f"{place}: {problem}. {remedy}")
+
+
+class QueryError(UnderstudyError):
+    """A question that cannot be asked of this domain; the message says what can."""
+
+
+class TooLargeError(QueryError):
+    """A table of `cells` cells was refused before it was allocated; at most `limit` are held at once."""
+
+    def __init__(self, what: str, *, cells: int, limit: int) -> None:
+        self.cells = cells
+        self.limit = limit
+        super().__init__(
+            f"{what} has {cells:,} cells; at most {limit:,} are held at once. Ask about fewer attributes, "
+            f"or declare coarser bins."
+        )
+
+
+class SourceError(UnderstudyError):
+    """The table cannot be read, or does not have the declared columns."""
+
+
+class SourceChangedError(SourceError):
+    """The table is not the one that was opened."""
+
+
+class RefusedError(UnderstudyError):
+    """A well-formed request that this project does not grant. Nothing was spent."""
+
+
+class InsufficientBudgetError(RefusedError):
+    """The request costs more than what remains; both are in the budget's own currency."""
+
+    def __init__(self, *, requested: float, remaining: float, currency: str) -> None:
+        self.requested = requested
+        self.remaining = remaining
+        self.currency = currency
+        super().__init__(
+            f"this costs {currency} {requested:.6g} and {remaining:.6g} remains. Nothing was spent. "
+            f"Ask with a smaller price, or for a wider error."
+        )
+
+
+class RequestConflictError(RefusedError):
+    """The same request id came with another question."""
+
+
+class HandleClosedError(RefusedError):
+    """The handle has given every answer that it was charged for."""
+
+
+class ProtectionError(RefusedError):
+    """Exact comparisons are open only under ``protect: validity``."""

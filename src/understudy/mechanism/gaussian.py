@@ -1,0 +1,58 @@
+"""The Gaussian mechanism, on integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from understudy.law import discrete_gaussian_log_law, discrete_gaussian_quantile
+from understudy.mechanism.parameters import lattice_sensitivity, share_of
+from understudy.noise import NoiseSource, discrete_gaussian
+from understudy.privacy.event import GaussianNoise
+from understudy.rational import Number, exact, privacy_parameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianMechanism:
+    """Add to each of a vector of integers independent noise with P[k] ∝ exp(-k²/(2σ²)), σ² = Δ²/(2ρ).
+
+    Privacy     ρ-zCDP, if one person moves the vector by at most Δ in Euclidean length (Δ² = `l2_squared`).
+                [CKS20, Theorem 14]
+    Accuracy    P[|noise| > t] ≤ 2·exp(-t²/(2σ²)); `error` inverts the exact tail. [CKS20, Corollary 9]
+    Complexity  O(1) draws for each entry.
+    Gap         None: integers in, integers out, the law is exact.
+    """
+
+    rho: Fraction
+    l2_squared: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", privacy_parameter(exact(self.rho), "rho"))
+        lattice_sensitivity(self.l2_squared)
+
+    @property
+    def variance(self) -> Fraction:
+        """Δ²/(2ρ); of no meaning when nobody can move the values (Δ = 0)."""
+        return self.l2_squared / (2 * self.rho)
+
+    @property
+    def event(self) -> GaussianNoise:
+        variance = 1 / (2 * self.rho) if self.l2_squared == 0 else self.variance
+        return GaussianNoise(l2_squared=Fraction(self.l2_squared), variance=variance)
+
+    def release(self, values: NDArray[np.int64], *, noise: NoiseSource) -> NDArray[np.int64]:
+        """The values with noise; exact where nobody can move them."""
+        if self.l2_squared == 0:
+            return values.copy()
+        return values + discrete_gaussian(self.variance, values.size, noise=noise).reshape(values.shape)
+
+    def error(self, beta: Number, *, cells: int = 1) -> int:
+        """t such that all `cells` noises are within t, except with probability `beta`."""
+        return 0 if self.l2_squared == 0 else discrete_gaussian_quantile(self.variance, share_of(beta, cells))
+
+    def log_law(self, value: int, outputs: ArrayLike) -> NDArray[np.float64]:
+        """ln P[output | value], for outputs that are integers."""
+        return discrete_gaussian_log_law(self.variance, np.asarray(outputs, dtype=np.int64) - value)

@@ -1,0 +1,59 @@
+"""The Laplace mechanism, on integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from understudy.law import discrete_laplace_log_law, discrete_laplace_quantile
+from understudy.mechanism.parameters import lattice_sensitivity, share_of
+from understudy.noise import NoiseSource, discrete_laplace
+from understudy.privacy.event import LaplaceNoise
+from understudy.rational import Number, exact, privacy_parameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaplaceMechanism:
+    """Add to each of a vector of integers independent noise with P[k] ∝ exp(-|k|ε/Δ), Δ = `l1`.
+
+    Privacy     ε-DP, if one person moves the vector by at most Δ in total (L1).
+                [Lecture 4, Theorem 5]: for every output the two probabilities differ by a factor of at most
+                exp(ε·|shift|/Δ), since | |y - a| - |y - b| | ≤ |a - b| [Lecture 4, Claim 3].
+    Accuracy    P[|noise| > t] = 2q^(t+1)/(1 + q), q = exp(-ε/Δ): the lattice form of [Lecture 4, Claim 6],
+                of which exp(-ε·t/Δ) is an upper bound at integers t.
+    Complexity  O(1) draws for each entry.
+    Gap         None: integers in, integers out, the law is exact.
+    """
+
+    epsilon: Fraction
+    l1: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", privacy_parameter(exact(self.epsilon)))
+        lattice_sensitivity(self.l1)
+
+    @property
+    def scale(self) -> Fraction:
+        """Δ/ε; of no meaning when nobody can move the values (Δ = 0)."""
+        return self.l1 / self.epsilon
+
+    @property
+    def event(self) -> LaplaceNoise:
+        return LaplaceNoise(l1=Fraction(self.l1), scale=1 / self.epsilon if self.l1 == 0 else self.scale)
+
+    def release(self, values: NDArray[np.int64], *, noise: NoiseSource) -> NDArray[np.int64]:
+        """The values with noise; exact where nobody can move them."""
+        if self.l1 == 0:
+            return values.copy()
+        return values + discrete_laplace(self.scale, values.size, noise=noise).reshape(values.shape)
+
+    def error(self, beta: Number, *, cells: int = 1) -> int:
+        """t such that all `cells` noises are within t, except with probability `beta`."""
+        return 0 if self.l1 == 0 else discrete_laplace_quantile(self.scale, share_of(beta, cells))
+
+    def log_law(self, value: int, outputs: ArrayLike) -> NDArray[np.float64]:
+        """ln P[output | value], for outputs that are integers."""
+        return discrete_laplace_log_law(self.scale, np.asarray(outputs, dtype=np.int64) - value)

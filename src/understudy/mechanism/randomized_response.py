@@ -1,0 +1,75 @@
+"""Randomised response: each row reports for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, expm1, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import ParameterError
+from understudy.noise import NoiseSource, bernoulli_exp, uniform_array
+from understudy.privacy.event import RandomizedReport
+from understudy.rational import exact, privacy_parameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomizedResponse:
+    """Report the true one of `size` values with probability e^ε/(e^ε + size - 1), else each other one equally.
+
+    Privacy     ε-DP for every row, without a trusted curator: the law of a report has ratio e^ε at most.
+                [Warner65]
+    Accuracy    The estimate of a value's share is unbiased, with standard deviation at most
+                (e^ε + 1)/(2(e^ε - 1)√n) for two values.
+    Complexity  O(1) draws for each row (rejection whose rate does not depend on the row's value).
+    Gap         None: the law is exact.
+    """
+
+    epsilon: Fraction
+    size: int = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", privacy_parameter(exact(self.epsilon)))
+        if self.size < 2:
+            raise ParameterError("randomised response needs at least two values")
+
+    @property
+    def event(self) -> RandomizedReport:
+        return RandomizedReport(epsilon=self.epsilon)
+
+    def release(self, values: NDArray[np.integer], *, noise: NoiseSource) -> NDArray[np.int64]:
+        """One report for each row.
+
+        Propose a uniform value and accept the truth always, another with probability exp(-ε).
+        """
+        truth = np.asarray(values, dtype=np.int64)
+        if truth.size and not 0 <= truth.min() <= truth.max() < self.size:
+            raise ParameterError(f"values must be codes below {self.size}")
+        reports = np.empty_like(truth)
+        waiting = np.arange(truth.size)
+        while waiting.size:
+            proposed = uniform_array(self.size, waiting.size, noise=noise)
+            lucky = bernoulli_exp(self.epsilon, waiting.size, noise=noise)
+            accepted = (proposed == truth[waiting]) | lucky
+            reports[waiting[accepted]] = proposed[accepted]
+            waiting = waiting[~accepted]
+        return reports
+
+    def estimate(self, reports: NDArray[np.integer], value: int) -> float:
+        """The unbiased estimate of the share of rows whose true value is `value`."""
+        e = float(self.epsilon)
+        other = 1 / (exp(e) + self.size - 1)
+        return (float(np.mean(np.asarray(reports) == value)) - other) / (expm1(e) * other)
+
+    def standard_deviation(self, n: int) -> float:
+        """Of the estimate from n rows, at most, for two values."""
+        e = float(self.epsilon)
+        return (exp(e) + 1) / (2 * expm1(e) * sqrt(n))
+
+    def law(self, value: int) -> NDArray[np.float64]:
+        """P[report] for a row with the given value."""
+        weights = np.ones(self.size)
+        weights[value] = exp(float(self.epsilon))
+        return weights / weights.sum()

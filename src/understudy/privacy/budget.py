@@ -1,0 +1,73 @@
+"""A budget: one total that everything spent on a table must stay under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+from understudy.errors import InsufficientBudgetError, ParameterError
+from understudy.privacy.compose import zcdp_rho
+from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, concentrated, pure
+from understudy.privacy.event import Event
+from understudy.rational import Number, exact, privacy_parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Pure ε when δ = 0; else (ε, δ), kept as the ρ of zCDP that implies it."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, epsilon: Number, delta: Number = 0) -> Budget:
+        small = exact(delta, "delta")
+        if not 0 <= small < 1:
+            raise ParameterError(f"delta must be at least 0 and below 1, not {delta}")
+        return cls(privacy_parameter(epsilon), small)
+
+    @property
+    def is_pure(self) -> bool:
+        return self.delta == 0
+
+    @property
+    def cap(self) -> Cost:
+        """The total, rounded down to whole units."""
+        if self.is_pure:
+            return PureDP(floor(self.epsilon * UNITS))
+        return ZCDP(floor(Fraction(zcdp_rho(float(self.epsilon), float(self.delta))) * UNITS))
+
+    def price(self, event: Event) -> Cost:
+        """What one event costs on its own, in this budget's currency."""
+        return pure(event) if self.is_pure else concentrated(event)
+
+    def total(self, events: Iterable[Event]) -> Cost:
+        """What a list of events costs together: a deterministic function of the list.
+
+        Sums are a valid *filter*: the next event may be chosen, with its parameters, after seeing every earlier
+        answer, as long as the running sum never passes the cap. Pure: on every transcript the likelihood ratio
+        is at most the product of e^εᵢ. zCDP: exp((α-1)L - α(α-1)Σρᵢ) is a supermartingale for each order α.
+        [FeldmanZrnic21]
+        """
+        total: Cost = PureDP(0) if self.is_pure else ZCDP(0)
+        for event in events:
+            total = total + self.price(event)  # type: ignore[operator]  # one currency throughout
+        return total
+
+    def admit(self, spent: Cost, event: Event) -> Cost:
+        """The new total after `event`, or a refusal that says what was asked for and what remains."""
+        price = self.price(event)
+        total = spent + price  # type: ignore[operator]  # one currency throughout
+        if total.units > self.cap.units:
+            raise InsufficientBudgetError(
+                requested=price.amount,
+                remaining=(self.cap.units - spent.units) / UNITS,
+                currency=price.currency,
+            )
+        return total
+
+    def __str__(self) -> str:
+        pure_part = f"epsilon {float(self.epsilon):g}"
+        return pure_part if self.is_pure else f"{pure_part}, delta {float(self.delta):g}"

@@ -1,0 +1,106 @@
+"""Composition theorems, and the way from zCDP to (ε, δ).
+
+Every function returns a number that is safe to promise: where a minimum is found numerically, any point of the
+search is a valid bound, and the result is rounded away from the optimist's side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import exp, expm1, inf, log, log1p, sqrt, tanh
+
+from understudy.errors import ParameterError
+from understudy.rational import Number, exact, probability
+
+SLACK = 1e-9
+"""Relative allowance for floating-point rounding, many times what the formulas below can lose."""
+
+
+def basic(parts: Sequence[tuple[Number, Number]]) -> tuple[Fraction, Fraction]:
+    """(Σεᵢ, Σδᵢ): independent mechanisms, or each chosen after seeing the ones before.
+
+    [Lecture 4, Theorem 7] and [Lecture 4, Theorem 8]
+
+    >>> basic([(0.1, 0), (0.2, 1e-6)])
+    (Fraction(3, 10), Fraction(1, 1000000))
+    """
+    total = [(exact(epsilon, "epsilon"), exact(delta, "delta")) for epsilon, delta in parts]
+    if any(epsilon < 0 or delta < 0 for epsilon, delta in total):
+        raise ParameterError("epsilon and delta must not be negative")
+    return sum((e for e, _ in total), Fraction(0)), sum((d for _, d in total), Fraction(0))
+
+
+def advanced(epsilon: float, k: int, delta: float) -> float:
+    """The ε' for which k mechanisms, each ε-DP and adaptively chosen, are together (ε', δ)-DP.
+
+    ε' = ε·sqrt(2k ln(1/δ)) + kε·tanh(ε/2), or kε where that is smaller. The mean of the privacy loss of an
+    ε-DP mechanism is at most ε·tanh(ε/2) (randomised response attains it) and its range 2ε, so Azuma's
+    inequality gives the first term. The older second term kε(e^ε - 1) [DRV10, Theorem III.3] is larger.
+    """
+    _check(epsilon, k, delta)
+    spread = epsilon * sqrt(2 * k * log(1 / delta)) + k * epsilon * tanh(epsilon / 2)
+    return min(k * epsilon, spread * (1 + SLACK))
+
+
+def advanced_printed(epsilon: float, k: int, delta: float) -> float:
+    """sqrt(2k ln(1/δ))ε + kε(e^ε - 1), as it stands in [DRV10, Theorem III.3]."""
+    _check(epsilon, k, delta)
+    return sqrt(2 * k * log(1 / delta)) * epsilon + k * epsilon * expm1(epsilon)
+
+
+def _check(epsilon: float, k: int, delta: float) -> None:
+    if not 0 < epsilon < inf or k < 1 or not 0 < delta < 1:
+        raise ParameterError("composition needs epsilon > 0, k ≥ 1 and 0 < delta < 1")
+
+
+def _log_delta(rho: float, epsilon: float, order: float) -> float:
+    """ln δ from the Rényi bound of one order. [CKS20, Corollary 13]"""
+    return (order - 1) * (order * rho - epsilon) + order * log1p(-1 / order) - log(order - 1)
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """A δ for which ρ-zCDP implies (ε, δ)-DP: the best order's [CKS20, Corollary 13]."""
+    if not 0 <= rho < inf or not 0 <= epsilon < inf:
+        raise ParameterError("rho and epsilon must be finite and not negative")
+    if rho == 0:
+        return 0.0
+    # ln δ is convex in ln(order - 1) around its minimum near (ε + ρ)/(2ρ); golden-section search on that scale.
+    centre = log(max((epsilon + rho) / (2 * rho) - 1, 1e-8) + 1e-8)
+    low, high = min(centre, 0.0) - 12, max(centre, 0.0) + 12
+    ratio = (sqrt(5) - 1) / 2
+    for _ in range(120):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if _log_delta(rho, epsilon, 1 + exp(left)) < _log_delta(rho, epsilon, 1 + exp(right)):
+            high = right
+        else:
+            low = left
+    return min(1.0, exp(_log_delta(rho, epsilon, 1 + exp((low + high) / 2))) * (1 + SLACK))
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The smallest ε found for which ρ-zCDP implies (ε, δ)-DP: `zcdp_delta` inverted from above."""
+    target = float(probability(delta, "delta"))
+    if rho == 0:
+        return 0.0
+    low, high = 0.0, rho + 2 * sqrt(rho * log(1 / target))  # the closed form [BunSteinke16, Proposition 1.3]
+    if zcdp_delta(rho, 0.0) <= target:
+        return 0.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if zcdp_delta(rho, middle) <= target else (middle, high)
+    return high
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest ρ found for which ρ-zCDP implies (ε, δ)-DP: `zcdp_delta` inverted from below."""
+    target = float(probability(delta, "delta"))
+    if not 0 < epsilon < inf:
+        raise ParameterError("epsilon must be positive and finite")
+    low, high = 0.0, epsilon
+    while zcdp_delta(high, epsilon) <= target:
+        low, high = high, 2 * high
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if zcdp_delta(middle, epsilon) <= target else (low, middle)
+    return low

@@ -1,0 +1,169 @@
+"""A project: a declared table that questions can be put to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.answer import Answer
+from understudy.curator import Curator
+from understudy.declaration import Declaration
+from understudy.declaration_file import read
+from understudy.domain import Domain
+from understudy.errors import ParameterError
+from understudy.ledger.interface import Ledger
+from understudy.ledger.memory import MemoryLedger
+from understudy.privacy.cost import UNITS, Cost
+from understudy.privacy.event import Together
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.expression import Question, parse
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, exact
+from understudy.table.source import Source, in_memory, open_source
+from understudy.table.truth import Truth
+
+DEFAULT_SHARE = Fraction(1, 100)
+"""Part of the whole budget that a question costs when nothing is said about its price or error."""
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a question would cost, and how far off its answer could be."""
+
+    cost: Cost
+    error: float
+    beta: float
+
+
+@dataclass(frozen=True)
+class Project:
+    """A declaration and the Curator that guards its table."""
+
+    declaration: Declaration
+    curator: Curator
+
+    @classmethod
+    def over(
+        cls, source: Source, declaration: Declaration, *, ledger: Ledger | None = None, noise: Any = None
+    ) -> Project:
+        """A project over an open source. `noise` is for tests and simulations."""
+        truth = Truth(source, declaration.domain, declaration.unit)
+        books = MemoryLedger(declaration.budget) if ledger is None else ledger
+        return cls(declaration, Curator(truth, books, declaration, noise=noise))
+
+    @classmethod
+    def frame(cls, frame: Any, declaration: Declaration, *, noise: Any = None) -> Project:
+        """A project over a pandas, polars or Arrow frame."""
+        return cls.over(in_memory(frame), declaration, noise=noise)
+
+    @property
+    def domain(self) -> Domain:
+        return self.declaration.domain
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.curator.ledger
+
+    def ask(
+        self,
+        question: str,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        error: Number | None = None,
+        beta: Number = 0.05,
+        request: str | None = None,
+    ) -> Answer:
+        """Answer a question such as ``count age < 30 and sex = F by district``.
+
+        The price is given by `epsilon` (Laplace noise), `rho` (Gaussian noise), or by the `error`, in people,
+        that the answer must keep with probability 1 - `beta`; else it is a hundredth of the whole budget.
+        """
+        asked = parse(question, self.domain)
+        price = self._price(asked, epsilon, rho, error, beta)
+        parts = self._parts(asked)
+        answers = self.curator.measure_all(
+            parts, **_divided(price, len(parts)), beta=exact(beta) / len(parts), request=request
+        )
+        if asked.aggregate == "count":
+            return answers[0]
+        if len(answers) == 1:
+            return _share_of_public(answers[0], self.curator.rows)
+        return _share_of_measured(answers[0], answers[1], beta=float(exact(beta)))
+
+    def quote(
+        self,
+        question: str,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        error: Number | None = None,
+        beta: Number = 0.05,
+    ) -> Quote:
+        """The price and the error, in people, of a question. Asks nothing, costs nothing, reads no data."""
+        asked = parse(question, self.domain)
+        parts = self._parts(asked)
+        price = _divided(self._price(asked, epsilon, rho, error, beta), len(parts))
+        built = [self.curator.mechanism(part, **price) for part in parts]
+        cost = self.ledger.budget.price(Together(tuple(mechanism.event for mechanism, _ in built)))
+        off = self.curator.error(parts[0], *built[0], exact(beta) / len(parts))
+        return Quote(cost, off, float(exact(beta)))
+
+    def _parts(self, asked: Question) -> list[Marginal]:
+        """What has to be measured: a share of a private number of rows needs that number as well."""
+        if asked.aggregate == "count" or self.declaration.neighbours is Neighbours.REPLACE:
+            return [asked.marginal]
+        return [asked.marginal, Marginal(self.domain, ())]
+
+    def _price(
+        self, asked: Question, epsilon: Number | None, rho: Number | None, error: Number | None, beta: Number
+    ) -> dict[str, Fraction]:
+        given = {"epsilon": epsilon, "rho": rho, "error": error}
+        named = {key: exact(value, key) for key, value in given.items() if value is not None}
+        if len(named) > 1:
+            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
+        if "error" in named:
+            parts = self._parts(asked)
+            one = self.curator.price_of(parts[0], error=named["error"], beta=exact(beta) / len(parts))
+            return {key: value * len(parts) for key, value in one.items()}
+        if named:
+            return named
+        cap = self.ledger.budget.cap
+        return {cap.currency: Fraction(cap.units, UNITS) * DEFAULT_SHARE}
+
+
+def _divided(price: dict[str, Fraction], parts: int) -> dict[str, Fraction]:
+    return {currency: amount / parts for currency, amount in price.items()}
+
+
+def _share_of_public(answer: Answer, rows: int) -> Answer:
+    n = max(rows, 1)
+    return replace(answer, value=answer.value / n, error=answer.error / n, noisy=answer.noisy / n)
+
+
+def _share_of_measured(answer: Answer, rows: Answer, *, beta: float) -> Answer:
+    """A ratio of two noisy counts: the interval is that of every ratio the two intervals allow."""
+    n, off = float(rows.noisy), float(rows.error)
+    cost = answer.cost + rows.cost  # type: ignore[operator]  # one currency
+    if n - off <= 0:  # the number of rows may be 0: nothing is known about a share
+        half = np.full(answer.value.shape, 0.5)
+        return replace(answer, value=half, error=half.copy(), noisy=half.copy(), cost=cost, beta=beta)
+    low = np.clip((answer.noisy - answer.error) / (n + off), 0, 1)
+    high: NDArray[np.float64] = np.clip((answer.noisy + answer.error) / (n - off), 0, 1)
+    value = np.clip(answer.noisy / n, low, high)
+    error = np.maximum(high - value, value - low)
+    return replace(answer, value=value, error=error, noisy=answer.noisy / n, cost=cost, beta=beta)
+
+
+def open_project(path: str | Path, *, noise: Any = None) -> Project:
+    """Open the project that a declaration file describes; relative paths are seen from the file's folder."""
+    path = Path(path)
+    if path.is_dir():
+        path = path / "understudy.yml"
+    declaration = read(path)
+    return Project.over(open_source(declaration.source, base=path.parent), declaration, noise=noise)

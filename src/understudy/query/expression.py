@@ -1,0 +1,288 @@
+"""The small question language: ``count age < 30 and sex = F by district``.
+
+    question    = ("count" | "share") [condition] ["by" attribute {"," attribute}]
+    condition   = and/or/not over comparisons, with parentheses
+    comparison  = attribute (= | != | < | <= | > | >=) value
+                | attribute ["not"] "in" "(" value {"," value} ")"
+                | attribute ["not"] "between" value "and" value
+                | attribute "is" ["not"] "null"
+
+Attributes with unusual names are quoted with double quotes, values with single ones. A condition is evaluated on
+the public cells of the attributes it names, never on rows; like in SQL a comparison with a missing value is
+neither true nor false, and only rows for which the condition is true are counted.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from understudy.attribute import COMPARISONS, Mask, Value
+from understudy.domain import Clique, Domain
+from understudy.errors import DomainError, QueryError, TooLargeError
+from understudy.query.linear import Factor, LinearQuery
+from understudy.query.marginal import Marginal
+
+MAX_LENGTH = 10_000
+MAX_DEPTH = 50
+MAX_REGION = 1 << 22
+"""Cells over which a condition that is not a conjunction may be spread."""
+
+AGGREGATES = ("count", "share")
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<date>\d{4}-\d\d-\d\d(?![\w.]))
+      | (?P<number>[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+      | (?P<value>'(?:[^']|'')*')
+      | (?P<name>"(?:[^"]|"")*")
+      | (?P<symbol>!=|<>|<=|>=|==|[=<>(),])
+      | (?P<word>[^\s'"=<>!(),]+)
+    )""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A parsed question: how many rows, or what share of all rows, in each cell of a marginal."""
+
+    text: str
+    aggregate: str
+    marginal: Marginal
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of the question, and what kind of word it is."""
+
+    kind: str
+    text: str
+    position: int
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where a condition holds, over the cells of a clique."""
+
+    clique: Clique
+    mask: Mask
+
+
+def parse(text: str, domain: Domain) -> Question:
+    """A question about `domain`, or a `QueryError` that says what to write instead. Reads no data.
+
+    >>> from understudy.attribute import Bins, Categories
+    >>> domain = Domain((Bins.between("age", [0, 18, 65, 120]), Categories(name="sex", values=("F", "M"))))
+    >>> parse("count age < 18 by sex", domain).marginal.by
+    ('sex',)
+    >>> parse("count age < 17", domain)
+    Traceback (most recent call last):
+    understudy.errors.QueryError: 17 is not a bin edge of age; nearest: 0 and 18: try age < 0 or age < 18
+    """
+    if len(text) > MAX_LENGTH:
+        raise QueryError(f"a question may have {MAX_LENGTH:,} characters, not {len(text):,}")
+    return _Parser(text, domain).question()
+
+
+def _tokens(text: str) -> list[Token]:
+    tokens: list[Token] = []
+    position = 0
+    end = len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup is None:
+            raise QueryError(f"cannot read the question from here: {text[position : position + 30]!r}")
+        tokens.append(Token(match.lastgroup, match.group(match.lastgroup), match.start(match.lastgroup)))
+        position = match.end()
+    return tokens
+
+
+class _Parser:
+    """Recursive descent. Conditions become linear queries as they are read."""
+
+    def __init__(self, text: str, domain: Domain) -> None:
+        self.text = text
+        self.domain = domain
+        self.tokens = _tokens(text)
+        self.at = 0
+        self.depth = 0
+
+    # ---- reading tokens
+
+    def _peek(self, *words: str) -> bool:
+        """Whether the next token is one of the given keywords or symbols."""
+        if self.at >= len(self.tokens):
+            return False
+        token = self.tokens[self.at]
+        return token.kind in ("word", "symbol") and token.text.lower() in words
+
+    def _take(self, *words: str) -> str | None:
+        if not self._peek(*words):
+            return None
+        self.at += 1
+        return self.tokens[self.at - 1].text.lower()
+
+    def _expect(self, word: str) -> None:
+        if self._take(word) is None:
+            self._fail(f"expected {word!r}")
+
+    def _fail(self, problem: str) -> NoReturn:
+        where = repr(self.tokens[self.at].text) if self.at < len(self.tokens) else "the end"
+        raise QueryError(f"{problem} at {where}; a question reads: count age < 30 and sex = F by district")
+
+    # ---- grammar
+
+    def question(self) -> Question:
+        aggregate = self._take(*AGGREGATES)
+        if aggregate is None:
+            self._fail("a question starts with count or share")
+        where = LinearQuery.everyone(self.domain)
+        if self.at < len(self.tokens) and not self._peek("by"):
+            self._take("where")
+            where = self._condition()
+        by: list[str] = []
+        if self._take("by"):
+            by.append(self._attribute())
+            while self._take(","):
+                by.append(self._attribute())
+        if self.at < len(self.tokens):
+            self._fail("expected 'and', 'or', 'by' or the end")
+        return Question(self.text.strip(), aggregate, Marginal(self.domain, tuple(by), where))
+
+    def _condition(self) -> LinearQuery:
+        """A conjunction of regions, kept apart where they touch different attributes."""
+        query = LinearQuery.everyone(self.domain)
+        for region in self._disjunction(negated=False):
+            weights = region.mask.true.astype(np.float64)
+            query = query & LinearQuery(self.domain, (Factor(region.clique, weights),))
+        return query
+
+    def _disjunction(self, *, negated: bool) -> list[Region]:
+        return self._chain("or", self._conjunction, joined=negated, negated=negated)
+
+    def _conjunction(self, *, negated: bool) -> list[Region]:
+        return self._chain("and", self._negation, joined=not negated, negated=negated)
+
+    def _chain(
+        self, word: str, part: Callable[..., list[Region]], *, joined: bool, negated: bool
+    ) -> list[Region]:
+        """Parts linked by `word`, as a list of regions that must all hold.
+
+        `not` is pushed inwards (De Morgan), so `joined` says whether the parts end up linked by and; then the
+        list just grows. Linked by or, they are spread over their common clique.
+        """
+        regions = part(negated=negated)
+        while self._take(word):
+            more = part(negated=negated)
+            regions = regions + more if joined else [self._either(self._both(regions), self._both(more))]
+        return regions
+
+    def _negation(self, *, negated: bool) -> list[Region]:
+        if self._take("not"):
+            return self._deeper(lambda: self._negation(negated=not negated))
+        if self._take("("):
+            regions = self._deeper(lambda: self._disjunction(negated=negated))
+            self._expect(")")
+            return regions
+        region = self._comparison()
+        return [Region(region.clique, ~region.mask) if negated else region]
+
+    def _deeper(self, read: Callable[[], list[Region]]) -> list[Region]:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise QueryError(f"parentheses and not may be nested {MAX_DEPTH} deep")
+        regions = read()
+        self.depth -= 1
+        return regions
+
+    def _comparison(self) -> Region:
+        name = self._attribute()
+        attribute = self.domain[name]
+        if self._take("is"):
+            negated = self._take("not") is not None
+            self._expect("null")
+            return Region((name,), ~attribute.is_null() if negated else attribute.is_null())
+        negated = self._take("not") is not None
+        if self._take("in"):
+            mask = self._membership(attribute.compare)
+        elif self._take("between"):
+            low = self._value()
+            self._expect("and")
+            mask = attribute.compare(">=", low) & attribute.compare("<=", self._value())
+        elif not negated and self._peek(*COMPARISONS, "==", "<>"):
+            symbol = self.tokens[self.at].text
+            self.at += 1
+            mask = attribute.compare({"==": "=", "<>": "!="}.get(symbol, symbol), self._value())
+        else:
+            self._fail(f"expected a comparison of {name}")
+        return Region((name,), ~mask if negated else mask)
+
+    def _membership(self, compare: Callable[[str, Value], Mask]) -> Mask:
+        self._expect("(")
+        mask = compare("=", self._value())
+        while self._take(","):
+            mask = mask | compare("=", self._value())
+        self._expect(")")
+        return mask
+
+    def _attribute(self) -> str:
+        if self.at >= len(self.tokens) or self.tokens[self.at].kind not in ("word", "name"):
+            self._fail("expected an attribute")
+        token = self.tokens[self.at]
+        name = token.text[1:-1].replace('""', '"') if token.kind == "name" else token.text
+        try:
+            name = self.domain[name].name
+        except DomainError as error:
+            raise QueryError(str(error)) from None
+        self.at += 1
+        return name
+
+    def _value(self) -> Value:
+        if self.at >= len(self.tokens) or self.tokens[self.at].kind in ("symbol", "name"):
+            self._fail("expected a value")
+        token = self.tokens[self.at]
+        self.at += 1
+        if token.kind == "value":
+            return token.text[1:-1].replace("''", "'")
+        if token.kind == "date":
+            try:
+                return dt.date.fromisoformat(token.text)
+            except ValueError:
+                raise QueryError(f"{token.text} is not a day of the calendar") from None
+        if token.kind == "number":
+            plain = token.text.replace("_", "")
+            return int(plain) if re.fullmatch(r"[+-]?\d+", plain) else float(plain)
+        return token.text
+
+    # ---- regions
+
+    def _both(self, regions: list[Region]) -> Region:
+        whole = regions[0]
+        for region in regions[1:]:
+            clique = self._union(whole, region)
+            whole = Region(clique, self._spread(whole, clique) & self._spread(region, clique))
+        return whole
+
+    def _either(self, one: Region, other: Region) -> Region:
+        clique = self._union(one, other)
+        return Region(clique, self._spread(one, clique) | self._spread(other, clique))
+
+    def _union(self, one: Region, other: Region) -> Clique:
+        clique = self.domain.clique({*one.clique, *other.clique})
+        if (cells := self.domain.size(clique)) > MAX_REGION:
+            raise TooLargeError("a condition with `or` over these attributes", cells=cells, limit=MAX_REGION)
+        return clique
+
+    def _spread(self, region: Region, clique: Clique) -> Mask:
+        sizes = [self.domain[name].size if name in region.clique else 1 for name in clique]
+        shape = self.domain.shape(clique)
+        return Mask(
+            np.broadcast_to(region.mask.true.reshape(sizes), shape),
+            np.broadcast_to(region.mask.false.reshape(sizes), shape),
+        )

@@ -1,0 +1,167 @@
+"""A linear query: a few attributes and a table of numbers in [0, 1] over their cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from math import prod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from understudy.domain import Clique, Domain
+from understudy.errors import DomainError, QueryError
+from understudy.query.projection import Projection
+
+Weights = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Weights over the cells of a clique: one independent part of a query."""
+
+    clique: Clique
+    weights: Weights
+
+    def __post_init__(self) -> None:
+        weights = np.asarray(np.array(self.weights, dtype=np.float64) + 0.0)  # minus zero is zero
+        if not np.isfinite(weights).all() or weights.min(initial=0) < 0 or weights.max(initial=0) > 1:
+            raise QueryError("the weights of a linear query must be numbers in [0, 1]")
+        weights.flags.writeable = False
+        object.__setattr__(self, "weights", weights)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearQuery:
+    """f: X → [0, 1], kept as a product of factors on disjoint cliques.
+
+    A conjunction over ten attributes is ten short vectors and is never expanded; a table over one clique is a
+    single factor. Applied to a database it is the average of f over the rows [Lectures 9-10, Definition 2].
+    Sensitivity: a row contributes f(row), so one row moves the sum by at most max f, and replacing a row by
+    at most max f - min f (`privacy.neighbours`).
+    """
+
+    domain: Domain
+    factors: tuple[Factor, ...]
+
+    def __post_init__(self) -> None:
+        names = [name for factor in self.factors for name in factor.clique]
+        self.domain.clique(names)  # disjoint, and declared
+        for factor in self.factors:
+            if factor.clique != self.domain.clique(factor.clique):
+                raise QueryError("the attributes of a factor must be in domain order")
+            if factor.weights.shape != self.domain.shape(factor.clique):
+                raise QueryError(
+                    f"the weights over {', '.join(factor.clique)} must have shape "
+                    f"{self.domain.shape(factor.clique)}, not {factor.weights.shape}"
+                )
+        kept = [factor for factor in self.factors if not (factor.weights == 1).all()]
+        order = {name: i for i, name in enumerate(self.domain.names)}
+        object.__setattr__(self, "factors", tuple(sorted(kept, key=lambda f: [order[name] for name in f.clique])))
+
+    @classmethod
+    def everyone(cls, domain: Domain) -> LinearQuery:
+        """The constant 1."""
+        return cls(domain, ())
+
+    @classmethod
+    def table(cls, domain: Domain, names: Iterable[str], weights: ArrayLike) -> LinearQuery:
+        """Weights given as one table over `names`, whose axes are in the order of `names`."""
+        names = tuple(names)
+        clique = domain.clique(names)
+        values = np.asarray(weights, dtype=np.float64)
+        if values.ndim != len(names):
+            raise QueryError(
+                f"a table over {len(names)} attributes needs {len(names)} axes, not {values.ndim}"
+            )
+        return cls(domain, (Factor(clique, values.transpose([names.index(name) for name in clique])),))
+
+    @classmethod
+    def conjunction(cls, domain: Domain, parts: Mapping[str, ArrayLike]) -> LinearQuery:
+        """The product of one weight vector for each named attribute."""
+        return cls(domain, tuple(Factor(domain.clique([name]), np.asarray(w)) for name, w in parts.items()))
+
+    @cached_property
+    def clique(self) -> Clique:
+        return self.domain.clique(name for factor in self.factors for name in factor.clique)
+
+    @cached_property
+    def is_counting(self) -> bool:
+        """Every weight is 0 or 1."""
+        return all(((f.weights == 0) | (f.weights == 1)).all() for f in self.factors)
+
+    @property
+    def largest(self) -> float:
+        return prod(float(f.weights.max()) for f in self.factors)
+
+    @property
+    def smallest(self) -> float:
+        return prod(float(f.weights.min()) for f in self.factors)
+
+    @cached_property
+    def key(self) -> str:
+        """A name for the function f itself: two queries with equal keys have equal factors."""
+        digest = sha256()
+        for factor in self.factors:
+            digest.update("\x1f".join(factor.clique).encode() + b"\x1e")
+            digest.update(np.ascontiguousarray(factor.weights).tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LinearQuery) and self.domain == other.domain and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def weights(self, names: Iterable[str] | None = None) -> Weights:
+        """The expanded table of weights over `names` (default: the query's own clique), in domain order."""
+        clique = self.clique if names is None else self.domain.clique(names)
+        self.domain.allocatable_shape(clique)
+        table = np.ones((1,) * len(clique))
+        for factor in self.factors:
+            if not set(factor.clique) <= set(clique):
+                raise QueryError("the query touches attributes that the clique does not have")
+            table = table * factor.weights.reshape(_broadcast(factor, clique))
+        return np.broadcast_to(table, self.domain.shape(clique))
+
+    def row_weights(self, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> Weights | float:
+        """f(row) for rows given by their codes; the same products, in the same order, as `weights`."""
+        value: Weights | float = 1.0
+        for factor in self.factors:
+            value = value * factor.weights[tuple(codes[name] for name in factor.clique)]
+        return value
+
+    def answer(self, projection: Projection) -> float:
+        """The average of f over the rows (or the mass) of `projection`."""
+        return float(np.vdot(projection.project(self.clique), self.weights()))
+
+    def complement(self) -> LinearQuery:
+        """1 - f, over the same clique."""
+        return LinearQuery(self.domain, (Factor(self.clique, 1 - self.weights()),))
+
+    def __and__(self, other: LinearQuery) -> LinearQuery:
+        """The product f·g; factors are merged into one table only where their attributes overlap."""
+        if self.domain != other.domain:
+            raise DomainError("two queries over different domains cannot be combined")
+        factors = list(self.factors)
+        for new in other.factors:
+            overlapping = [f for f in factors if set(f.clique) & set(new.clique)]
+            factors = [f for f in factors if f not in overlapping]
+            factors.append(_merge(self.domain, [*overlapping, new]))
+        return LinearQuery(self.domain, tuple(factors))
+
+
+def _broadcast(factor: Factor, clique: Sequence[str]) -> tuple[int, ...]:
+    sizes = dict(zip(factor.clique, factor.weights.shape, strict=True))
+    return tuple(sizes.get(name, 1) for name in clique)
+
+
+def _merge(domain: Domain, factors: Sequence[Factor]) -> Factor:
+    clique = domain.clique({name for factor in factors for name in factor.clique})
+    domain.allocatable_shape(clique)
+    weights = np.ones((1,) * len(clique))
+    for factor in factors:
+        weights = weights * factor.weights.reshape(_broadcast(factor, clique))
+    return Factor(clique, weights)

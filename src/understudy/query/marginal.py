@@ -1,0 +1,66 @@
+"""A marginal: one linear query for each cell of a clique, optionally of the rows that meet a condition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain import Clique, Domain
+from understudy.query.linear import LinearQuery
+from understudy.query.projection import Projection
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """For each cell c of `by`: the rows in c, each with its weight under `where`.
+
+    With an empty `by` this is the single query `where`; with `where` = everyone, the plain marginal. Cells are
+    disjoint, so one row contributes to one of them: adding a row moves the vector by max f in one place, and
+    replacing a row moves it by at most max f in each of two (`privacy.neighbours`).
+    """
+
+    domain: Domain
+    by: Clique
+    where: LinearQuery = field(default=None)  # type: ignore[assignment]  # None stands for everyone
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", self.domain.clique(self.by))
+        if self.where is None:
+            object.__setattr__(self, "where", LinearQuery.everyone(self.domain))
+        self.domain.allocatable_shape(self.by)
+
+    @classmethod
+    def of(cls, query: LinearQuery) -> Marginal:
+        """A single query, as the marginal with one cell."""
+        return cls(query.domain, (), query)
+
+    @cached_property
+    def clique(self) -> Clique:
+        """Every attribute that is touched."""
+        return self.domain.clique({*self.by, *self.where.clique})
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.domain.shape(self.by)
+
+    @property
+    def size(self) -> int:
+        """Number of cells, hence of linear queries."""
+        return self.domain.size(self.by)
+
+    @cached_property
+    def key(self) -> str:
+        """A name for the question: equal for two spellings of it."""
+        return f"by {','.join(self.by)} where {self.where.key}" if self.by else f"where {self.where.key}"
+
+    def answer(self, projection: Projection) -> NDArray[np.float64]:
+        """The share of all rows in each cell, weighted."""
+        rates = projection.project(self.clique) * self.where.weights(self.clique)
+        return rates.sum(axis=tuple(i for i, name in enumerate(self.clique) if name not in self.by))
+
+    def labels(self) -> list[tuple[str, ...]]:
+        """The labels of the cells, in C order."""
+        return [self.domain.labels(cell, self.by) for cell in np.ndindex(*self.shape)]

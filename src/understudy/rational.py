@@ -1,0 +1,63 @@
+"""Numbers as their author wrote them.
+
+Privacy parameters are exact rationals: ``0.1`` typed by a person means one tenth, not the nearest binary
+float, and every mechanism computes with it exactly. Conversions to float happen only where a number is shown.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+
+from understudy.errors import ParameterError
+
+Number = int | float | Decimal | Fraction
+
+MAX_EPSILON = 1000
+"""Above this a privacy parameter protects nobody; larger ones are taken for slips."""
+
+MIN_PARAMETER = Fraction(1, 10**12)
+"""Below this a parameter buys no information in any table that fits on a disk."""
+
+
+def exact(value: Number, name: str = "value") -> Fraction:
+    """The rational number that `value` stands for when it is written down.
+
+    >>> exact(0.1)
+    Fraction(1, 10)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
+        raise ParameterError(f"{name} must be a number, not {value!r}")
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise ParameterError(f"{name} must be finite, not {value}")
+        return Fraction(repr(float(value)))
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise ParameterError(f"{name} must be finite, not {value}")
+    return Fraction(value)
+
+
+def positive(value: Number, name: str, *, at_most: int | None = None) -> Fraction:
+    """`value` as an exact rational, refused unless 0 < value ≤ `at_most`."""
+    number = exact(value, name)
+    if number <= 0:
+        raise ParameterError(f"{name} must be positive, not {value}")
+    if at_most is not None and number > at_most:
+        raise ParameterError(f"{name} must be at most {at_most}, not {value}")
+    if number < MIN_PARAMETER:
+        raise ParameterError(f"{name} must be at least {float(MIN_PARAMETER):g}, not {value}")
+    return number
+
+
+def privacy_parameter(value: Number, name: str = "epsilon") -> Fraction:
+    """An epsilon or rho: positive, finite, and small enough to mean something."""
+    return positive(value, name, at_most=MAX_EPSILON)
+
+
+def probability(value: Number, name: str = "beta") -> Fraction:
+    """A failure probability strictly between 0 and 1."""
+    number = exact(value, name)
+    if not 0 < number < 1:
+        raise ParameterError(f"{name} must lie strictly between 0 and 1, not {value}")
+    return number

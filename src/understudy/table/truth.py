@@ -1,0 +1,130 @@
+"""The truth: exact integer counts of the sensitive table. Only a Curator may hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.declaration import Unit
+from understudy.domain import Clique, Domain
+from understudy.query.marginal import Marginal
+from understudy.table.counts import MarginalCounter
+from understudy.table.source import Codes, Source
+
+CACHE_BYTES = 1 << 30
+"""Codes are kept in memory from the second look on when they fit into this."""
+
+DENSE_CELLS = 1 << 20
+"""Up to here counting a clique and weighing its cells is cheaper than weighing every row."""
+
+Counts = NDArray[np.int64]
+
+
+class Truth:
+    """Exact counts over cliques of a domain, one pass over the source for any number of them.
+
+    Complexity  One pass of the engine for each look; from the second look on, one pass over the codes in
+                memory when rows × attributes fit into `CACHE_BYTES`. Memory is bounded by the accumulators of
+                the clique cover and one batch.
+    Gap         The time of a look grows with the number of rows, also where that number is private.
+    """
+
+    def __init__(self, source: Source, domain: Domain, unit: Unit | None = None) -> None:
+        source.check(domain, unit)
+        self.source = source
+        self.domain = domain
+        self.unit = unit
+        self._looks = 0
+        self._kept: list[Codes] | None = None
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows that count. Public under `replace` only."""
+        if self.unit is None:
+            return self.source.rows()
+        return int(self.count(()))
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on with another table than the one that was opened. Reads no data."""
+        self.source.check_unchanged()
+
+    def count(self, clique: Clique) -> Counts:
+        """The number of rows in each cell of a clique."""
+        return self.counts([clique])[self.domain.clique(clique)]
+
+    def counts(self, cliques: Iterable[Clique]) -> dict[Clique, Counts]:
+        """Exact counts over many cliques, in one pass."""
+        wanted = [self.domain.clique(clique) for clique in cliques]
+        for clique in wanted:
+            self.domain.allocatable_shape(clique)
+        touched = self.domain.clique({name for clique in wanted for name in clique})
+        position = {name: i for i, name in enumerate(touched)}
+        counter = MarginalCounter(
+            self.domain.shape(touched), [tuple(position[name] for name in clique) for clique in wanted]
+        )
+        for batch in self._batches(touched):
+            counter.add([batch[name] for name in touched])
+        tables = counter.tables()
+        return {clique: tables[tuple(position[name] for name in clique)] for clique in wanted}
+
+    def sums(self, marginal: Marginal, *, resolution: int = 1) -> Counts:
+        """For each cell the sum of its rows' weights, in steps of 1/resolution, each weight rounded to one."""
+        return self.sums_of([marginal], resolution=resolution)[0]
+
+    def sums_of(self, marginals: Sequence[Marginal], *, resolution: int = 1) -> list[Counts]:
+        """The sums of many marginals: one pass for all small cliques, and one for each that is too large."""
+        dense = {m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS}
+        counts = self.counts(dense) if dense else {}
+        return [
+            self._weigh(marginal, counts[marginal.clique], resolution)
+            if marginal.clique in counts
+            else self._sums_by_row(marginal, resolution)
+            for marginal in marginals
+        ]
+
+    def _weigh(self, marginal: Marginal, counts: Counts, resolution: int) -> Counts:
+        steps = np.rint(marginal.where.weights(marginal.clique) * resolution).astype(np.int64)
+        summed = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
+        return (counts * steps).sum(axis=summed, dtype=np.int64)
+
+    def _sums_by_row(self, marginal: Marginal, resolution: int) -> Counts:
+        total = np.zeros(marginal.size, np.int64)
+        for batch in self._batches(marginal.clique):
+            rows = len(next(iter(batch.values())))
+            cell = np.zeros(rows, np.intp)
+            for name in marginal.by:
+                cell = cell * self.domain[name].size + batch[name]
+            steps = np.rint(np.broadcast_to(marginal.where.row_weights(batch), rows) * resolution)
+            np.add.at(total, cell, steps.astype(np.int64))
+        return total.reshape(marginal.shape)
+
+    def project(self, clique: Clique) -> NDArray[np.float64]:
+        """Rates over a clique; the uniform law when the table is empty."""
+        counts = self.count(clique)
+        n = int(counts.sum())
+        return counts / n if n else np.full(counts.shape, 1 / counts.size)
+
+    def _batches(self, clique: Clique) -> Iterator[Codes]:
+        self.check_unchanged()
+        clique = clique or self.domain.names[:1]  # an engine streams at least one column
+        self._looks += 1
+        if self._kept is None and self._looks > 1:
+            self._keep()
+        if self._kept:
+            return iter(self._kept)
+        return self.source.batches(self.domain, clique, self.unit)
+
+    def _keep(self) -> None:
+        """Encode the whole table into memory, if it fits; else remember that it does not."""
+        room = CACHE_BYTES
+        kept: list[Codes] = []
+        for batch in self.source.batches(self.domain, self.domain.names, self.unit):
+            room -= sum(codes.nbytes for codes in batch.values())
+            if room < 0:
+                self._kept = []
+                return
+            kept.append({name: codes.copy() for name, codes in batch.items()})
+        self._kept = kept

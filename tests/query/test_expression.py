@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.attribute import Bins, Boolean, Categories
+from understudy.domain import Domain
+from understudy.errors import QueryError, UnderstudyError
+from understudy.query.expression import parse
+
+DOMAIN = Domain(
+    (
+        Bins.between("age", [0, 10, 20, 30]),
+        Categories(name="sex", values=("F", "M")),
+        Boolean(name="smoker", null=True),
+        Categories(name="home town", values=("Bree", "Old Forest", "no")),
+        Bins.between("born", [dt.date(1990, 1, 1), dt.date(2000, 1, 1), dt.date(2010, 1, 1)]),
+        Bins.between("income", [0.0, 0.5, 1.0], null=True),
+    )
+)
+
+
+def true_cells(text: str) -> set[tuple[str, ...]]:
+    where = parse(text, DOMAIN).marginal.where
+    return {DOMAIN.labels(cell, where.clique) for cell in zip(*np.nonzero(where.weights()), strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("count age<20", {("0-9",), ("10-19",)}),
+        ("COUNT where age >= 20", {("20-30",)}),
+        ("count age between 10 and 19", {("10-19",)}),
+        ("count age not between 10 and 19", {("0-9",), ("20-30",)}),
+        ("count sex=F", {("F",)}),
+        ("count sex<>F", {("M",), ("other",)}),
+        ("count sex not in (F, M)", {("other",)}),
+        ("count not sex in (F)", {("M",), ("other",)}),
+        ("count smoker=true", {("true",)}),
+        ("count smoker is null", {("null",)}),
+        ("count smoker is not null", {("false",), ("true",)}),
+        ("count not smoker=true", {("false",)}),
+        ("count \"home town\"='Old Forest'", {("Old Forest",)}),
+        ("count \"home town\"=no", {("no",)}),
+        ("count born < 2000-01-01", {("1990-01-01..1999-12-31",)}),
+        ("count income >= .5", {("[0.5, 1]",)}),
+        ("count income < 5e-1", {("[0, 0.5)",)}),
+        ("count age<10 and sex=M", {("0-9", "M")}),
+        ("count age<20 or sex=M", {(a, s) for a in ("0-9", "10-19") for s in ("F", "M", "other")} | {("20-30", "M")}),
+        ("count not (age<20 or sex=M)", {("20-30", "F"), ("20-30", "other")}),
+        ("count age<20 and age>=10", {("10-19",)}),
+    ],
+)  # fmt: skip
+def test_conditions(text, cells):
+    assert true_cells(text) == cells
+
+
+def test_aggregates_and_groups():
+    question = parse("share age<10 by sex, smoker", DOMAIN)
+    assert question.aggregate == "share"
+    assert question.marginal.by == ("sex", "smoker")
+    assert question.marginal.clique == ("age", "sex", "smoker")
+    assert parse("count", DOMAIN).marginal.clique == ()
+    assert parse("count by sex", DOMAIN).marginal.by == ("sex",)
+
+
+def test_conjunctions_stay_factorised():
+    question = parse("count age<10 and sex=F and smoker=true and (income<0.5 or born<2000-01-01)", DOMAIN)
+    assert [factor.clique for factor in question.marginal.where.factors] == [
+        ("age",), ("sex",), ("smoker",), ("born", "income"),
+    ]  # fmt: skip
+
+
+def test_two_spellings_are_one_question():
+    one = parse("count sex=F and age<10", DOMAIN).marginal
+    two = parse("count not (age>=10 or not sex = 'F')", DOMAIN).marginal
+    assert one.key == two.key
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("", "starts with count or share"),
+        ("sum age", "starts with count or share"),
+        ("count age<17", "17 is not a bin edge of age; nearest: 10 and 20: try age < 10 or age < 20"),
+        ("count age<=10", "age <= 10 cuts the bin 10-19: try age < 10 or age < 20"),
+        ("count agee<10", "no attribute 'agee'; the domain has: age"),
+        ("count sex=X", "not a declared value of sex"),
+        ("count sex<F", "not ordered"),
+        ("count age<ten", "is a number"),
+        ("count age<10 sex=F", "expected 'and', 'or', 'by' or the end"),
+        ("count (age<10", "expected ')'"),
+        ("count age<", "expected a value"),
+        ("count age in ()", "expected a value"),
+        ("count by", "expected an attribute"),
+        ("count by age, age", "twice"),
+        ("count born<2000-13-01", "not a day"),
+        ("count income=0.5", "is real"),
+        ("count age<1e400", "number"),
+        ("count 'age", "cannot read"),
+        ("count age < 10; drop table people", "expected"),
+        ("count " + "(" * 60 + "age<10" + ")" * 60, "nested"),
+        ("count " + "x" * 20_000, "characters"),
+    ],
+)
+def test_refusals_say_what_to_write(text, hint):
+    with pytest.raises(UnderstudyError) as refused:
+        parse(text, DOMAIN)
+    assert hint in str(refused.value)
+
+
+def test_a_condition_that_spreads_too_far_is_refused_before_allocating():
+    wide = Domain(tuple(Bins.integers(f"a{i}", 0, 99) for i in range(10)))
+    parse("count " + " and ".join(f"a{i}<50" for i in range(10)), wide)
+    with pytest.raises(QueryError, match="cells"):
+        parse("count " + " or ".join(f"a{i}<50" for i in range(10)), wide)
+
+
+# ---- a second reading of the language, row by row, to hold the first one against
+
+LEAVES = {
+    "age<10": lambda r: r["age"] < 10,
+    "age>=20": lambda r: r["age"] >= 20,
+    "sex=F": lambda r: r["sex"] == "F",
+    "sex!=M": lambda r: r["sex"] != "M",
+    "smoker=true": lambda r: None if r["smoker"] is None else r["smoker"],
+    "smoker is null": lambda r: r["smoker"] is None,
+}
+
+
+def conditions():
+    leaf = st.sampled_from(sorted(LEAVES)).map(lambda text: (text, LEAVES[text]))
+
+    def negate(part):
+        return f"not ({part[0]})", lambda r: None if (v := part[1](r)) is None else not v
+
+    def both(pair):
+        (a, f), (b, g) = pair
+        return (
+            f"({a}) and ({b})",
+            lambda r: False if False in (f(r), g(r)) else None if None in (f(r), g(r)) else True,
+        )
+
+    def either(pair):
+        (a, f), (b, g) = pair
+        return (
+            f"({a}) or ({b})",
+            lambda r: True if True in (f(r), g(r)) else None if None in (f(r), g(r)) else False,
+        )
+
+    return st.recursive(
+        leaf, lambda inner: inner.map(negate) | st.tuples(inner, inner).flatmap(
+            lambda pair: st.sampled_from([both(pair), either(pair)])), max_leaves=6
+    )  # fmt: skip
+
+
+@given(conditions())
+@settings(max_examples=150)
+def test_cells_agree_with_three_valued_logic_on_rows(condition):
+    text, holds = condition
+    where = parse(f"count {text}", DOMAIN).marginal.where
+    weights = where.weights(("age", "sex", "smoker"))
+    for age, sex, smoker in itertools.product((5, 15, 25), ("F", "M", "X"), (True, False, None)):
+        cell = DOMAIN["age"].code(age), DOMAIN["sex"].code(sex), DOMAIN["smoker"].code(smoker)
+        assert weights[cell] == (holds({"age": age, "sex": sex, "smoker": smoker}) is True)
+
+
+@given(st.text(alphabet="count share by age sex and or not in ()<>='\",0123456789.é\x00\n", max_size=60))
+@settings(max_examples=300)
+def test_any_text_is_a_question_or_a_clear_refusal(text):
+    with suppress(UnderstudyError):
+        parse(text, DOMAIN)
