@@ -108,6 +108,20 @@ def test_cuts_are_exact_floors(rate: Fraction, power: int, points: int, folded: 
     assert_cuts_are(law.cuts(bits), reference_law(law, points), bits)
 
 
+@pytest.mark.parametrize("precision", [12, 20, 40])
+@pytest.mark.parametrize(
+    "law", [Magnitude(Fraction(1, 9), 1, folded=True), Magnitude(Fraction(1, 300), 2, folded=False)]
+)
+def test_partial_sums_are_enclosed_at_any_precision(law: Magnitude, precision: int) -> None:
+    low, high, rest = law._sums(precision, negligible=1 << precision - 3)
+    weights = [reference_exp(law.rate * k**law.power) * (2 if law.folded and k else 1) for k in range(400)]
+    running = Fraction(0)
+    for k, (below, above) in enumerate(zip(low, high, strict=True)):
+        running += weights[k]
+        assert below <= running * 2**precision <= above
+    assert (sum(weights) - running) * 2**precision <= rest <= 1 << precision - 3
+
+
 def test_cuts_of_the_laplace_magnitude_follow_its_closed_form() -> None:
     rate = Fraction(1, 32)
     cuts = Magnitude(rate, 1, folded=False).cuts(64)

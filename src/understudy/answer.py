@@ -32,8 +32,10 @@ class Answer:
     population_error: NDArray[np.float64] | None = field(default=None)
 
     def __post_init__(self) -> None:
-        for array in (self.value, self.error, self.noisy):
-            array.flags.writeable = False
+        for name in ("value", "error", "noisy"):
+            frozen = np.array(getattr(self, name), dtype=np.float64)
+            frozen.flags.writeable = False
+            object.__setattr__(self, name, frozen)
 
     def rows(self) -> list[tuple[tuple[str, ...], float, float]]:
         """(labels, value, error) for each cell."""

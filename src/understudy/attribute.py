@@ -202,7 +202,7 @@ class Categories(Attribute):
         return {text: cell for cell, value in enumerate(self.values) for text in spellings(value)}
 
     def proper_code(self, value: object) -> int | None:
-        return self._index.get(str(value))
+        return self._index.get(str(value).lower() if isinstance(value, bool) else str(value))
 
     def compare(self, operator: str, value: Value) -> Mask:
         cell = self.proper_code(value)

@@ -20,7 +20,7 @@ import yaml
 
 from understudy.declaration import SourceSpec
 from understudy.errors import SourceError
-from understudy.table.source import open_source, read_header
+from understudy.table.source import TEXT_ENDINGS, open_source, read_header
 
 MARK = "# READ OFF THE DATA: review"
 MAX_CATEGORIES = 60
@@ -33,6 +33,7 @@ class Column:
 
     name: str
     kind: str
+    rows: int
     distinct: int
     nulls: bool
     low: Any = None
@@ -63,7 +64,7 @@ def draft(data: Path, *, table: str = "", location: str | None = None) -> str:
 
 
 def _is_text(data: Path) -> bool:
-    return bool({".csv", ".tsv", ".txt"} & {suffix.lower() for suffix in data.suffixes[-2:]})
+    return bool(TEXT_ENDINGS & {suffix.lower() for suffix in data.suffixes[-2:]})
 
 
 def _delimiter(data: Path) -> str:
@@ -138,7 +139,7 @@ def _declare(column: Column) -> Iterator[str]:
     elif column.kind == "category" and column.values:
         values = ", ".join(_scalar(value) for value in column.values)
         yield f"{name}: {{type: category, values: [{values}]{null}}}  {MARK}"
-    elif column.kind == "category" or column.low is None or not _is_finite(column):
+    elif column.kind == "category" or _is_identifier(column) or column.low is None or not _is_finite(column):
         yield f"# {name}: left out, {column.distinct:,} distinct values (an identifier or free text?)  {MARK}"
     elif column.kind == "integer" and column.high - column.low < 2 * BINS:
         high = max(column.high, column.low + 1)
@@ -146,6 +147,11 @@ def _declare(column: Column) -> Iterator[str]:
     else:
         edges = _year_edges(column) if column.kind == "date" else _round_edges(column)
         yield f"{name}: {{type: {column.kind}, edges: [{', '.join(edges)}]{null}}}  {MARK}"
+
+
+def _is_identifier(column: Column) -> bool:
+    """Whole numbers that name the rows: no two alike, in a table where that is no accident."""
+    return column.kind == "integer" and column.distinct == column.rows > MAX_CATEGORIES
 
 
 def _is_finite(column: Column) -> bool:

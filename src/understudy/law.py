@@ -67,18 +67,17 @@ class Law(Protocol):
 def exp_enclosure(rate: Fraction, bits: int) -> tuple[int, int]:
     """Integers with low ≤ 2^bits · exp(-rate) ≤ high and high - low ≤ 3, for rate ≥ 0.
 
-    Decimal's exp is correctly rounded, so the neighbours of its result enclose the true value.
+    Decimal's exp is correctly rounded. With d digits, rounding the exponent (at most `bits`), exp and the
+    product each move the result by at most bits · 10^(1-d) · 2^bits, far below 1 for the d used here.
     """
     if rate == 0:
         return 1 << bits, 1 << bits
     if rate > bits:
         return 0, 1  # exp(-rate) < 2^-bits
-    digits = bits * 30103 // 100000 + 10
-    down, up = (_decimal_context(digits, rounding) for rounding in (ROUND_FLOOR, ROUND_CEILING))
-    numerator, denominator, unit = Decimal(-rate.numerator), Decimal(rate.denominator), Decimal(1 << bits)
-    low = down.next_minus(down.exp(down.divide(numerator, denominator)))
-    high = up.next_plus(up.exp(up.divide(numerator, denominator)))
-    return int(down.multiply(low, unit)), int(up.multiply(high, unit)) + 1
+    context = _decimal_context(bits * 30103 // 100000 + len(str(bits)) + 10, ROUND_FLOOR)
+    value = context.exp(context.divide(Decimal(-rate.numerator), Decimal(rate.denominator)))
+    whole = int(context.multiply(value, Decimal(1 << bits)))
+    return max(0, whole - 1), whole + 2
 
 
 def _decimal_context(digits: int, rounding: str) -> Context:

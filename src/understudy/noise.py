@@ -400,11 +400,12 @@ class _Selection:
         most = sum(count * weights[group][1] for count, group in zip(counts, members, strict=True))
         target_low, target_high = start * least >> bits, ((start + 1) * most >> bits) + 1
         low = high = 0
+        last = len(members) - 1
         for i, (count, group) in enumerate(zip(counts, members, strict=True)):
             low += count * weights[group][0]
             high += count * weights[group][1]
             if high > target_low:
-                return i if target_high <= low else None
+                return i if target_high <= low or i == last else None
         return None
 
 

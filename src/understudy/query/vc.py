@@ -1,4 +1,4 @@
-"""Shattering and VC dimension of classes of counting queries. [Lectures 9-10, section 2.1]
+"""Shattering and VC dimension of classes of counting queries (Lectures 9-10, section 2.1).
 
 A counting query f : X → {0, 1} is known on finitely many points by its *trace*, the row of its values there.
 A finite class is a boolean matrix, one row per query and one column per point. Everything here is exact:
@@ -386,8 +386,8 @@ def half_space_traces(points: Sequence[Point]) -> BoolMatrix:
     most = 2 * sauer_shelah(len(vectors) - 1, len(vectors[0]) - 1)
     if most * len(vectors) > MAX_CELLS:
         raise ParameterError(
-            f"{len(vectors):,} points in dimension {len(vectors[0]) - 1} have up to {most:,} dichotomies; a matrix "
-            f"of at most {MAX_CELLS:,} cells is filled. Give fewer points."
+            f"{len(vectors):,} points in dimension {len(vectors[0]) - 1} have up to {most:,} dichotomies; a "
+            f"matrix of at most {MAX_CELLS:,} cells is filled. Give fewer points."
         )
     patterns = sorted(_strict_signs(vectors, len(vectors[0])))
     return np.array([[p >> i & 1 for i in range(len(vectors))] for p in patterns], dtype=np.bool_)

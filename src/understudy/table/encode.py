@@ -45,18 +45,18 @@ def check_type(attribute: Attribute, dtype: dtypes.DataType) -> None:
 
 @singledispatch
 def encode(attribute: Attribute, column: Expression) -> Expression:
-    """The code of each value of `column`, as the smallest unsigned integer."""
+    """The code of each value of `column`, as an integer of whatever width the engine likes."""
     raise TypeError(f"no encoding for {type(attribute).__name__}")
 
 
 @encode.register
 def _(attribute: Categories, column: Expression) -> Expression:
     text = column if column.type().is_string() else column.cast("string")
-    cells = [(text.isin(spellings(value)), _code(attribute, i)) for i, value in enumerate(attribute.values)]
+    cells = [(text.isin(spellings(value)), _code(i)) for i, value in enumerate(attribute.values)]
     return ibis.cases(
-        (column.isnull(), _code(attribute, attribute.null_cell)),
+        (column.isnull(), _code(attribute.null_cell)),
         *cells,
-        else_=_code(attribute, attribute.outside_cell),
+        else_=_code(attribute.outside_cell),
     )
 
 
@@ -64,9 +64,9 @@ def _(attribute: Categories, column: Expression) -> Expression:
 def _(attribute: Boolean, column: Expression) -> Expression:
     text = column.cast("string").strip().lower()
     return ibis.cases(
-        (text.isin(attribute.TRUE), _code(attribute, 1)),
-        (text.isin(attribute.FALSE), _code(attribute, 0)),
-        else_=_code(attribute, attribute.null_cell),
+        (text.isin(attribute.TRUE), _code(1)),
+        (text.isin(attribute.FALSE), _code(0)),
+        else_=_code(attribute.null_cell),
     )
 
 
@@ -77,22 +77,22 @@ def _(attribute: Bins, column: Expression) -> Expression:
     cell = _bin(attribute, number)
     if attribute.outside is not Outside.CLAMP:
         inside = (number >= _edge(attribute.starts[0])) & (number <= _edge(attribute.upper))
-        cell = ibis.ifelse(inside, cell, _code(attribute, attribute.outside_cell))
-    return ibis.ifelse(missing, _code(attribute, attribute.null_cell), cell)
+        cell = ibis.ifelse(inside, cell, _code(attribute.outside_cell))
+    return ibis.ifelse(missing, _code(attribute.null_cell), cell)
 
 
 def _bin(attribute: Bins, number: Expression) -> Expression:
     first, last = attribute.starts[0], attribute.starts[-1]
     whole = number.type().is_integer() and isinstance(first, int)
     if whole and last - first == attribute.proper_size - 1:  # every integer is a cell: arithmetic will do
-        return (number.clip(first, last) - first).cast(code_type(attribute))
+        return number.clip(first, last) - first
     return _search(attribute, number, 0, attribute.proper_size)
 
 
 def _search(attribute: Bins, number: Expression, low: int, high: int) -> Expression:
     """Binary search over the starts low..high-1, as nested conditions."""
     if high - low == 1:
-        return _code(attribute, low)
+        return _code(low)
     middle = (low + high) // 2
     return ibis.ifelse(
         number < _edge(attribute.starts[middle]),
@@ -113,5 +113,5 @@ def _edge(edge: int | float | dt.date) -> Expression:
     return ibis.literal(edge)
 
 
-def _code(attribute: Attribute, cell: int) -> Expression:
-    return ibis.literal(cell, type=code_type(attribute))
+def _code(cell: int) -> Expression:
+    return ibis.literal(cell, type="int32")

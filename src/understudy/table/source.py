@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from understudy.declaration import SourceSpec, Unit
 from understudy.domain import Clique, Domain
 from understudy.errors import SourceChangedError, SourceError
-from understudy.table.encode import check_type, encode
+from understudy.table.encode import Expression, check_type, code_type, encode
 
 BATCH_ROWS = 1 << 17
+TEXT_ENDINGS = {".csv", ".tsv", ".txt"}
 
 Codes = dict[str, NDArray[np.unsignedinteger]]
 """For each attribute, one code for each row of a batch."""
@@ -34,11 +35,16 @@ Codes = dict[str, NDArray[np.unsignedinteger]]
 
 @dataclass(frozen=True)
 class Source:
-    """An open table. `stamp` is what the file looked like when it was opened."""
+    """An open table. `stamp` is what the file looked like when it was opened.
+
+    Whether an engine drops a malformed line of text depends on the columns it reads; `text` makes it read the
+    same ones always, so that every look sees the same rows.
+    """
 
     expression: Any
     path: Path | None = None
     stamp: tuple[int, int, int] | None = None
+    text: bool = False
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -75,21 +81,24 @@ class Source:
                 f"project again if this is the same people's data, or start a new project for a new table"
             )
 
-    def rows(self) -> int:
-        """The number of rows: public under `replace`, private under `add-remove`."""
+    def rows(self, domain: Domain, unit: Unit | None = None) -> int:
+        """The number of rows that count: public under `replace`, private under `add-remove`."""
+        if self.text or unit is not None:
+            first = domain.names[:1]
+            return sum(len(batch[first[0]]) for batch in self.batches(domain, first, unit))
         return int(self._run(self.expression.count().to_pyarrow).as_py())
 
     def batches(self, domain: Domain, clique: Clique, unit: Unit | None = None) -> Iterator[Codes]:
         """The codes of the clique's attributes, batch by batch, encoded by the engine."""
-        coded = (
-            _coded(self.expression, domain.project(clique))
-            if unit is None
-            else _at_most(self.expression, domain, unit)
-        )
-        coded = coded.select(*map(_column, clique))
+        if unit is not None:
+            coded = _at_most(self.expression, domain, unit)
+        else:
+            coded = _coded(self.expression, domain if self.text else domain.project(clique))
+        if not self.text:
+            coded = coded.select(*map(_column, clique))
         reader = self._run(lambda: coded.to_pyarrow_batches(chunk_size=BATCH_ROWS))
         while (batch := self._run(lambda: next(reader, None))) is not None:
-            yield {name: batch.column(i).to_numpy(zero_copy_only=True) for i, name in enumerate(clique)}
+            yield {name: batch.column(_column(name)).to_numpy(zero_copy_only=True) for name in clique}
 
     def _run(self, look: Any) -> Any:
         """Run the engine; its own error text may quote data, so it is not passed on."""
@@ -111,7 +120,10 @@ def _column(name: str) -> str:
 
 def _coded(rows: Any, domain: Domain, **kept: str) -> Any:
     """Rows as codes, with the columns in `kept` beside them."""
-    codes = {_column(attribute.name): encode(attribute, rows[attribute.column]) for attribute in domain}
+    codes = {
+        _column(attribute.name): encode(attribute, rows[attribute.column]).cast(code_type(attribute))
+        for attribute in domain
+    }
     return rows.select(**codes, **kept)
 
 
@@ -123,7 +135,8 @@ def _at_most(rows: Any, domain: Domain, unit: Unit) -> Any:
     """
     coded = _coded(rows.filter(rows[unit.column].notnull()), domain, unit=unit.column)
     codes = [coded[_column(name)] for name in domain.names]
-    digest = ibis.literal(unit.key).concat(*(part for code in codes for part in ("|", code.cast("string"))))
+    key: Expression = ibis.literal(unit.key)
+    digest = key.concat(*(part for code in codes for part in ("|", code.cast("string"))))
     rank = ibis.row_number().over(group_by=coded.unit, order_by=[digest.hash(), *codes])
     ranked = coded.mutate(rank=rank)
     return ranked.filter(ranked.rank < unit.max_rows)
@@ -148,11 +161,11 @@ def open_source(spec: SourceSpec, *, base: Path) -> Source:
         expression = _opened(path, lambda: ibis.duckdb.connect().read_parquet(path))
     elif suffixes[-1:] in ([".duckdb"], [".db"]):
         expression = _opened(path, lambda: _database_table(path, spec.table))
-    elif {".csv", ".tsv", ".txt"} & set(suffixes[-2:]):
+    elif TEXT_ENDINGS & set(suffixes[-2:]):
         expression = _opened(path, lambda: _text_table(path, spec.delimiter))
     else:
         raise SourceError(f"{path.name}: the ending says nothing known; use .csv, .tsv, .parquet or .duckdb")
-    return Source(expression, path, stamp)
+    return Source(expression, path, stamp, text=bool(TEXT_ENDINGS & set(suffixes[-2:])))
 
 
 def _opened(path: Path, how: Any) -> Any:
@@ -196,12 +209,13 @@ def _text_table(path: Path, delimiter: str) -> Any:
 
 def read_header(path: Path, delimiter: str) -> list[str]:
     """The column names in the first line of a text file."""
+    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(
-            path, "rt", encoding="utf-8-sig", newline=""
-        ) as lines:
+        # The reader looks ahead of the header; what stands there must not matter.
+        with opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
             header = next(csv.reader(lines, delimiter=delimiter), [])
-    except (UnicodeDecodeError, zlib.error, OSError) as error:
+        "".join(header).encode()
+    except (UnicodeEncodeError, csv.Error, zlib.error, OSError) as error:
         raise SourceError(f"the header of {path.name} cannot be read ({type(error).__name__})") from None
     if not any(header):
         raise SourceError(f"{path.name} has no header line: the first line must name the columns")

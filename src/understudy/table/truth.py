@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +38,14 @@ class Truth:
         self.source = source
         self.domain = domain
         self.unit = unit
+        self._lock = Lock()  # an engine's connection serves one thread at a time
         self._looks = 0
         self._kept: list[Codes] | None = None
 
     @cached_property
     def rows(self) -> int:
         """The number of rows that count. Public under `replace` only."""
-        if self.unit is None:
-            return self.source.rows()
-        return int(self.count(()))
+        return self.source.rows(self.domain, self.unit)
 
     def check_unchanged(self) -> None:
         """Refuse to go on with another table than the one that was opened. Reads no data."""
@@ -65,8 +65,9 @@ class Truth:
         counter = MarginalCounter(
             self.domain.shape(touched), [tuple(position[name] for name in clique) for clique in wanted]
         )
-        for batch in self._batches(touched):
-            counter.add([batch[name] for name in touched])
+        with self._lock:
+            for batch in self._batches(touched):
+                counter.add([batch[name] for name in touched], rows=len(next(iter(batch.values()))))
         tables = counter.tables()
         return {clique: tables[tuple(position[name] for name in clique)] for clique in wanted}
 
@@ -92,13 +93,14 @@ class Truth:
 
     def _sums_by_row(self, marginal: Marginal, resolution: int) -> Counts:
         total = np.zeros(marginal.size, np.int64)
-        for batch in self._batches(marginal.clique):
-            rows = len(next(iter(batch.values())))
-            cell = np.zeros(rows, np.intp)
-            for name in marginal.by:
-                cell = cell * self.domain[name].size + batch[name]
-            steps = np.rint(np.broadcast_to(marginal.where.row_weights(batch), rows) * resolution)
-            np.add.at(total, cell, steps.astype(np.int64))
+        with self._lock:
+            for batch in self._batches(marginal.clique):
+                rows = len(next(iter(batch.values())))
+                cell = np.zeros(rows, np.intp)
+                for name in marginal.by:
+                    cell = cell * self.domain[name].size + batch[name]
+                steps = np.rint(np.broadcast_to(marginal.where.row_weights(batch), rows) * resolution)
+                np.add.at(total, cell, steps.astype(np.int64))
         return total.reshape(marginal.shape)
 
     def project(self, clique: Clique) -> NDArray[np.float64]:

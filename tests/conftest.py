@@ -1,0 +1,25 @@
+"""Settings for the whole suite."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Wall time is nobody's fault on a shared machine; the seed is fixed so that a red run can be repeated.
+settings.register_profile(
+    "house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], database=None
+)
+settings.load_profile("house")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if os.environ.get("UNDERSTUDY_NO_SKIP") and terminalreporter.stats.get("skipped"):
+        terminalreporter.write_line("UNDERSTUDY_NO_SKIP is set: a skipped test is a failure", red=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("UNDERSTUDY_NO_SKIP") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,275 @@
+"""The engine's encoding against the declared rule, and sources that misbehave."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import os
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.attribute import Bins, Boolean, Categories, Outside
+from understudy.declaration import SourceSpec, Unit
+from understudy.domain import Domain
+from understudy.errors import SourceChangedError, SourceError
+from understudy.table.source import in_memory, open_source
+
+
+def codes(source, domain, unit=None):
+    """All codes of a source, one column for each attribute."""
+    batches = list(source.batches(domain, domain.names, unit))
+    return {
+        name: np.concatenate([batch[name] for batch in batches] or [[]]).tolist() for name in domain.names
+    }
+
+
+ATTRIBUTES = [
+    (Bins.integers("x", -2, 5), pa.int64(), st.integers(-(2**62), 2**62)),
+    (Bins.integers("x", 0, 300), pa.int16(), st.integers(-(2**15), 2**15 - 1)),
+    (Bins.between("x", [0, 3, 10], outside=Outside.OTHER), pa.int8(), st.integers(-128, 127)),
+    (Bins.between("x", [0, 3, 10], outside=Outside.NULL, null=True), pa.uint8(), st.integers(0, 255)),
+    (Bins.between("x", [0, 3, 10]), pa.float64(), st.floats(-20, 20) | st.just(float("nan"))),
+    (Bins.between("x", [-0.5, 0.0, 0.1, 7.25], null=True), pa.float64(), st.floats()),
+    (Bins.between("x", [-0.5, 0.0, 0.1, 7.25], outside=Outside.OTHER), pa.float64(), st.floats() | st.just(-0.0)),
+    (
+        Bins.between("x", [dt.date(1990, 1, 1), dt.date(2000, 2, 29), dt.date(2010, 1, 1)], null=True),
+        pa.date32(),
+        st.dates(dt.date(1900, 1, 1), dt.date(2100, 1, 1)),
+    ),
+    (Categories(name="x", values=("a", "b", "é", "")), pa.string(), st.sampled_from(["a", "A", "é", "e\u0301"])),
+    (Categories(name="x", values=("a",), null=True), pa.string(), st.sampled_from(["a", "q"])),
+    (Categories(name="x", values=("1", "2")), pa.int64(), st.integers(0, 3)),
+    (Categories(name="x", values=("true", "false")), pa.bool_(), st.booleans()),
+    (Boolean(name="x"), pa.bool_(), st.booleans()),
+    (Boolean(name="x", null=True), pa.string(), st.sampled_from(["true", "False", " YES ", "n", "0", "so-so"])),
+    (Boolean(name="x"), pa.int64(), st.integers(-1, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("attribute", "dtype", "values"), ATTRIBUTES)
+@settings(max_examples=8)
+@given(data=st.data())
+def test_engine_encodes_as_declared(attribute, dtype, values, data):
+    column = data.draw(st.lists(values | st.none(), max_size=60))
+    source = in_memory(pa.table({"x": pa.array(column, dtype)}))
+    domain = Domain((attribute,))
+    source.check(domain)
+    assert codes(source, domain)["x"] == [attribute.code(value) for value in column]
+
+
+def test_sources_of_every_kind_agree(tmp_path):
+    frame = pd.DataFrame(
+        {"age": [5, 15, 25, None], "sex": ["F", "M", None, "F"], "on": [True, False, True, True]}
+    )
+    domain = Domain(
+        (
+            Bins.between("age", [0, 10, 20, 30], null=True),
+            Categories(name="sex", values=("F", "M"), null=True),
+            Boolean(name="on"),
+        )
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
+    with gzip.open(tmp_path / "t.csv.gz", "wt") as compressed:
+        compressed.write((tmp_path / "t.csv").read_text())
+    frame.to_parquet(tmp_path / "t.parquet")
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute("create table people as select * from frame")
+    sources = [
+        in_memory(frame),
+        in_memory(pl.from_pandas(frame)),
+        in_memory(pa.Table.from_pandas(frame)),
+        open_source(SourceSpec("t.csv"), base=tmp_path),
+        open_source(SourceSpec("t.tsv", delimiter="\t"), base=tmp_path),
+        open_source(SourceSpec("t.csv.gz"), base=tmp_path),
+        open_source(SourceSpec("t.parquet"), base=tmp_path),
+        open_source(SourceSpec("t.duckdb"), base=tmp_path),
+        open_source(SourceSpec("t.duckdb", table="people"), base=tmp_path),
+    ]
+    for source in sources:
+        source.check(domain)
+        assert source.rows(domain) == 4
+        assert codes(source, domain) == {"age": [0, 1, 2, 3], "sex": [0, 1, 3, 0], "on": [1, 0, 1, 1]}
+
+
+def test_a_text_file_is_typed_by_the_declaration_alone(tmp_path):
+    """What cannot be read is missing; no row can make the program fail or drop a column's type."""
+    (tmp_path / "t.csv").write_text(
+        'age,sex\n5,F\nnot a number,"M"\n,F\n1e1,M\nnan,F\n'
+        '99999999999999999999999,M\n"un\nquoted",F\n7\n7,F,extra\n'
+    )
+    domain = Domain(
+        (Bins.between("age", [0, 10, 20], null=True), Categories(name="sex", values=("F", "M"), null=True))
+    )
+    source = open_source(SourceSpec("t.csv"), base=tmp_path)
+    found = codes(source, domain)
+    assert found["age"][:7] == [0, 2, 2, 1, 2, 1, 2]
+    assert found["sex"][:7] == [0, 1, 0, 1, 0, 1, 0]
+    assert len(found["age"]) == source.rows(domain)
+
+
+def test_invalid_text_does_not_stop_the_program(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"age,sex\n5,F\n6,\xff\xfe\n7,M\n")
+    domain = Domain((Bins.between("age", [0, 10, 20]), Categories(name="sex", values=("F", "M"))))
+    source = open_source(SourceSpec("t.csv"), base=tmp_path)
+    assert len(codes(source, domain)["age"]) == source.rows(domain) >= 2
+    assert len(next(source.batches(domain, ("age",)))["age"]) == source.rows(domain)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_empty_tables_and_single_rows(tmp_path, rows, ending):
+    table = pa.table({"x": pa.array([3][:rows], pa.int64())})
+    if ending == "csv":
+        (tmp_path / "t.csv").write_text("x\n" + "3\n" * rows)
+    else:
+        pq.write_table(table, tmp_path / "t.parquet")
+    source = open_source(SourceSpec(f"t.{ending}"), base=tmp_path)
+    domain = Domain((Bins.integers("x", 0, 5),))
+    source.check(domain)
+    assert source.rows(domain) == rows
+    assert codes(source, domain)["x"] == [3] * rows
+
+
+def test_two_hundred_columns():
+    table = pa.table({f"x{i}": pa.array([i % 5, 4], pa.int8()) for i in range(200)})
+    domain = Domain(tuple(Bins.integers(f"x{i}", 0, 4) for i in range(200)))
+    source = in_memory(table)
+    source.check(domain)
+    assert codes(source, domain)["x7"] == [2, 4]
+
+
+def test_a_wrong_delimiter_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("age;sex\n5;F\n")
+    source = open_source(SourceSpec("t.csv"), base=tmp_path)
+    with pytest.raises(SourceError, match="delimiter"):
+        source.check(Domain((Bins.integers("age", 0, 5),)))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "dtype"),
+    [
+        (Bins.integers("x", 0, 5), pa.bool_()),
+        (Bins.between("x", [dt.date(2000, 1, 1), dt.date(2001, 1, 1)]), pa.int64()),
+        (Categories(name="x", values=("a",)), pa.float64()),
+        (Boolean(name="x"), pa.date32()),
+        (Bins.integers("x", 0, 5), pa.list_(pa.int64())),
+    ],
+)
+def test_columns_of_the_wrong_type_are_refused_by_schema(attribute, dtype):
+    source = in_memory(pa.table({"x": pa.array([None], dtype)}))
+    with pytest.raises(SourceError, match="cannot be read as"):
+        source.check(Domain((attribute,)))
+
+
+def test_missing_columns_are_refused_by_schema():
+    with pytest.raises(SourceError, match="no column 'y'"):
+        in_memory(pa.table({"x": [1]})).check(Domain((Bins.integers("y", 0, 1),)))
+    with pytest.raises(SourceError, match="no column 'person'"):
+        in_memory(pa.table({"x": [1]})).check(Domain((Bins.integers("x", 0, 1),)), Unit("person", 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "hint"),
+    [
+        ("t.csv", b"", "no header"),
+        ("t.csv", b"a,a\n1,2\n", "more than once"),
+        ("t.xlsx", b"x", "ending"),
+        ("t.parquet", b"not parquet", "cannot be opened"),
+        ("t.csv.gz", b"not gzip", "cannot be read"),
+        ("t.csv", b"\xff\xfe\x00\x01", "cannot be read"),
+    ],
+)
+def test_broken_files_are_refused_when_opened(tmp_path, name, content, hint):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError, match=hint):
+        open_source(SourceSpec(name), base=tmp_path)
+
+
+def test_a_missing_file_a_folder_and_a_missing_table(tmp_path):
+    with pytest.raises(SourceError, match="No such file"):
+        open_source(SourceSpec("t.csv"), base=tmp_path)
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(SourceError, match="folder"):
+        open_source(SourceSpec("d.csv"), base=tmp_path)
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute("create table a (x int); create table b (x int)")
+    with pytest.raises(SourceError, match="a, b"):
+        open_source(SourceSpec("t.duckdb"), base=tmp_path)
+    with pytest.raises(SourceError, match="not a table"):
+        in_memory(42)
+
+
+def test_a_table_that_changes_or_disappears_is_noticed(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x\n1\n")
+    source = open_source(SourceSpec("t.csv"), base=tmp_path)
+    domain = Domain((Bins.integers("x", 0, 5),))
+    assert codes(source, domain)["x"] == [1]
+    path.write_text("x\n1\n2\n")
+    with pytest.raises(SourceChangedError):
+        codes(source, domain)
+    path.write_text("x\n1\n")
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(SourceChangedError):
+        source.rows(domain)
+    path.unlink()
+    with pytest.raises(SourceError, match="cannot be read any more"):
+        source.rows(domain)
+
+
+def test_engine_errors_do_not_quote_data(tmp_path):
+    """A file damaged in a way that the engine only sees when it reads rows."""
+    table = pa.table(
+        {"x": pa.array(np.arange(100_000) % 7, pa.int64()), "secret": ["person no one"] * 100_000}
+    )
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, compression="none")
+    raw = bytearray(path.read_bytes())
+    raw[100:20_000] = os.urandom(19_900)
+    path.write_bytes(raw)
+    source = open_source(SourceSpec("t.parquet"), base=tmp_path)
+    domain = Domain((Bins.integers("x", 0, 6), Categories(name="secret", values=("a",))))
+    with pytest.raises(SourceError) as refused:
+        codes(source, domain)
+    assert "person" not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
+
+
+UNIT = Unit("person", 2)
+UNIT_DOMAIN = Domain((Bins.integers("x", 0, 9),))
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(0, 4), st.integers(0, 9)), max_size=40), st.randoms())
+@settings(max_examples=15)
+def test_a_person_counts_at_most_max_rows_times(rows, shuffle):
+    def kept(people):
+        table = pa.table(
+            {
+                "person": pa.array([p for p, _ in people], pa.int64()),
+                "x": pa.array([x for _, x in people], pa.int64()),
+            }
+        )
+        return sorted(codes(in_memory(table), UNIT_DOMAIN, UNIT)["x"])
+
+    everyone = kept(rows)
+    owners = {p for p, _ in rows if p is not None}
+    assert len(everyone) == sum(min(2, sum(p == owner for p, _ in rows)) for owner in owners)
+    shuffled = list(rows)
+    shuffle.shuffle(shuffled)
+    assert kept(shuffled) == everyone  # the choice does not depend on the order of rows
+    for owner in owners:  # removing a person removes at most max_rows rows, and changes nobody else's
+        without = kept([row for row in rows if row[0] != owner])
+        rest = list(everyone)
+        for x in without:
+            rest.remove(x)
+        assert len(rest) <= 2
