@@ -137,11 +137,7 @@ def test_wrong_types_are_refused_with_a_hint():
 )
 def test_code_is_the_bin_that_holds_the_value(edges, value):
     attribute = Bins.between("x", edges)
-    bins = [
-        i
-        for i, (a, b) in enumerate(pairwise(edges))
-        if a <= value < b or (b == edges[-1] == value)
-    ]
+    bins = [i for i, (a, b) in enumerate(pairwise(edges)) if a <= value < b or (b == edges[-1] == value)]
     expected = bins[0] if bins else (0 if value < edges[0] else len(edges) - 2)
     assert attribute.code(value) == expected
 

@@ -98,7 +98,7 @@ def test_a_later_mistake_stops_the_earlier_question_from_being_paid(folder):
 
 def test_dry_run_asks_nothing(folder):
     done = run("ask", "count age<18 by sex", "--error", "20", "--dry-run", cwd=folder)
-    assert "epsilon 0.4" in done.stdout
+    assert "± 20 people at epsilon 0.39" in done.stdout
     (quote,) = json.loads(run("ask", "count", "--dry-run", "--json", cwd=folder).stdout)
     assert quote["cost"] == {"epsilon": 0.0}
 

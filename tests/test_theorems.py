@@ -33,7 +33,7 @@ def citations() -> dict[str, str]:
     return found
 
 
-def tests() -> set[str]:
+def written() -> set[str]:
     return {
         node.name.removeprefix("test_")
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
@@ -44,7 +44,7 @@ def tests() -> set[str]:
 
 @pytest.mark.parametrize("name", citations(), ids=str)
 def test_every_cited_statement_has_a_test(name):
-    has = any(test == name or test.startswith(name + "_") for test in tests())
+    has = any(test == name or test.startswith(name + "_") for test in written())
     assert has, f"{citations()[name]} needs a test named test_{name}"
 
 

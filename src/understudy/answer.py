@@ -53,5 +53,7 @@ class Answer:
         }
         if not self.query.by:
             return {"value": float(self.value), "error": float(self.error), **common}
-        rows = [{"cell": list(labels), "value": value, "error": error} for labels, value, error in self.rows()]
+        rows = [
+            {"cell": list(labels), "value": value, "error": error} for labels, value, error in self.rows()
+        ]
         return {"rows": rows, **common}

@@ -83,17 +83,19 @@ def _typed(table: Any, *, text: bool) -> Iterator[Any]:
 
 
 def _guess(column: Any, table: Any) -> Any:
+    """A column of text as the first type in which all of its values can be read."""
     filled = column.nullif("")
-    guesses = {kind: filled.try_cast(kind) for kind in ("int64", "float64", "date")}
-    read = (
-        table.aggregate(total=filled.count(), **{kind: guess.count() for kind, guess in guesses.items()})
-        .to_pyarrow()
-        .to_pylist()[0]
-    )
-    for kind, guess in guesses.items():
-        if read["total"] and read[kind] == read["total"]:
-            return guess.name(column.get_name())
-    return filled.name(column.get_name())
+    number, truth = filled.try_cast("float64"), filled.lower().isin(("true", "false"))
+    guesses = {
+        "integer": (filled.try_cast("int64"), (number == number.floor()).sum()),
+        "real": (number, number.count()),
+        "date": (filled.try_cast("date"), filled.try_cast("date").count()),
+        "boolean": (truth, truth.sum()),
+    }
+    counted = table.aggregate(total=filled.count(), **{kind: fits for kind, (_, fits) in guesses.items()})
+    read = counted.to_pyarrow().to_pylist()[0]
+    fitting = [guess for kind, (guess, _) in guesses.items() if read["total"] and read[kind] == read["total"]]
+    return (fitting[0] if fitting else filled).name(column.get_name())
 
 
 def _look(column: Any, table: Any) -> Column:
@@ -121,13 +123,14 @@ def _look(column: Any, table: Any) -> Column:
             listed = table.select(value=column).filter(ibis._.value.notnull()).distinct().order_by("value")
             values = tuple(listed.to_pyarrow().column("value").to_pylist())
     return Column(
-        name,
-        kind,
-        found["distinct"],
-        found["total"] < found["rows"],
-        found.get("low"),
-        found.get("high"),
-        values,
+        name=name,
+        kind=kind,
+        rows=found["rows"],
+        distinct=found["distinct"],
+        nulls=found["total"] < found["rows"],
+        low=found.get("low"),
+        high=found.get("high"),
+        values=values,
     )
 
 

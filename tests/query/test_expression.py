@@ -52,7 +52,7 @@ def true_cells(text: str) -> set[tuple[str, ...]]:
         ("count income >= .5", {("[0.5, 1]",)}),
         ("count income < 5e-1", {("[0, 0.5)",)}),
         ("count age<10 and sex=M", {("0-9", "M")}),
-        ("count age<20 or sex=M", {(a, s) for a in ("0-9", "10-19") for s in ("F", "M", "other")} | {("20-30", "M")}),
+        ("count age>=20 or sex=M", {("20-30", "F"), ("20-30", "other"), *((a, "M") for a in DOMAIN["age"].labels)}),
         ("count not (age<20 or sex=M)", {("20-30", "F"), ("20-30", "other")}),
         ("count age<20 and age>=10", {("10-19",)}),
     ],

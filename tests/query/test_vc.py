@@ -13,26 +13,23 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
 
 from understudy.errors import ParameterError
+from understudy.query.half_space import MAX_CELLS, RadonPartition, half_space_traces, radon_partition
 from understudy.query.vc import (
-    MAX_CELLS,
     MAX_TERMS,
     MAX_TRACES,
     BoolMatrix,
-    RadonPartition,
     box_dimension,
     conjunction_dimension,
     finite_class_bound,
     grid_box_dimension,
     growth,
     half_space_dimension,
-    half_space_traces,
     interval_dimension,
     marginal_dimension_bound,
     monotone_conjunction_dimension,
     one_way_marginal_dimension,
     parity_dimension,
     prefix_dimension,
-    radon_partition,
     sauer_shelah,
     shattered_set,
     shatters,
@@ -284,6 +281,7 @@ def test_marginal_bound_is_attained_where_it_says_so() -> None:
     assert marginal_dimension_bound((5, 3, 2), 3) == singleton_dimension(30) == 1
     assert marginal_dimension_bound((5, 3, 2), 0) == 0
     assert vc_dimension(cells_of((2,) * 8, 1)) == one_way_marginal_dimension(8) == 4
+    assert marginal_dimension_bound((3,) * 5, 1) == one_way_marginal_dimension(5) == 3
     # Far below the count of queries (Lemma 10) once attributes have many values.
     assert marginal_dimension_bound((10**6,) * 8, 3) <= 5 < finite_class_bound(comb(8, 3) * 10**18)
 

@@ -37,6 +37,7 @@ def requests(draw):
 @given(requests())
 @example(([()], [3], 64))
 @example(([], [3], 64))
+@example(([()], [], 64))
 @example(([(0,), (0, 1), (0, 1, 2)], [1, 1, 1], 1))
 @example(([(0, 1), (0, 2)], [2**40, 2**30, 3], 2**17))
 def test_every_clique_is_covered_within_the_limit(request_):

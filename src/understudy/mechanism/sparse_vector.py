@@ -96,7 +96,7 @@ class NumericSparse:
     """A sparse vector that also tells the value, with noise, when it is above.
 
     Privacy     ε-DP: 8/9 of ε for saying above or below, 1/9 for `hits` Laplace answers.
-                [DworkRoth14, Theorem 3.28]
+                [DworkRoth14, Theorem 3.27]
     Accuracy    That of its two parts; each value told is within (9Δ·hits/ε)·ln(hits/β) of the truth.
     Complexity  O(1) for each value.
     Gap         As `AboveThreshold`. The noise of a told value is fresh: that of the comparison is never reused.

@@ -50,7 +50,7 @@ def _ordered(domain: Domain, name: str) -> Bins:
 def prefixes(domain: Domain, name: str) -> Family:
     """Thresholds on a chain: value in one of the first i + 1 bins; one query for each bin.
 
-    The last is constant on the declared bins. VC dimension 1 (`vc.thresholds`).
+    The last is constant on the declared bins. VC dimension 1 (`vc.prefix_dimension`).
     """
     attribute = _ordered(domain, name)
 
@@ -63,7 +63,7 @@ def prefixes(domain: Domain, name: str) -> Family:
 
 
 def ranges(domain: Domain, name: str) -> Family:
-    """Every interval of bins i..j. VC dimension 2 from two bins on (`vc.intervals`)."""
+    """Every interval of bins i..j. VC dimension 2 from two bins on (`vc.interval_dimension`)."""
     attribute = _ordered(domain, name)
     bins = attribute.proper_size
     firsts = [low * bins - low * (low - 1) // 2 for low in range(bins)]  # index of the range low..low
@@ -96,7 +96,7 @@ def conjunctions(domain: Domain, order: int) -> Family:
 def parities(domain: Domain, order: int) -> Family:
     """For each set of at most `order` two-celled attributes: 1 where an odd number of them is in cell 1.
 
-    The empty set gives the constant 0. VC dimension of all 2^d parities: d (`vc.parities`).
+    The empty set gives the constant 0. VC dimension of all 2^d parities: d (`vc.parity_dimension`).
     """
     binary = [attribute.name for attribute in domain if attribute.size == 2]
     sizes = [comb(len(binary), k) for k in range(min(order, len(binary)) + 1)]
@@ -119,7 +119,7 @@ def half_spaces(
     """For each (normal a, offset b): 1 where a·x ≥ b, x the middle of a bin on each attribute.
 
     Computed in exact rationals. Rows outside the declared bins count as 0. VC dimension at most d + 1
-    (`vc.half_spaces`).
+    (`vc.half_space_dimension`).
     """
     clique = domain.clique(names)
     attributes = [_ordered(domain, name) for name in clique]

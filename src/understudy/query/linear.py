@@ -59,7 +59,9 @@ class LinearQuery:
                 )
         kept = [factor for factor in self.factors if not (factor.weights == 1).all()]
         order = {name: i for i, name in enumerate(self.domain.names)}
-        object.__setattr__(self, "factors", tuple(sorted(kept, key=lambda f: [order[name] for name in f.clique])))
+        object.__setattr__(
+            self, "factors", tuple(sorted(kept, key=lambda f: [order[name] for name in f.clique]))
+        )
 
     @classmethod
     def everyone(cls, domain: Domain) -> LinearQuery:

@@ -52,8 +52,8 @@ def clique_cover(
     """
     requested = sorted(set(cliques))
     _check(requested, sizes, limit)
-    if not requested:
-        return []
+    if not any(requested):
+        return requested
     wanted = np.zeros((len(requested), len(sizes)), dtype=bool)
     for row, clique in zip(wanted, requested, strict=True):
         row[list(clique)] = True

@@ -230,4 +230,11 @@ def in_memory(frame: Any) -> Source:
         except TypeError:
             kind = type(frame).__name__
             raise SourceError(f"a {kind} is not a table; give a pandas, polars or Arrow frame") from None
-    return Source(ibis.duckdb.connect().create_table("frame", frame))
+    # A column of missing values alone has no type of its own; what it is read as must not depend on that.
+    typed = pa.schema([f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in frame.schema])
+    try:
+        return Source(ibis.duckdb.connect().create_table("frame", frame.cast(typed)))
+    except Exception as error:
+        raise SourceError(
+            f"the frame cannot be read ({type(error).__name__}); its columns: {frame.schema.names}"
+        ) from None

@@ -1,0 +1,241 @@
+"""Budgets: what they admit, what they refuse, and that what they admit adds up to no more than was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+from math import inf, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError
+from understudy.privacy.budget import Budget
+from understudy.privacy.compose import zcdp_delta
+from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, epsilon, rho
+from understudy.privacy.event import (
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    RandomizedReport,
+    Selection,
+    SparseVector,
+    Together,
+)
+
+parameters = st.fractions(Fraction(1, 1000), Fraction(1, 2), max_denominator=10**6)
+singles = st.one_of(
+    st.builds(LaplaceNoise, l1=st.integers(0, 3).map(Fraction), scale=st.integers(1, 50).map(Fraction)),
+    st.builds(Selection, epsilon=parameters),
+    st.builds(SparseVector, epsilon=parameters),
+    st.builds(RandomizedReport, epsilon=parameters),
+)
+pure_events = singles | st.lists(singles, max_size=3).map(lambda events: Together(tuple(events)))
+any_events = pure_events | st.builds(
+    GaussianNoise, l2_squared=st.integers(0, 3).map(Fraction), variance=st.integers(1, 99).map(Fraction)
+)
+PURE = Budget.of(1)
+APPROXIMATE = Budget.of(1, 1e-6)
+
+
+def nothing(budget: Budget) -> Cost:
+    return budget.total([])
+
+
+# ---------------------------------------------------------------------------------------- caps
+
+
+@given(st.fractions(Fraction(1, 10**6), 100))
+def test_a_pure_cap_is_rounded_down_by_less_than_a_unit(amount):
+    cap = Budget.of(amount).cap
+    assert isinstance(cap, PureDP)
+    assert 0 <= amount - Fraction(cap.units, UNITS) < Fraction(1, UNITS)
+
+
+@given(st.fractions(Fraction(1, 100), 50, max_denominator=1000), st.sampled_from([1e-12, 1e-9, 1e-6, 1e-3]))
+def test_a_cap_in_rho_keeps_the_promise(promised, delta):
+    budget = Budget.of(promised, delta)
+    assert isinstance(budget.cap, ZCDP)
+    assert budget.cap.units > 0
+    assert zcdp_delta(budget.cap.amount, float(promised)) <= delta * (1 + 1e-8)
+
+
+def test_a_budget_is_read_as_it_is_written():
+    assert Budget.of(0.1) == Budget.of(Fraction(1, 10))
+    assert Budget.of(0.1).cap == PureDP(UNITS // 10)
+    assert (PURE.is_pure, APPROXIMATE.is_pure) == (True, False)
+    assert (str(PURE), str(APPROXIMATE)) == ("epsilon 1", "epsilon 1, delta 1e-06")
+    with pytest.raises(FrozenInstanceError):
+        PURE.epsilon = Fraction(2)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("bad", [0, -1, nan, inf, 1e308, 1001, True, "1", None])
+def test_a_budget_refuses_an_epsilon_that_is_not_one(bad):
+    with pytest.raises(ParameterError):
+        Budget.of(bad)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1, 2, nan, inf, True, "0", None])
+def test_a_budget_refuses_a_delta_that_is_not_one(bad):
+    with pytest.raises(ParameterError):
+        Budget.of(1, bad)
+
+
+# ---------------------------------------------------------------------------------------- the filter
+
+
+def admit_all(budget: Budget, events: list[Event]) -> tuple[Cost, list[Event]]:
+    """Ask for every event in turn; go on after a refusal."""
+    spent, admitted = nothing(budget), []
+    for event in events:
+        try:
+            spent = budget.admit(spent, event)
+            admitted.append(event)
+        except InsufficientBudgetError as refusal:
+            price = budget.price(event)
+            assert refusal.requested == price.amount
+            assert refusal.remaining == (budget.cap.units - spent.units) / UNITS
+            assert refusal.currency == price.currency
+            assert spent.units + price.units > budget.cap.units
+    return spent, admitted
+
+
+@given(st.lists(pure_events, max_size=30))
+def test_a_pure_budget_never_admits_more_than_its_cap(events):
+    spent, admitted = admit_all(PURE, events)
+    assert spent.units <= PURE.cap.units
+    assert spent == PURE.total(admitted)
+    assert sum(map(epsilon, admitted)) <= Fraction(spent.units, UNITS) <= PURE.epsilon
+
+
+@given(st.lists(any_events, max_size=30))
+def test_a_budget_in_rho_never_admits_more_than_its_cap(events):
+    spent, admitted = admit_all(APPROXIMATE, events)
+    assert spent.units <= APPROXIMATE.cap.units
+    assert spent == APPROXIMATE.total(admitted)
+    assert sum(map(rho, admitted)) <= Fraction(spent.units, UNITS)
+
+
+@given(st.lists(pure_events, max_size=8), st.randoms())
+def test_a_total_depends_on_the_events_and_not_on_their_order(events, random):
+    shuffled = list(events)
+    random.shuffle(shuffled)
+    for budget in (PURE, APPROXIMATE):
+        assert budget.total(shuffled) == budget.total(events)
+
+
+def test_a_budget_can_be_spent_to_the_last_unit():
+    tenth, spent = LaplaceNoise(l1=Fraction(1), scale=Fraction(10)), nothing(PURE)
+    for _ in range(10):
+        spent = PURE.admit(spent, tenth)
+    assert spent == PURE.cap
+    with pytest.raises(InsufficientBudgetError) as caught:
+        PURE.admit(spent, LaplaceNoise(l1=Fraction(1), scale=Fraction(10**15)))
+    assert (caught.value.requested, caught.value.remaining, caught.value.currency) == (1e-15, 0, "epsilon")
+    assert PURE.admit(spent, LaplaceNoise(l1=Fraction(0), scale=Fraction(1))) == spent
+
+
+def test_a_budget_in_rho_can_be_spent_to_the_last_unit():
+    whole = GaussianNoise(l2_squared=Fraction(1), variance=Fraction(UNITS, 2 * APPROXIMATE.cap.units))
+    spent = APPROXIMATE.admit(nothing(APPROXIMATE), whole)
+    assert spent == APPROXIMATE.cap
+    with pytest.raises(InsufficientBudgetError, match="rho"):
+        APPROXIMATE.admit(spent, whole)
+
+
+def test_a_refusal_changes_nothing():
+    spent = PURE.admit(nothing(PURE), Selection(epsilon=Fraction(9, 10)))
+    before = spent.units
+    with pytest.raises(InsufficientBudgetError, match="Nothing was spent"):
+        PURE.admit(spent, Selection(epsilon=Fraction(2, 10)))
+    assert spent.units == before
+    assert PURE.admit(spent, Selection(epsilon=Fraction(1, 10))) == PURE.cap
+
+
+def test_gaussian_noise_is_refused_by_a_pure_budget():
+    with pytest.raises(RefusedError, match="delta"):
+        PURE.admit(nothing(PURE), GaussianNoise(l2_squared=Fraction(1), variance=Fraction(1)))
+
+
+def test_a_budget_takes_its_own_currency_only():
+    event = Selection(epsilon=Fraction(1, 100))
+    with pytest.raises(TypeError):
+        PURE.admit(ZCDP(0), event)
+    with pytest.raises(TypeError):
+        APPROXIMATE.admit(PureDP(0), event)
+
+
+# ---------------------------------------------------------------------------------------- adaptive choice, exactly
+
+Choices = dict[tuple[bool, ...], tuple[Fraction, bool]]
+
+
+@st.composite
+def analysts(draw: st.DrawFn) -> Choices:
+    """What to ask after each sequence of reports: a parameter, and which way the question is put."""
+    choice = st.tuples(st.fractions(Fraction(1, 20), 1, max_denominator=40), st.booleans())
+    histories = [()] + [(a,) for a in (False, True)]
+    histories += [(a, b) for a in (False, True) for b in (False, True)]
+    histories += [(*h, c) for h in histories[3:] for c in (False, True)]
+    return {history: draw(choice) for history in histories}
+
+
+def transcripts(budget: Budget, analyst: Choices) -> Iterator[tuple[float, float]]:
+    """ln P of every transcript on two neighbours; a question that the budget refuses is not asked."""
+
+    def walk(history: tuple[bool, ...], spent: Cost, here: float, there: float) -> Iterator[tuple[float, float]]:
+        if history not in analyst:
+            yield here, there
+            return
+        parameter, turned = analyst[history]
+        try:
+            after = budget.admit(spent, RandomizedReport(epsilon=parameter))
+        except InsufficientBudgetError:
+            yield here, there
+            return
+        told, lied = -np.logaddexp(0, -float(parameter)), -np.logaddexp(0, float(parameter))
+        for report in (False, True):
+            truth = report != turned
+            yield from walk(
+                (*history, report), after, here + (told if truth else lied), there + (lied if truth else told)
+            )
+
+    return walk((), nothing(budget), 0.0, 0.0)
+
+
+@given(analysts(), st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(2)]))
+def test_feldmanzrnic21_pure_filter_under_adaptive_parameters(analyst, promised):
+    laws = np.array(list(transcripts(Budget.of(promised), analyst)))
+    assert logsumexp(laws[:, 0]) == pytest.approx(0, abs=1e-9)
+    assert np.abs(laws[:, 0] - laws[:, 1]).max() <= promised + 1e-9
+
+
+@given(analysts(), st.sampled_from([Fraction(1), Fraction(3), Fraction(6)]))
+def test_feldmanzrnic21_zcdp_filter_under_adaptive_parameters(analyst, promised):
+    budget = Budget.of(promised, 1e-3)
+    laws = np.array(list(transcripts(budget, analyst)))
+    for order in (1.01, 1.5, 2, 4, 16, 100):
+        divergence = logsumexp(order * laws[:, 0] + (1 - order) * laws[:, 1]) / (order - 1)
+        assert divergence <= order * budget.cap.amount + 1e-9
+
+
+def test_the_filter_checks_see_an_analyst_who_is_not_stopped():
+    """Four questions at 1/2, all the same way, against a budget of 1: without a filter the loss is 2."""
+    same = {history: (Fraction(1, 2), False) for history in _all_histories(3)}
+    stopped = np.array(list(transcripts(Budget.of(1), same)))
+    free = np.array(list(transcripts(Budget.of(9), same)))
+    assert np.abs(stopped[:, 0] - stopped[:, 1]).max() == pytest.approx(1)
+    assert np.abs(free[:, 0] - free[:, 1]).max() == pytest.approx(2)
+
+
+def _all_histories(length: int) -> Iterator[tuple[bool, ...]]:
+    histories: list[tuple[bool, ...]] = [()]
+    while histories:
+        history = histories.pop()
+        yield history
+        if len(history) < length:
+            histories += [(*history, False), (*history, True)]

@@ -1,0 +1,99 @@
+"""What the documentation shows is run, and what the program has is documented."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from understudy import town
+from understudy.attribute import Bins, Boolean, Categories, Outside
+from understudy.cli import app
+from understudy.declaration_file import parse
+from understudy.domain import Domain
+from understudy.query.expression import parse as ask
+
+ROOT = Path(__file__).resolve().parent.parent
+DECLARATION = (ROOT / "docs" / "declaration.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return [body for tag, body in fenced if tag == language]
+
+
+def test_the_documented_declaration_is_one():
+    (text,) = blocks(DECLARATION, "yaml")
+    declared = parse(text)
+    assert {attribute.kind for attribute in declared.domain} == {
+        "integer",
+        "real",
+        "date",
+        "category",
+        "boolean",
+    }
+
+
+def test_the_documented_questions_can_be_asked():
+    domain = Domain(
+        (
+            Bins.integers("age", 0, 99),
+            Categories(name="sex", values=("F", "M")),
+            Categories(name="district", values=("a",)),
+            Boolean(name="smoker"),
+            Categories(name="home town", values=("Old Forest", "Bree")),
+            parse(blocks(DECLARATION, "yaml")[0]).domain["born"],
+            Bins.between("income", [0, 1], null=True),
+        )
+    )  # fmt: skip
+    (questions,) = blocks(DECLARATION, "")
+    for question in questions.strip().splitlines():
+        ask(question, domain)
+
+
+def test_every_choice_is_documented():
+    for option in Outside:
+        assert f"`{option}`" in DECLARATION
+
+
+def test_every_command_of_the_readme_exists():
+    commands = {command.callback.__name__ for command in app.registered_commands}
+    shown = set(re.findall(r"^understudy (\w+)", README, re.MULTILINE))
+    assert shown
+    assert shown <= commands
+
+
+def test_every_target_of_the_readme_exists():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"`?make (\w+)", README):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_every_link_of_the_readme_leads_somewhere():
+    for link in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / link).exists(), link
+
+
+@pytest.mark.parametrize("question", town.QUESTIONS, ids=lambda question: question.text)
+def test_every_question_of_the_demo_can_be_asked(question):
+    ask(question.text, parse(town.declaration("town.parquet")).domain)
+
+
+def test_importing_the_library_loads_no_engine():
+    """Heavy imports happen when they are needed, not before."""
+    for module in ("understudy", "understudy.cli"):
+        code = f"import sys, {module}; print(*{{'ibis', 'duckdb', 'numpy', 'pyarrow'}} & set(sys.modules))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == ""
+
+
+def test_the_project_holds_no_path_of_a_machine():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    for name in listed.stdout.split():
+        if name != "tests/test_docs.py":
+            text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
+            assert not re.search(r"(?<![\w.])/(work|root|home)/", text), name
