@@ -9,7 +9,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import ParameterError
@@ -61,6 +61,7 @@ def reference_law(law: Magnitude, points: int) -> list[Fraction]:
     return cumulative
 
 
+@settings(deadline=None)
 @given(st.fractions(min_value=0, max_value=300, max_denominator=10**9), st.integers(1, 250))
 def test_exp_enclosure_holds_the_true_value(rate: Fraction, bits: int) -> None:
     low, high = exp_enclosure(rate, bits)
@@ -74,6 +75,7 @@ def test_exp_enclosure_of_a_huge_rate_is_not_zero() -> None:
     assert exp_enclosure(Fraction(0), 64) == (2**64, 2**64)
 
 
+@settings(deadline=None)
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=3, max_denominator=10**6), st.integers(0, 2**20))
 def test_power_enclosures_hold_the_true_value(rate: Fraction, g: int) -> None:
     low, high = power_enclosures(rate, 128)(g)

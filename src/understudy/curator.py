@@ -6,11 +6,11 @@ What is charged is the event of the very mechanism object that then runs, so the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
-from threading import Lock
 from typing import TypeVar
 from uuid import uuid4
 
@@ -22,7 +22,7 @@ from understudy.declaration import Declaration, Protect
 from understudy.domain import Domain
 from understudy.errors import HandleClosedError, ParameterError, ProtectionError, QueryError, RefusedError
 from understudy.law import MAX_SCALE, MAX_VARIANCE
-from understudy.ledger.interface import Ledger
+from understudy.ledger.interface import Debit, Hidden, Ledger
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
@@ -204,30 +204,31 @@ class Curator:
         errors = [self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True)]
         events = tuple(mechanism.event for mechanism, _ in built)
 
-        def look() -> list[Answer]:
-            by_resolution = {
-                resolution: iter(
-                    self._truth.sums_of(
-                        [m for m, (_, own) in zip(marginals, built, strict=True) if own == resolution],
-                        resolution=resolution,
-                    )
-                )
-                for resolution in {resolution for _, resolution in built}
-            }
+        def look() -> list[list[int]]:
+            sums = self._sums(marginals, [resolution for _, resolution in built])
             return [
-                self._answer(
-                    marginal,
-                    mechanism.release(next(by_resolution[resolution]), noise=self._noise),
-                    mechanism.event,
-                    resolution,
-                    error,
-                    beta,
-                )
-                for marginal, (mechanism, resolution), error in zip(marginals, built, errors, strict=True)
+                mechanism.release(values, noise=self._noise).ravel().tolist()
+                for (mechanism, _), values in zip(built, sums, strict=True)
             ]
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
-        return self._paid(events[0] if len(events) == 1 else Together(events), question, request, look)
+        event = events[0] if len(events) == 1 else Together(events)
+        released = self._paid(event, question, request, look)
+        return [
+            self._answer(marginal, np.array(steps, np.int64), mechanism.event, resolution, error, beta)
+            for marginal, steps, (mechanism, resolution), error in zip(
+                marginals, released, built, errors, strict=True
+            )
+        ]
+
+    def _sums(self, marginals: Sequence[Marginal], resolutions: Sequence[int]) -> list[NDArray[np.int64]]:
+        """Sums in steps of each marginal's own resolution; one pass for each resolution that occurs."""
+        found: dict[int, NDArray[np.int64]] = {}
+        for resolution in set(resolutions):
+            places = [i for i, own in enumerate(resolutions) if own == resolution]
+            sums = self._truth.sums_of([marginals[i] for i in places], resolution=resolution)
+            found.update(zip(places, sums, strict=True))
+        return [found[i] for i in range(len(marginals))]
 
     def _answer(
         self,
@@ -238,7 +239,7 @@ class Curator:
         error: float,
         beta: Number,
     ) -> Answer:
-        noisy = steps / resolution
+        noisy = steps.reshape(marginal.shape) / resolution
         return Answer(
             query=marginal,
             value=self._possible(noisy),
@@ -294,12 +295,12 @@ class Curator:
             hits=hits,
         )
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
-
-        def look() -> SparseHandle:
-            return SparseHandle(self._truth, self._noise, mechanism)
-
-        # The handle itself is kept, not its first state: a repeated request must not start it afresh.
-        return self._paid(mechanism.event, question, request, look)
+        self._truth.check_unchanged()
+        debit = self.ledger.charge(mechanism.event, question=question, request=request or str(uuid4()))
+        if self.ledger.answered(debit) is None:
+            state = mechanism.open(noise=self._noise)
+            self.ledger.settle(debit, b"opened", hidden=state.as_bytes())
+        return SparseHandle(self._truth, self.ledger, debit, mechanism, self._noise)
 
     # ---- the exact door
 
@@ -314,30 +315,46 @@ class Curator:
     # ---- the one way
 
     def _paid(self, event: Event, question: str, request: str | None, look: Callable[[], Result]) -> Result:
-        """Charge, look, keep, release. A request that was answered before gets the same answer."""
+        """Charge, look, keep, release. A request that was answered before gets the same answer.
+
+        What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
+        """
         self._truth.check_unchanged()
         debit = self.ledger.charge(event, question=question, request=request or str(uuid4()))
         known = self.ledger.answered(debit)
-        if known is not None:
-            return known  # type: ignore[return-value]  # what this very question stored
-        answer = look()
-        self.ledger.settle(debit, answer)
-        return answer
+        if known is None:
+            known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
+        return json.loads(known)
 
 
 class SparseHandle:
-    """An open sparse vector. Its state is hidden; only its answers are seen."""
+    """An open sparse vector. Its state is in the ledger; only its answers are seen."""
 
-    def __init__(self, truth: Truth, noise: NoiseSource, mechanism: AboveThreshold | NumericSparse) -> None:
+    def __init__(
+        self,
+        truth: Truth,
+        ledger: Ledger,
+        debit: Debit,
+        mechanism: AboveThreshold | NumericSparse,
+        noise: NoiseSource,
+    ) -> None:
         self._truth = truth
-        self._noise = noise
+        self._ledger = ledger
+        self._debit = debit
         self._mechanism = mechanism
-        self._state: SparseState = mechanism.open(noise=noise)
-        self._lock = Lock()
+        self._noise = noise
+
+    def _latest(self) -> Hidden:
+        latest = self._ledger.hidden(self._debit)
+        if latest is None:
+            raise HandleClosedError(
+                "this sparse vector's state was lost: it is closed, and its price is spent"
+            )
+        return latest
 
     @property
     def hits_left(self) -> int:
-        return self._mechanism.hits - self._state.above
+        return self._mechanism.hits - SparseState.from_bytes(self._latest().state).above
 
     def ask(self, query: LinearQuery, *, guess: Number | None = None) -> bool | int | None:
         """Whether a count (or its distance from a public guess) is above the threshold.
@@ -350,9 +367,19 @@ class SparseHandle:
             )
         if not query.is_counting:
             raise QueryError("a sparse vector on counts takes counting queries: weights must be 0 or 1")
+        marginal = Marginal.of(query)
         target = None if guess is None else floor(exact(guess, "guess") + Fraction(1, 2))
-        count = int(self._truth.sums(Marginal.of(query)))
+        count = int(self._truth.sums(marginal))
         value = count if target is None else abs(count - target)
-        with self._lock:  # the counter and the threshold move together
-            answer, self._state = self._mechanism.ask(self._state, value, noise=self._noise)
-        return answer
+        question = marginal.key if target is None else f"{marginal.key}?{target}"
+        while True:
+            before = self._latest()
+            state = SparseState.from_bytes(before.state)
+            answer, after = self._mechanism.ask(state, value, noise=self._noise)
+            kept = json.dumps(answer).encode()
+            # Another thread's or process's answer may have come first: then this one was never released, and
+            # the question is put again to the state that other answer left.
+            if self._ledger.advance(
+                self._debit, step=before.step, question=question, answer=kept, state=after.as_bytes()
+            ):
+                return answer

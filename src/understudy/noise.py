@@ -9,9 +9,9 @@ and compared with the law computed to more bits, until the outcome is certain.
     the same, large                        |X| = B·h + r: h by table, r uniform below B, then rejection
     choose                                 invert the cumulative weights
 
-Gap: the time of a draw depends slightly on the noise drawn (rejections, ties). `choose` leaves its common
-path, whose time depends on nothing but the number of candidates, about once in 5,000,000 draws at a million
-candidates; such a draw takes seconds.
+Gap: the time of a draw depends slightly on the noise drawn (rejections, ties). `choose` takes a time that
+depends only on the number of candidates (and on the digits of multiplicities, if given), except about once in
+5,000,000 draws at a million candidates, when exact arithmetic settles it in up to a few seconds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ _BATCH = 1 << 15
 
 _COARSE = 32
 """Up to this scale, or standard deviation, a table holds the whole law; above it, that of the high part."""
-
 
 _FAN = 64
 """Weights per partial sum in `choose`."""

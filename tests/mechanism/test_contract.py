@@ -52,7 +52,9 @@ def answers(mechanism: Any, noise: NoiseSource) -> list[object]:
 
 CASES = [
     Case(LaplaceMechanism, "epsilon", {"l1": 3}, lambda m, noise: m.release(VALUES, noise=noise).tolist()),
-    Case(GaussianMechanism, "rho", {"l2_squared": 3}, lambda m, noise: m.release(VALUES, noise=noise).tolist()),
+    Case(
+        GaussianMechanism, "rho", {"l2_squared": 3}, lambda m, noise: m.release(VALUES, noise=noise).tolist()
+    ),
     Case(
         ExponentialMechanism,
         "epsilon",
@@ -104,14 +106,18 @@ def test_noise_must_be_named(case):
     for name in ("release", "choose", "open", "ask"):
         if hasattr(mechanism, name):
             with pytest.raises(TypeError, match="noise"):
-                getattr(mechanism, name)(*([VALUES, 0] if name == "ask" else [] if name == "open" else [VALUES]))
+                getattr(mechanism, name)(
+                    *([VALUES, 0] if name == "ask" else [] if name == "open" else [VALUES])
+                )
 
 
 @every_mechanism
 @pytest.mark.parametrize(
     "bad",
-    [0, 0.0, -1, -0.5, Fraction(-1, 3), nan, inf, -inf, 1e308, 1001, 1e-13, True, False]
-    + ["1", "0.1", "", None, 1j, [1], Decimal("NaN"), Decimal("Infinity")],
+    [
+        *(0, 0.0, -1, -0.5, Fraction(-1, 3), nan, inf, -inf, 1e308, 1001, 1e-13, True, False),
+        *("1", "0.1", "", None, 1j, [1], Decimal("NaN"), Decimal("Infinity")),
+    ],
     ids=repr,
 )
 def test_it_refuses_a_privacy_parameter_that_is_not_one(case, bad):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statistical import assert_at_most, assert_does_not_follow, assert_follows
 
+from statistical import assert_at_most, assert_does_not_follow, assert_follows
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise import SeededNoise
 from understudy.privacy.cost import pure
@@ -49,9 +49,7 @@ def worst_loss(mechanism: LaplaceMechanism, l1: int) -> float:
     """The largest |log-ratio| over all shifts up to `l1` of one value, and outputs on both sides of both."""
     outputs = np.arange(-2 * l1, 2 * l1 + 1)
     here = mechanism.log_law(0, outputs)
-    return max(
-        float(np.abs(here - mechanism.log_law(shift, outputs)).max()) for shift in range(-l1, l1 + 1)
-    )
+    return max(float(np.abs(here - mechanism.log_law(shift, outputs)).max()) for shift in range(-l1, l1 + 1))
 
 
 @given(mechanisms, st.integers(-100, 100), st.integers(-100, 100), st.integers(-300, 300))
@@ -63,7 +61,9 @@ def test_lecture4_claim_3_the_ratio_is_bounded_by_the_shift(mechanism, a, b, out
 @given(neighbours(), st.data())
 def test_lecture4_theorem_5_privacy_on_the_exact_law(case, data):
     mechanism, values, moved = case
-    outputs = [data.draw(st.integers(min(a, b) - 60, max(a, b) + 60)) for a, b in zip(values, moved, strict=True)]
+    outputs = [
+        data.draw(st.integers(min(a, b) - 60, max(a, b) + 60)) for a, b in zip(values, moved, strict=True)
+    ]
     loss = joint_log_law(mechanism, values, outputs) - joint_log_law(mechanism, moved, outputs)
     assert abs(loss) <= mechanism.epsilon + ROUNDING
 

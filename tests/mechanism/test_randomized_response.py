@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statistical import assert_at_most, assert_does_not_follow, assert_follows
 
+from statistical import assert_at_most, assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
 from understudy.mechanism.randomized_response import RandomizedResponse
 from understudy.noise import SeededNoise

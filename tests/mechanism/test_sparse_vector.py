@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from statistical import assert_at_most, assert_does_not_follow, assert_follows
 
+from statistical import assert_at_most, assert_does_not_follow, assert_follows
 from understudy.errors import HandleClosedError, ParameterError
 from understudy.law import discrete_laplace_log_law
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
@@ -108,8 +108,12 @@ class Stream:
 
     def _left_out(self, distances: Sequence[tuple[bool, int]], reach: int) -> float:
         """A bound on all terms beyond `reach`: "above" only falls with the threshold, "below" only rises."""
-        highest = prod(float(at_least(self.value_scale, np.array(d + reach))) for above, d in distances if above)
-        lowest = prod(float(below(self.value_scale, np.array(d - reach))) for above, d in distances if not above)
+        highest = prod(
+            float(at_least(self.value_scale, np.array(d + reach))) for above, d in distances if above
+        )
+        lowest = prod(
+            float(below(self.value_scale, np.array(d - reach))) for above, d in distances if not above
+        )
         return float(at_least(self.threshold_scale, np.array(reach + 1))) * (highest + lowest)
 
 
@@ -172,7 +176,9 @@ def one_hit(epsilon: int = 1, hits: int = 1) -> AboveThreshold:
 def test_dworkroth14_theorem_3_23_is_attained_and_sees_noise_5_percent_too_small():
     stream = Stream.of(one_hit())
     assert worst_loss(stream, *HARDEST) == pytest.approx(1, rel=1e-5)
-    less = replace(stream, threshold_scale=stream.threshold_scale * 0.95, value_scale=stream.value_scale * 0.95)
+    less = replace(
+        stream, threshold_scale=stream.threshold_scale * 0.95, value_scale=stream.value_scale * 0.95
+    )
     assert worst_loss(less, *HARDEST) > 1.04
 
 
@@ -248,9 +254,7 @@ def test_the_checker_rejects_an_answer_that_reuses_the_noise_of_the_comparison()
     """The told number bounds the threshold from above, so every value that was below tells about itself."""
     compare = Stream.of(NumericSparse(epsilon=Fraction(1), sensitivity=1, threshold=0).compare)
     values, moved = [FAR] * 12 + [-FAR], [FAR + 1] * 12 + [-FAR]
-    loss = log_ratio(
-        numeric_probability(compare, values, -FAR), numeric_probability(compare, moved, -FAR)
-    )
+    loss = log_ratio(numeric_probability(compare, values, -FAR), numeric_probability(compare, moved, -FAR))
     assert loss > 1.2
 
 

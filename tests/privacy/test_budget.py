@@ -9,9 +9,8 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import logsumexp
 
 from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError
 from understudy.privacy.budget import Budget
@@ -26,6 +25,9 @@ from understudy.privacy.event import (
     SparseVector,
     Together,
 )
+
+FEW = settings(max_examples=25)
+"""A cap in rho is found by a search, each time it is looked at."""
 
 parameters = st.fractions(Fraction(1, 1000), Fraction(1, 2), max_denominator=10**6)
 singles = st.one_of(
@@ -57,6 +59,7 @@ def test_a_pure_cap_is_rounded_down_by_less_than_a_unit(amount):
 
 
 @given(st.fractions(Fraction(1, 100), 50, max_denominator=1000), st.sampled_from([1e-12, 1e-9, 1e-6, 1e-3]))
+@FEW
 def test_a_cap_in_rho_keeps_the_promise(promised, delta):
     budget = Budget.of(promised, delta)
     assert isinstance(budget.cap, ZCDP)
@@ -89,18 +92,19 @@ def test_a_budget_refuses_a_delta_that_is_not_one(bad):
 
 
 def admit_all(budget: Budget, events: list[Event]) -> tuple[Cost, list[Event]]:
-    """Ask for every event in turn; go on after a refusal."""
-    spent, admitted = nothing(budget), []
+    """Ask for every event in turn; go on after a refusal, which says what was asked for and what was left."""
+    cap, spent, admitted = budget.cap.units, nothing(budget), []
     for event in events:
-        try:
+        price = budget.price(event)
+        if spent.units + price.units <= cap:
             spent = budget.admit(spent, event)
             admitted.append(event)
-        except InsufficientBudgetError as refusal:
-            price = budget.price(event)
-            assert refusal.requested == price.amount
-            assert refusal.remaining == (budget.cap.units - spent.units) / UNITS
-            assert refusal.currency == price.currency
-            assert spent.units + price.units > budget.cap.units
+            continue
+        with pytest.raises(InsufficientBudgetError) as caught:
+            budget.admit(spent, event)
+        assert caught.value.requested == price.amount
+        assert caught.value.remaining == (cap - spent.units) / UNITS
+        assert caught.value.currency == price.currency
     return spent, admitted
 
 
@@ -112,7 +116,8 @@ def test_a_pure_budget_never_admits_more_than_its_cap(events):
     assert sum(map(epsilon, admitted)) <= Fraction(spent.units, UNITS) <= PURE.epsilon
 
 
-@given(st.lists(any_events, max_size=30))
+@given(st.lists(any_events, max_size=12))
+@FEW
 def test_a_budget_in_rho_never_admits_more_than_its_cap(events):
     spent, admitted = admit_all(APPROXIMATE, events)
     assert spent.units <= APPROXIMATE.cap.units
@@ -187,7 +192,9 @@ def analysts(draw: st.DrawFn) -> Choices:
 def transcripts(budget: Budget, analyst: Choices) -> Iterator[tuple[float, float]]:
     """ln P of every transcript on two neighbours; a question that the budget refuses is not asked."""
 
-    def walk(history: tuple[bool, ...], spent: Cost, here: float, there: float) -> Iterator[tuple[float, float]]:
+    def walk(
+        history: tuple[bool, ...], spent: Cost, here: float, there: float
+    ) -> Iterator[tuple[float, float]]:
         if history not in analyst:
             yield here, there
             return
@@ -210,16 +217,17 @@ def transcripts(budget: Budget, analyst: Choices) -> Iterator[tuple[float, float
 @given(analysts(), st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(2)]))
 def test_feldmanzrnic21_pure_filter_under_adaptive_parameters(analyst, promised):
     laws = np.array(list(transcripts(Budget.of(promised), analyst)))
-    assert logsumexp(laws[:, 0]) == pytest.approx(0, abs=1e-9)
+    assert np.logaddexp.reduce(laws[:, 0]) == pytest.approx(0, abs=1e-9)
     assert np.abs(laws[:, 0] - laws[:, 1]).max() <= promised + 1e-9
 
 
 @given(analysts(), st.sampled_from([Fraction(1), Fraction(3), Fraction(6)]))
+@FEW
 def test_feldmanzrnic21_zcdp_filter_under_adaptive_parameters(analyst, promised):
     budget = Budget.of(promised, 1e-3)
     laws = np.array(list(transcripts(budget, analyst)))
     for order in (1.01, 1.5, 2, 4, 16, 100):
-        divergence = logsumexp(order * laws[:, 0] + (1 - order) * laws[:, 1]) / (order - 1)
+        divergence = np.logaddexp.reduce(order * laws[:, 0] + (1 - order) * laws[:, 1]) / (order - 1)
         assert divergence <= order * budget.cap.amount + 1e-9
 
 

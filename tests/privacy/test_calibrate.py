@@ -63,7 +63,11 @@ def test_the_cheapest_laplace_noise(target):
     """Its error is at most the target, and with the next lower price of four digits it is not."""
 
     def suffices(price: Fraction) -> bool:
-        return LaplaceMechanism(epsilon=price, l1=1).error(0.05) <= target if price > Fraction(1, 10**9) else False
+        return (
+            LaplaceMechanism(epsilon=price, l1=1).error(0.05) <= target
+            if price > Fraction(1, 10**9)
+            else False
+        )
 
     price = cheapest(suffices)
     assert suffices(price)

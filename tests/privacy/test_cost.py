@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from understudy.errors import ParameterError, RefusedError
 from understudy.law import discrete_gaussian_log_law, discrete_laplace_log_law
@@ -47,12 +46,16 @@ pure_events = st.one_of(
     st.builds(SparseVector, epsilon=parameters),
     st.builds(RandomizedReport, epsilon=parameters),
 )
-events = pure_events | st.builds(GaussianNoise, l2_squared=st.integers(0, 99).map(Fraction), variance=parameters)
+events = pure_events | st.builds(
+    GaussianNoise, l2_squared=st.integers(0, 99).map(Fraction), variance=parameters
+)
 
 
 def renyi(here: ArrayLike, there: ArrayLike, order: float) -> float:
     """D_order between two laws given by their logarithms."""
-    return float(logsumexp(order * np.asarray(here) + (1 - order) * np.asarray(there))) / (order - 1)
+    return float(np.logaddexp.reduce(order * np.asarray(here) + (1 - order) * np.asarray(there))) / (
+        order - 1
+    )
 
 
 # ---------------------------------------------------------------------------------------- units
@@ -201,7 +204,7 @@ def response(e: float, *, truth: bool) -> dict[bool, float]:
     st.sampled_from(ORDERS),
 )
 def test_bunsteinke16_lemma_1_7_on_the_exact_law(first, second, share, swapped, order):
-    """The second mechanism, its parameter (at most `second`) and its direction are chosen by the first's report."""
+    """The first report chooses the second mechanism: its parameter, at most `second`, and its direction."""
 
     def joint(*, truth: bool) -> list[float]:
         law = []
@@ -215,7 +218,7 @@ def test_bunsteinke16_lemma_1_7_on_the_exact_law(first, second, share, swapped, 
     assert renyi(joint(truth=True), joint(truth=False), order) <= order * paid + ROUNDING
 
 
-# ---------------------------------------------------------------------------------------- conversions on exact laws
+# ---------------------------------------------------------------------------------------- exact laws
 
 
 @st.composite
@@ -238,7 +241,7 @@ def test_bunsteinke16_proposition_1_4_on_any_laws(case, order):
 def test_bunsteinke16_proposition_1_4_on_randomised_response(e, size, order):
     laws = np.zeros((2, size))
     laws[0, 0] = laws[1, 1] = float(e)
-    laws -= logsumexp(laws, axis=1, keepdims=True)
+    laws -= np.logaddexp.reduce(laws, axis=1, keepdims=True)
     price = rho(RandomizedReport(epsilon=e))
     assert price == e**2 / 2
     assert renyi(laws[0], laws[1], order) <= order * price + ROUNDING

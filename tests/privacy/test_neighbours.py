@@ -40,7 +40,9 @@ def marginals(draw: st.DrawFn) -> Marginal:
     if kind == "everyone":
         return Marginal(domain, tuple(by))
     if kind == "conjunction":
-        return Marginal(domain, tuple(by), LinearQuery.conjunction(domain, {name: weights([name]) for name in named}))
+        return Marginal(
+            domain, tuple(by), LinearQuery.conjunction(domain, {name: weights([name]) for name in named})
+        )
     clique = domain.clique(named)
     table = np.array(weights(clique)).reshape(domain.shape(clique))
     return Marginal(domain, tuple(by), LinearQuery.table(domain, clique, table))
@@ -52,7 +54,9 @@ def universe(domain: Domain) -> list[Row]:
 
 def contribution(marginal: Marginal, row: Row, resolution: int) -> NDArray[np.int64]:
     """What one row adds to the vector of sums: its rounded weight, in its own cell."""
-    codes = {name: np.array([code], dtype=np.uint8) for name, code in zip(marginal.domain.names, row, strict=True)}
+    codes = {
+        name: np.array([code], dtype=np.uint8) for name, code in zip(marginal.domain.names, row, strict=True)
+    }
     steps = np.rint(np.broadcast_to(marginal.where.row_weights(codes), 1) * resolution)
     vector = np.zeros(marginal.shape, dtype=np.int64)
     vector[tuple(int(codes[name][0]) for name in marginal.by)] = int(steps[0])
@@ -138,6 +142,7 @@ class Table:
     """The plainest projection: rows in a list."""
 
     rows: tuple[Row, ...]
+    domain: Domain = SMALL
 
     def project(self, clique: Clique) -> NDArray[np.float64]:
         axes = [SMALL.names.index(name) for name in clique]

@@ -19,13 +19,23 @@ class Debit:
     cost: Cost
     question: str
     request: str
+    analyst: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The state of a handle after `step` answers. Private: it never leaves the ledger but to its Curator."""
+
+    step: int
+    state: bytes
 
 
 class Ledger(Protocol):
     """A budget that cannot be overspent.
 
-    The order is fixed: validate without data, `charge`, look at the data, `settle`, release. A crash between
-    two steps keeps the debit; nothing is ever refunded.
+    The order is fixed: validate without data, `charge`, look at the data, `settle` (or `advance`), release. A
+    crash between two steps keeps the debit; nothing is ever refunded. Answers and states are bytes: what was
+    stored is what comes back.
     """
 
     @property
@@ -39,18 +49,32 @@ class Ledger(Protocol):
     @property
     def remaining(self) -> Cost: ...
 
-    def charge(self, event: Event, *, question: str, request: str) -> Debit:
+    def charge(self, event: Event, *, question: str, request: str, analyst: str = "") -> Debit:
         """Debit an event, or refuse with an `InsufficientBudgetError` and change nothing.
 
         A request that was charged before gets its old debit back, and pays nothing; the same request with
-        another question is refused.
+        another question or event is refused.
         """
         ...
 
-    def settle(self, debit: Debit, answer: object) -> None:
-        """Keep the answer that the debit paid for; one answer for each debit."""
+    def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
+        """Keep the answer that the debit paid for and, for a handle, its first state.
+
+        A debit keeps one answer, the first; that one is returned, and nothing else may be released.
+        """
         ...
 
-    def answered(self, debit: Debit) -> object | None:
+    def answered(self, debit: Debit) -> bytes | None:
         """The answer kept for a debit, or None."""
+        ...
+
+    def hidden(self, debit: Debit) -> Hidden | None:
+        """The latest state of the handle that a debit opened, or None."""
+        ...
+
+    def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
+        """Keep a handle's answer and its new state, if `step` is still the latest; else change nothing.
+
+        False tells that somebody else's answer came first: read the state again.
+        """
         ...

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from threading import Lock
 
-from understudy.errors import RefusedError, RequestConflictError
-from understudy.ledger.interface import Debit
+from understudy.errors import RequestConflictError
+from understudy.ledger.interface import Debit, Hidden
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
@@ -19,7 +19,8 @@ class MemoryLedger:
         self._lock = Lock()
         self._debits: list[Debit] = []
         self._requests: dict[str, Debit] = {}
-        self._answers: dict[int, object] = {}
+        self._answers: dict[int, bytes] = {}
+        self._hidden: dict[int, Hidden] = {}
         self._spent = budget.total([])
 
     @property
@@ -38,27 +39,40 @@ class MemoryLedger:
     def remaining(self) -> Cost:
         return type(self._spent)(self._budget.cap.units - self._spent.units)
 
-    def charge(self, event: Event, *, question: str, request: str) -> Debit:
+    def charge(self, event: Event, *, question: str, request: str, analyst: str = "") -> Debit:
         with self._lock:
             known = self._requests.get(request)
             if known is not None:
-                if known.question != question or known.event != event:
+                if (known.question, known.event, known.analyst) != (question, event, analyst):
                     raise RequestConflictError(
                         f"the request id {request!r} was used for another question; take a new one"
                     )
                 return known
             total = self._budget.admit(self._spent, event)
-            debit = Debit(len(self._debits), event, self._budget.price(event), question, request)
+            price = self._budget.price(event)
+            debit = Debit(len(self._debits), event, price, question, request, analyst)
             self._debits.append(debit)
             self._requests[request] = debit
             self._spent = total
             return debit
 
-    def settle(self, debit: Debit, answer: object) -> None:
+    def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
         with self._lock:
-            if debit.number in self._answers:
-                raise RefusedError("this debit has its answer already")
-            self._answers[debit.number] = answer
+            if debit.number not in self._answers:
+                self._answers[debit.number] = answer
+                if hidden is not None:
+                    self._hidden[debit.number] = Hidden(0, hidden)
+            return self._answers[debit.number]
 
-    def answered(self, debit: Debit) -> object | None:
+    def answered(self, debit: Debit) -> bytes | None:
         return self._answers.get(debit.number)
+
+    def hidden(self, debit: Debit) -> Hidden | None:
+        return self._hidden.get(debit.number)
+
+    def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
+        with self._lock:
+            if self._hidden[debit.number].step != step:
+                return False
+            self._hidden[debit.number] = Hidden(step + 1, state)
+            return True

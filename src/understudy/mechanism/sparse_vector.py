@@ -1,7 +1,7 @@
 """The sparse vector technique: ask many, pay for the few that are above a threshold.
 
 A handle is opened once and charged once; its noisy threshold and counter are hidden state that must neither be
-shown nor drawn again (`state` and `resume` carry them over a restart).
+shown nor drawn again. The mechanisms here are functions from state to state; whoever runs them keeps the state.
 """
 
 from __future__ import annotations
@@ -24,6 +24,13 @@ class SparseState:
     noisy_threshold: int
     above: int = 0
     asked: int = 0
+
+    def as_bytes(self) -> bytes:
+        return f"{self.noisy_threshold} {self.above} {self.asked}".encode()
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> SparseState:
+        return cls(*map(int, stored.split()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from understudy.privacy.event import (
     RandomizedReport,
     Selection,
     SparseVector,
+    SpentBefore,
     Together,
 )
 
@@ -101,7 +102,8 @@ def _(event: GaussianNoise) -> Fraction:
 @epsilon.register(Selection)
 @epsilon.register(SparseVector)
 @epsilon.register(RandomizedReport)
-def _(event: Selection | SparseVector | RandomizedReport) -> Fraction:
+@epsilon.register(SpentBefore)
+def _(event: Selection | SparseVector | RandomizedReport | SpentBefore) -> Fraction:
     return event.epsilon
 
 
@@ -113,7 +115,8 @@ def _(event: Together) -> Fraction:
 @rho.register(LaplaceNoise)
 @rho.register(SparseVector)
 @rho.register(RandomizedReport)
-def _(event: LaplaceNoise | SparseVector | RandomizedReport) -> Fraction:
+@rho.register(SpentBefore)
+def _(event: LaplaceNoise | SparseVector | RandomizedReport | SpentBefore) -> Fraction:
     """ε-DP implies ε²/2-zCDP. [BunSteinke16, Proposition 1.4]"""
     return epsilon(event) ** 2 / 2
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from typing import Any
 
 from understudy.errors import ParameterError
 
@@ -53,6 +54,17 @@ class RandomizedReport:
     epsilon: Fraction
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpentBefore:
+    """What was spent on the table before its ledger was opened, as pure epsilon."""
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        if self.epsilon < 0:
+            raise ParameterError("what was spent before cannot be negative")
+
+
 @dataclass(frozen=True, slots=True)
 class Together:
     """Several things done one after the other, each possibly chosen after seeing the ones before."""
@@ -60,4 +72,31 @@ class Together:
     events: tuple[Event, ...]
 
 
-Event = LaplaceNoise | GaussianNoise | Selection | SparseVector | RandomizedReport | Together
+Event = LaplaceNoise | GaussianNoise | Selection | SparseVector | RandomizedReport | SpentBefore | Together
+
+_NAMED = {
+    kind.__name__: kind
+    for kind in (LaplaceNoise, GaussianNoise, Selection, SparseVector, RandomizedReport, SpentBefore)
+}
+
+
+def as_plain(event: Event) -> dict[str, Any]:
+    """An event as plain values; rationals are written as ``3/10``.
+
+    >>> as_plain(Selection(epsilon=Fraction(3, 10)))
+    {'event': 'Selection', 'epsilon': '3/10'}
+    """
+    if isinstance(event, Together):
+        return {"event": "Together", "events": [as_plain(part) for part in event.events]}
+    parameters = {field.name: str(getattr(event, field.name)) for field in fields(event)}
+    return {"event": type(event).__name__, **parameters}
+
+
+def from_plain(plain: dict[str, Any]) -> Event:
+    """The inverse of `as_plain`; what is not known is refused, never guessed."""
+    if plain.get("event") == "Together":
+        return Together(tuple(from_plain(part) for part in plain["events"]))
+    kind = _NAMED.get(plain.get("event", ""))
+    if kind is None or {field.name for field in fields(kind)} != plain.keys() - {"event"}:
+        raise ParameterError("a recorded event is not understood by this version of the program")
+    return kind(**{name: Fraction(text) for name, text in plain.items() if name != "event"})
