@@ -52,6 +52,7 @@ from understudy.noise import (
     choose,
     discrete_gaussian,
     discrete_laplace,
+    uniform_array,
     uniform_below,
 )
 
@@ -698,6 +699,26 @@ def test_uniform_below_is_uniform(bound: int) -> None:
     if bound > 2:
         wrong = np.linspace(0.8, 1.2, bound)
         assert_does_not_follow(counts.tolist(), (wrong / wrong.sum()).tolist())
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 5, 64, 100])
+def test_uniform_array_is_uniform(bound: int) -> None:
+    draws = uniform_array(bound, 60_000, noise=SeededNoise(bound))
+    counts = np.bincount(draws, minlength=bound)
+    assert len(counts) == bound
+    assert_follows(counts.tolist(), [1 / bound] * bound)
+    if bound > 2:
+        skewed = np.arange(bound) + 3.0 * bound
+        assert_does_not_follow(counts.tolist(), (skewed / skewed.sum()).tolist())
+
+
+def test_uniform_array_rejects_rather_than_wraps() -> None:
+    top = 1 << 62
+    assert uniform_array(3, 2, noise=Script(3 * top, top, 0)).tolist() == [0, 1]
+    assert uniform_array(3, 0, noise=Script()).tolist() == []
+    for bound in (0, -1, 2**63):
+        with pytest.raises(ParameterError):
+            uniform_array(bound, 1, noise=SystemNoise())
 
 
 def test_uniform_below_a_bound_of_many_words() -> None:

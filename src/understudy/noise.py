@@ -181,6 +181,21 @@ def uniform_below(bound: int, *, noise: NoiseSource) -> int:
             return drawn
 
 
+def uniform_array(bound: int, size: int, *, noise: NoiseSource) -> NDArray[np.int64]:
+    """`size` integers from 0 to `bound` - 1 (`bound` up to 2⁶²), each with the same probability."""
+    bound, size = index(bound), _count(size)
+    if not 1 <= bound <= 2**62:
+        raise ParameterError(f"bound must lie between 1 and 2^62, not {bound}")
+    bits = (bound - 1).bit_length()
+    draws = np.zeros(size, dtype=np.int64)
+    waiting = np.arange(size) if bits else np.arange(0)
+    while waiting.size:
+        drawn = (noise.words(waiting.size) >> np.uint64(WORD - bits)).view(np.int64)
+        draws[waiting] = drawn
+        waiting = waiting[drawn >= bound]
+    return draws
+
+
 # ------------------------------------------------------------------------------------------ Laplace, Gaussian
 
 

@@ -390,7 +390,7 @@ def test_told_values_follow_their_law():
     st.integers(1, 9),
     st.integers(1, 20),
 )
-def test_dworkroth14_theorem_3_28_parts_and_scales(epsilon, delta, hits):
+def test_dworkroth14_theorem_3_27_parts_and_scales(epsilon, delta, hits):
     """8/9 of ε for the comparisons and 1/9 for `hits` answers of sensitivity Δ."""
     mechanism = NumericSparse(epsilon=epsilon, sensitivity=delta, threshold=3, hits=hits)
     assert mechanism.compare == AboveThreshold(
@@ -401,7 +401,7 @@ def test_dworkroth14_theorem_3_28_parts_and_scales(epsilon, delta, hits):
 
 
 @given(neighbours(), st.data())
-def test_dworkroth14_theorem_3_28_privacy_of_every_transcript(case, data):
+def test_dworkroth14_theorem_3_27_privacy_of_every_transcript(case, data):
     """Fresh noise makes the law of a transcript with numbers a product: comparisons, then numbers."""
     plain, values, moved = case
     mechanism = NumericSparse(
@@ -418,7 +418,7 @@ def test_dworkroth14_theorem_3_28_privacy_of_every_transcript(case, data):
         assert loss <= mechanism.epsilon + ROUNDING
 
 
-def test_dworkroth14_theorem_3_28_is_attained():
+def test_dworkroth14_theorem_3_27_is_attained():
     """And so an answer with 5% less noise is seen."""
     mechanism = NumericSparse(epsilon=Fraction(1), sensitivity=1, threshold=0)
     comparisons = worst_loss(Stream.of(mechanism.compare), *HARDEST)
@@ -448,6 +448,29 @@ def test_it_closes_after_exactly_its_hits(kind, hits):
         with pytest.raises(HandleClosedError):
             mechanism.ask(state, value, noise=noise)
     assert (state.above, state.asked) == (hits, 3 * hits)
+
+
+@given(st.integers(), st.integers(0, 10**9), st.integers(0, 10**12))
+def test_a_state_survives_being_stored(threshold, above, asked):
+    state = SparseState(threshold, above, asked)
+    assert SparseState.from_bytes(state.as_bytes()) == state
+
+
+def test_a_stored_handle_goes_on_where_it_was():
+    """After a restart the threshold is the old one, not drawn again, and no hit is forgotten."""
+    mechanism = AboveThreshold(epsilon=Fraction(1), sensitivity=1, threshold=0, hits=2)
+    state, values = mechanism.open(noise=SeededNoise(46)), [-90, 90, -90, 3, 90]
+
+    def go_on(state: SparseState, *, stored: bool) -> list[tuple[bool, SparseState]]:
+        noise, answers = SeededNoise(47), []
+        for value in values:
+            if state.above < mechanism.hits:
+                answer, state = mechanism.ask(state, value, noise=noise)
+                state = SparseState.from_bytes(state.as_bytes()) if stored else state
+                answers.append((answer, state))
+        return answers
+
+    assert go_on(state, stored=True) == go_on(state, stored=False)
 
 
 @given(st.lists(st.integers(-20, 20), max_size=30), st.integers(0, 99))

@@ -23,6 +23,7 @@ from understudy.privacy.event import (
     RandomizedReport,
     Selection,
     SparseVector,
+    SpentBefore,
     Together,
 )
 
@@ -35,6 +36,7 @@ singles = st.one_of(
     st.builds(Selection, epsilon=parameters),
     st.builds(SparseVector, epsilon=parameters),
     st.builds(RandomizedReport, epsilon=parameters),
+    st.builds(SpentBefore, epsilon=parameters),
 )
 pure_events = singles | st.lists(singles, max_size=3).map(lambda events: Together(tuple(events)))
 any_events = pure_events | st.builds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass
 from fractions import Fraction
@@ -33,7 +34,10 @@ from understudy.privacy.event import (
     RandomizedReport,
     Selection,
     SparseVector,
+    SpentBefore,
     Together,
+    as_plain,
+    from_plain,
 )
 
 ROUNDING = 1e-9
@@ -45,6 +49,7 @@ pure_events = st.one_of(
     st.builds(Selection, epsilon=parameters),
     st.builds(SparseVector, epsilon=parameters),
     st.builds(RandomizedReport, epsilon=parameters),
+    st.builds(SpentBefore, epsilon=parameters),
 )
 events = pure_events | st.builds(
     GaussianNoise, l2_squared=st.integers(0, 99).map(Fraction), variance=parameters
@@ -83,6 +88,8 @@ def test_prices_are_never_below_the_exact_ones(event):
         (Selection(epsilon=Fraction(1)), "1", "1/8"),
         (SparseVector(epsilon=Fraction(1)), "1", "1/2"),
         (RandomizedReport(epsilon=Fraction(2)), "2", "2"),
+        (SpentBefore(epsilon=Fraction(1, 2)), "1/2", "1/8"),
+        (SpentBefore(epsilon=Fraction(0)), "0", "0"),
         (GaussianNoise(l2_squared=Fraction(0), variance=Fraction(5)), "0", "0"),
     ],
 )
@@ -130,16 +137,49 @@ def test_noise_that_cannot_be_is_refused(build):
         build()
 
 
-@pytest.mark.parametrize("kind", [Selection, SparseVector, RandomizedReport])
+@pytest.mark.parametrize("kind", [Selection, SparseVector, RandomizedReport, SpentBefore])
 def test_an_event_cannot_earn_budget(kind):
     with pytest.raises(ParameterError):
         kind(epsilon=Fraction(-1))
+    with pytest.raises(ParameterError):
+        from_plain({"event": kind.__name__, "epsilon": "-1"})
 
 
 def test_events_are_frozen():
     event = Selection(epsilon=Fraction(1))
     with pytest.raises(FrozenInstanceError):
         event.epsilon = Fraction(0)  # type: ignore[misc]
+
+
+# ---------------------------------------------------------------------------------------- as plain values
+
+
+@given(
+    st.recursive(events, lambda parts: st.lists(parts, max_size=3).map(lambda some: Together(tuple(some))))
+)
+def test_an_event_written_down_is_read_back_the_same(event):
+    plain = as_plain(event)
+    assert from_plain(json.loads(json.dumps(plain))) == event
+    assert rho(from_plain(plain)) == rho(event)
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {},
+        {"event": "Unheard"},
+        {"event": "Event"},
+        {"event": "Selection"},
+        {"event": "Selection", "epsilon": "1", "delta": "0"},
+        {"event": "LaplaceNoise", "l1": "1"},
+        {"event": "LaplaceNoise", "l1": "1", "scale": "0"},
+        {"event": "Together", "events": [{"event": "Unheard"}]},
+    ],
+    ids=repr,
+)
+def test_a_record_that_is_not_understood_is_refused(plain):
+    with pytest.raises(ParameterError):
+        from_plain(plain)
 
 
 # ---------------------------------------------------------------------------------------- currencies

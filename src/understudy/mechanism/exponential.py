@@ -52,7 +52,8 @@ class ExponentialMechanism:
             raise ParameterError("scores must be a non-empty vector of integers on the lattice")
         if int(scores.max()) - int(scores.min()) >= 2**62:
             raise ParameterError("scores must lie within 2^62 lattice steps of each other")
-        return choose(scores.max() - scores, self.rate, noise=noise)
+        wide = scores.astype(np.int64)  # differences of narrow integers wrap around
+        return choose(wide.max() - wide, self.rate, noise=noise)
 
     def regret(self, candidates: int, beta: float) -> float:
         """Lattice steps that the chosen score is below the best one, except with probability `beta`."""
@@ -64,4 +65,5 @@ class ExponentialMechanism:
 
     def log_law(self, scores: NDArray[np.int64]) -> NDArray[np.float64]:
         """ln P[i] for each candidate, to float accuracy."""
-        return log_softmax(float(self.rate) * (scores - scores.max()).astype(np.float64))
+        wide = scores.astype(np.int64)
+        return log_softmax(float(self.rate) * (wide - wide.max()).astype(np.float64))

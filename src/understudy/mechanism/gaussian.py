@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from understudy.law import discrete_gaussian_log_law, discrete_gaussian_quantile
-from understudy.mechanism.parameters import lattice_sensitivity, share_of
+from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of
 from understudy.noise import NoiseSource, discrete_gaussian
 from understudy.privacy.event import GaussianNoise
 from understudy.rational import Number, exact, privacy_parameter
@@ -45,8 +45,9 @@ class GaussianMechanism:
 
     def release(self, values: NDArray[np.int64], *, noise: NoiseSource) -> NDArray[np.int64]:
         """The values with noise; exact where nobody can move them."""
+        values = lattice_values(values)
         if self.l2_squared == 0:
-            return values.copy()
+            return values
         return values + discrete_gaussian(self.variance, values.size, noise=noise).reshape(values.shape)
 
     def error(self, beta: Number, *, cells: int = 1) -> int:

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from understudy.errors import ParameterError
 from understudy.rational import Number, probability
 
 
+def whole(number: int, name: str, *, at_least: int | None = None) -> None:
+    """A whole number; a float, even 2.0, is refused: somebody forgot to round."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise ParameterError(f"{name} must be a whole number, not {number!r}")
+    if at_least is not None and number < at_least:
+        raise ParameterError(f"{name} must be at least {at_least}, not {number}")
+
+
 def lattice_sensitivity(value: int) -> None:
     """A sensitivity in lattice steps: a whole number, 0 where nobody can move the values."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-        raise ParameterError(
-            f"a sensitivity must be a whole number of lattice steps below 2^62, not {value!r}"
-        )
+    whole(value, "a sensitivity, in lattice steps,", at_least=0)
+    if value >= 2**62:
+        raise ParameterError("a sensitivity must be below 2^62 lattice steps")
+
+
+def lattice_values(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Values that noise may be added to: whole lattice steps, far from the ends of 64 bits."""
+    array = np.asarray(values)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ParameterError("noise is added to whole lattice steps: round the values first")
+    if array.size and not -(2**62) < int(array.min()) <= int(array.max()) < 2**62:
+        raise ParameterError("a value lies outside the 62 bits that leave room for noise")
+    return array.astype(np.int64)
 
 
 def share_of(beta: Number, cells: int) -> Fraction:

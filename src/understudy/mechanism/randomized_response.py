@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
+from understudy.mechanism.parameters import whole
 from understudy.noise import NoiseSource, bernoulli_exp, uniform_array
 from understudy.privacy.event import RandomizedReport
 from understudy.rational import exact, privacy_parameter
@@ -32,8 +33,7 @@ class RandomizedResponse:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", privacy_parameter(exact(self.epsilon)))
-        if self.size < 2:
-            raise ParameterError("randomised response needs at least two values")
+        whole(self.size, "the number of values", at_least=2)
 
     @property
     def event(self) -> RandomizedReport:
@@ -57,19 +57,23 @@ class RandomizedResponse:
             waiting = waiting[~accepted]
         return reports
 
+    @property
+    def _truth(self) -> float:
+        """P[report the truth], in a form that stays finite however large ε is."""
+        return 1 / (1 + (self.size - 1) * exp(-float(self.epsilon)))
+
     def estimate(self, reports: NDArray[np.integer], value: int) -> float:
         """The unbiased estimate of the share of rows whose true value is `value`."""
-        e = float(self.epsilon)
-        other = 1 / (exp(e) + self.size - 1)
-        return (float(np.mean(np.asarray(reports) == value)) - other) / (expm1(e) * other)
+        chance = exp(-float(self.epsilon)) * self._truth
+        return (float(np.mean(np.asarray(reports) == value)) - chance) / (self._truth - chance)
 
     def standard_deviation(self, n: int) -> float:
         """Of the estimate from n rows, at most, for two values."""
         e = float(self.epsilon)
-        return (exp(e) + 1) / (2 * expm1(e) * sqrt(n))
+        return (1 + exp(-e)) / (-2 * expm1(-e) * sqrt(n))
 
     def law(self, value: int) -> NDArray[np.float64]:
         """P[report] for a row with the given value."""
-        weights = np.ones(self.size)
-        weights[value] = exp(float(self.epsilon))
-        return weights / weights.sum()
+        chances = np.full(self.size, exp(-float(self.epsilon)))
+        chances[value] = 1
+        return chances / chances.sum()

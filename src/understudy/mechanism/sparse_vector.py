@@ -11,7 +11,8 @@ from fractions import Fraction
 from math import log
 
 from understudy.errors import HandleClosedError, ParameterError
-from understudy.mechanism.parameters import lattice_sensitivity
+from understudy.law import scale_parameter
+from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise import NoiseSource, discrete_laplace
 from understudy.privacy.event import SparseVector
 from understudy.rational import exact, privacy_parameter
@@ -59,8 +60,9 @@ class AboveThreshold:
         lattice_sensitivity(self.sensitivity)
         if self.sensitivity == 0:
             raise ParameterError("values that nobody can move need no sparse vector: compare them")
-        if self.hits < 1:
-            raise ParameterError(f"a sparse vector needs at least one hit, not {self.hits}")
+        whole(self.hits, "hits", at_least=1)
+        whole(self.threshold, "the threshold, in lattice steps,")
+        scale_parameter(self.value_scale)  # refused here, not after it was paid for
 
     @property
     def event(self) -> SparseVector:
@@ -84,6 +86,7 @@ class AboveThreshold:
 
     def ask(self, state: SparseState, value: int, *, noise: NoiseSource) -> tuple[bool, SparseState]:
         """Whether the value is above the threshold, and the state after the answer."""
+        whole(value, "a value, in lattice steps,")
         if state.above >= self.hits:
             raise HandleClosedError(
                 f"this sparse vector has given its {self.hits} answers above the threshold"
@@ -116,7 +119,8 @@ class NumericSparse:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", privacy_parameter(exact(self.epsilon)))
-        _ = self.compare  # checks the rest
+        scale_parameter(self.compare.value_scale)  # also checks the rest
+        scale_parameter(self.answer_scale)
 
     @property
     def event(self) -> SparseVector:

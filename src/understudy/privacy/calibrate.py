@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from understudy.errors import RefusedError
-from understudy.rational import MAX_EPSILON, MIN_PARAMETER
+from understudy.rational import MAX_EPSILON
 
 DIGITS = 4
 """Significant digits of a calibrated price, so that people can read it aloud."""
@@ -18,26 +18,20 @@ def cheapest(suffices: Callable[[Fraction], bool]) -> Fraction:
     >>> cheapest(lambda epsilon: 3 / epsilon <= 10)
     Fraction(3, 10)
     """
-    low, high = MIN_PARAMETER, Fraction(MAX_EPSILON)
-    if not suffices(high):
+    exponent, most = (
+        -12,
+        10**DIGITS - 1,
+    )  # candidates are digits · 10^(exponent - DIGITS + 1), 12 orders of size
+    if not suffices(Fraction(MAX_EPSILON)):
         raise RefusedError("no price is high enough for this error; ask for a wider one")
-    if suffices(low):
-        return low
-    while high > low * Fraction(10**DIGITS + 1, 10**DIGITS):
-        middle = _rounded_up((low + high) / 2 if high < 4 * low else _geometric_middle(low, high))
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
-
-
-def _geometric_middle(low: Fraction, high: Fraction) -> Fraction:
-    return Fraction((float(low) * float(high)) ** 0.5)
-
-
-def _rounded_up(value: Fraction) -> Fraction:
-    """`value` to a few significant digits, upwards."""
-    exponent = 0
-    while value * 10**exponent < 10 ** (DIGITS - 1):
+    while exponent < 3 and not suffices(_price(most, exponent)):
         exponent += 1
-    return Fraction(-(-value * 10**exponent // 1), 10**exponent)
+    low, high = 10 ** (DIGITS - 1) - 1, most
+    while high - low > 1:  # low does not suffice (or is a power of ten below), high does
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(_price(middle, exponent)) else (middle, high)
+    return min(_price(high, exponent), Fraction(MAX_EPSILON))
+
+
+def _price(digits: int, exponent: int) -> Fraction:
+    return Fraction(digits) * Fraction(10) ** (exponent - DIGITS + 1)

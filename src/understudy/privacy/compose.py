@@ -17,6 +17,10 @@ SLACK = 1e-9
 """Relative allowance for floating-point rounding, many times what the formulas below can lose."""
 
 
+SMALLEST = 5e-324
+"""The least positive float: what underflows is reported as this, never as 0."""
+
+
 def basic(parts: Sequence[tuple[Number, Number]]) -> tuple[Fraction, Fraction]:
     """(Σεᵢ, Σδᵢ): independent mechanisms, or each chosen after seeing the ones before.
 
@@ -75,12 +79,15 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
             high = right
         else:
             low = left
-    return min(1.0, exp(_log_delta(rho, epsilon, 1 + exp((low + high) / 2))) * (1 + SLACK))
+    delta = exp(_log_delta(rho, epsilon, 1 + exp((low + high) / 2))) * (1 + SLACK)
+    return min(1.0, max(delta, SMALLEST))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """The smallest ε found for which ρ-zCDP implies (ε, δ)-DP: `zcdp_delta` inverted from above."""
     target = float(probability(delta, "delta"))
+    if not 0 <= rho < inf:
+        raise ParameterError("rho must be finite and not negative")
     if rho == 0:
         return 0.0
     low, high = 0.0, rho + 2 * sqrt(rho * log(1 / target))  # the closed form [BunSteinke16, Proposition 1.3]

@@ -12,16 +12,7 @@ from math import ceil
 from typing import ClassVar
 
 from understudy.errors import ParameterError, RefusedError
-from understudy.privacy.event import (
-    Event,
-    GaussianNoise,
-    LaplaceNoise,
-    RandomizedReport,
-    Selection,
-    SparseVector,
-    SpentBefore,
-    Together,
-)
+from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Pure, Selection, Together
 
 UNITS = 10**15
 """Units in one epsilon or one rho. Every total of a real table fits into 64 bits."""
@@ -99,11 +90,8 @@ def _(event: GaussianNoise) -> Fraction:
     )
 
 
-@epsilon.register(Selection)
-@epsilon.register(SparseVector)
-@epsilon.register(RandomizedReport)
-@epsilon.register(SpentBefore)
-def _(event: Selection | SparseVector | RandomizedReport | SpentBefore) -> Fraction:
+@epsilon.register
+def _(event: Pure) -> Fraction:
     return event.epsilon
 
 
@@ -113,10 +101,8 @@ def _(event: Together) -> Fraction:
 
 
 @rho.register(LaplaceNoise)
-@rho.register(SparseVector)
-@rho.register(RandomizedReport)
-@rho.register(SpentBefore)
-def _(event: LaplaceNoise | SparseVector | RandomizedReport | SpentBefore) -> Fraction:
+@rho.register(Pure)
+def _(event: LaplaceNoise | Pure) -> Fraction:
     """ε-DP implies ε²/2-zCDP. [BunSteinke16, Proposition 1.4]"""
     return epsilon(event) ** 2 / 2
 

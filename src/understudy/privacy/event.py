@@ -34,35 +34,34 @@ class GaussianNoise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """One run of the exponential mechanism with parameter `epsilon`."""
-
-    epsilon: Fraction
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparseVector:
-    """A sparse vector was opened: everything that it will ever say is paid for by `epsilon`."""
-
-    epsilon: Fraction
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RandomizedReport:
-    """Every row reported its value through randomised response with parameter `epsilon`."""
-
-    epsilon: Fraction
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpentBefore:
-    """What was spent on the table before its ledger was opened, as pure epsilon."""
+class Pure:
+    """Something that is known by its pure parameter `epsilon` alone."""
 
     epsilon: Fraction
 
     def __post_init__(self) -> None:
         if self.epsilon < 0:
-            raise ParameterError("what was spent before cannot be negative")
+            raise ParameterError("nothing can earn budget: epsilon must not be negative")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection(Pure):
+    """One run of the exponential mechanism."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseVector(Pure):
+    """A sparse vector was opened: everything that it will ever say is paid for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomizedReport(Pure):
+    """Every row reported its value through randomised response."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpentBefore(Pure):
+    """What was spent on the table before its ledger was opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class Together:
     events: tuple[Event, ...]
 
 
-Event = LaplaceNoise | GaussianNoise | Selection | SparseVector | RandomizedReport | SpentBefore | Together
+Event = LaplaceNoise | GaussianNoise | Pure | Together
 
 _NAMED = {
     kind.__name__: kind

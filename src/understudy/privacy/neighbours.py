@@ -52,6 +52,8 @@ def sensitivity(
     high - low. As a rate of n public rows, a normalised linear query so has sensitivity
     (high - low)/(resolution·n) ≤ 1/n. [Lectures 9-10, Definition 2]
     """
+    if max_rows < 1:
+        raise ParameterError(f"a person has at least one row, not {max_rows}")
     low, high = lattice_bounds(marginal.where, resolution)
     if neighbours is Neighbours.ADD_REMOVE:
         return Sensitivity(max_rows * high, (max_rows * high) ** 2)

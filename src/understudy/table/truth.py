@@ -45,7 +45,8 @@ class Truth:
     @cached_property
     def rows(self) -> int:
         """The number of rows that count. Public under `replace` only."""
-        return self.source.rows(self.domain, self.unit)
+        with self._lock:
+            return self.source.rows(self.domain, self.unit)
 
     def check_unchanged(self) -> None:
         """Refuse to go on with another table than the one that was opened. Reads no data."""
