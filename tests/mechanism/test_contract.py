@@ -18,7 +18,7 @@ from understudy.errors import ParameterError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.parameters import lattice_sensitivity, share_of
+from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of, whole
 from understudy.mechanism.randomized_response import RandomizedResponse
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
 from understudy.noise import NoiseSource, SeededNoise
@@ -193,6 +193,28 @@ def test_a_sparse_vector_whose_noise_cannot_be_drawn_is_refused_when_it_is_made(
 @pytest.mark.parametrize("good", [0, 1, 2**62 - 1])
 def test_lattice_sensitivities(good):
     lattice_sensitivity(good)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
+@given(st.data())
+def test_lattice_values_are_never_brought_further_apart(dtype, data):
+    """Values of every width, up to both ends: a wrap-around would tear neighbours 2^63 apart."""
+    limits = np.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    ends = st.sampled_from([low, low + 1, 0, high // 2, high // 2 + 1, high - 1, high])
+    values = data.draw(st.lists(ends | st.integers(low, high), min_size=2, max_size=2))
+    a, b = (int(value) for value in lattice_values(np.array(values, dtype=dtype)))
+    assert abs(a - b) <= abs(values[0] - values[1])
+    assert (a - b) * (values[0] - values[1]) >= 0
+    assert max(abs(a), abs(b)) <= 2**62
+    if max(map(abs, values)) <= 2**62:
+        assert [a, b] == values
+
+
+@pytest.mark.parametrize("bad", [2.0, 1.5, True, "2", None], ids=repr)
+def test_whole_numbers_are_not_guessed(bad):
+    with pytest.raises(ParameterError, match="whole"):
+        whole(bad, "a count")
 
 
 @given(st.fractions(Fraction(1, 10**6), Fraction(999, 1000), max_denominator=10**6), st.integers(1, 60))

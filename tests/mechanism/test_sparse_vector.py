@@ -182,6 +182,15 @@ def test_dworkroth14_theorem_3_23_is_attained_and_sees_noise_5_percent_too_small
     assert worst_loss(less, *HARDEST) > 1.04
 
 
+def test_dworkroth14_theorem_3_23_is_attained_over_two_hits():
+    """So that noise on either side that does not grow with the hits is seen."""
+    stream, far = Stream.of(one_hit(hits=2)), 2 * FAR
+    here, there = [*[far] * 4, -far] * 2, [*[far + 1] * 4, -far - 1] * 2
+    assert worst_loss(stream, here, there) == pytest.approx(1, rel=1e-4)
+    assert worst_loss(replace(stream, threshold_scale=stream.threshold_scale / 2), here, there) > 1.2
+    assert worst_loss(replace(stream, value_scale=stream.value_scale / 2), here, there) > 1.2
+
+
 def test_lecture4_theorem_8_runs_compose():
     """The loss of two runs is that of each, added up: the checker sees both."""
     here, there = HARDEST[0][2:], HARDEST[1][2:]
@@ -363,7 +372,7 @@ def test_told_values_follow_their_law():
     mechanism = NumericSparse(epsilon=Fraction(9), sensitivity=1, threshold=5, hits=4000)
     noise, told = SeededNoise(42), []
     state = mechanism.open(noise=noise)
-    while len(told) < 4000:
+    for _ in range(6000):  # the noise is so wide that about half of them are hits
         answer, state = mechanism.ask(state, 0, noise=noise)
         if answer is not None:
             told.append(answer)

@@ -43,12 +43,26 @@ def assert_same(tables, expected):
 
 
 @st.composite
-def cases(draw):
+def few(draw):
     sizes = draw(st.lists(st.integers(1, 7), min_size=1, max_size=6))
     rows = draw(st.lists(st.tuples(*(st.integers(0, s - 1) for s in sizes)), max_size=40))
     subset = st.sets(st.integers(0, len(sizes) - 1)).map(lambda s: tuple(sorted(s)))
     cliques = draw(st.lists(subset, max_size=12, unique=True))
     return sizes, rows, cliques
+
+
+@st.composite
+def many(draw):
+    """Many cliques and rows: the cover has several tables, which share the beginnings of their indices."""
+    random = draw(st.randoms(use_true_random=False))
+    sizes = [random.randint(1, 7) for _ in range(random.randint(3, 6))]
+    rows = [tuple(random.randrange(s) for s in sizes) for _ in range(random.randint(0, 60))]
+    subsets = [c for k in range(4) for c in itertools.combinations(range(len(sizes)), k)]
+    return sizes, rows, random.sample(subsets, random.randint(1, len(subsets)))
+
+
+def cases():
+    return few() | many()
 
 
 @given(
@@ -182,12 +196,13 @@ def test_accumulators_hold_more_than_32_bits():
 
 
 @pytest.mark.parametrize("dtype", UNSIGNED)
-def test_a_code_outside_its_attribute_is_refused_and_counts_nothing(dtype):
+@pytest.mark.parametrize("wrong", [200, 237])
+def test_a_code_outside_its_attribute_is_refused_and_counts_nothing(dtype, wrong):
     counter = MarginalCounter([3, 200], [(0, 1)], block_rows=2)
     counter.add([np.array([2], dtype), np.array([199], dtype)])
     before = counter.tables()
     with pytest.raises(DomainError) as refused:
-        counter.add([np.array([0, 1, 0], dtype), np.array([7, 8, 237], dtype)])
+        counter.add([np.array([0, 1, 0], dtype), np.array([7, 8, wrong], dtype)])
     assert "237" not in str(refused.value)
     assert_same(counter.tables(), before)
     assert counter.rows == 1

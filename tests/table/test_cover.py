@@ -26,12 +26,29 @@ def uncovered(cliques, cover):
 
 
 @st.composite
-def requests(draw):
+def few(draw):
     sizes = draw(st.lists(st.integers(1, 40), min_size=1, max_size=9))
     subset = st.sets(st.integers(0, len(sizes) - 1), max_size=5).map(lambda s: tuple(sorted(s)))
     cliques = draw(st.lists(subset, max_size=40))
     limit = draw(st.sampled_from([1, 2, 7, 64, 1000, 2**17]))
     return cliques, sizes, limit
+
+
+@st.composite
+def many(draw):
+    """Most pairs and triples of several attributes: only then is there anything to choose."""
+    random = draw(st.randoms(use_true_random=False))
+    sizes = [random.randint(1, 12) for _ in range(random.randint(5, 9))]
+    subsets = [c for k in (1, 2, 3, 4) for c in itertools.combinations(range(len(sizes)), k)]
+    return (
+        random.sample(subsets, random.randint(10, len(subsets) // 2)),
+        sizes,
+        random.choice([20, 100, 1000]),
+    )
+
+
+def requests():
+    return few() | many()
 
 
 @given(requests())
@@ -62,6 +79,15 @@ def test_the_cover_depends_on_the_set_of_cliques_only(request_, random):
     shuffled = cliques + cliques[: len(cliques) // 2]
     random.shuffle(shuffled)
     assert clique_cover(iter(shuffled), sizes, limit=limit) == clique_cover(cliques, sizes, limit=limit)
+
+
+def test_ties_are_broken_by_position_not_by_the_order_of_request():
+    triples = list(itertools.combinations(range(12), 3))
+    covers = [
+        clique_cover(map(tuple, np.random.default_rng(seed).permutation(triples).tolist()), [5] * 12)
+        for seed in range(5)
+    ]
+    assert all(cover == covers[0] for cover in covers)
 
 
 @given(requests())

@@ -34,6 +34,12 @@ def codes(source, domain, unit=None):
 ATTRIBUTES = [
     (Bins.integers("x", -2, 5), pa.int64(), st.integers(-(2**62), 2**62)),
     (Bins.integers("x", 0, 300), pa.int16(), st.integers(-(2**15), 2**15 - 1)),
+    (Bins.between("x", [-7, -2, 3, 8, 10]), pa.int32(), st.integers(-12, 14)),
+    (Bins.integers("x", -100, 100), pa.int8(), st.integers(-128, 127)),
+    (Bins.integers("x", 2**62, 2**62 + 9), pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    (Bins.integers("x", -3, 9), pa.uint64(), st.integers(0, 2**64 - 1)),
+    (Bins.between("x", [0, 5, 10, 17], outside=Outside.OTHER), pa.int64(), st.integers(-3, 20)),
+    (Bins.between("x", [4, 9]), pa.int64(), st.integers(-3, 20)),
     (Bins.between("x", [0, 3, 10], outside=Outside.OTHER), pa.int8(), st.integers(-128, 127)),
     (Bins.between("x", [0, 3, 10], outside=Outside.NULL, null=True), pa.uint8(), st.integers(0, 255)),
     (Bins.between("x", [0, 3, 10]), pa.float64(), st.floats(-20, 20) | st.just(float("nan"))),

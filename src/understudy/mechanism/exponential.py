@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from understudy.errors import ParameterError
-from understudy.mechanism.parameters import lattice_sensitivity
+from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise import NoiseSource, choose
 from understudy.privacy.event import Selection
-from understudy.rational import exact, privacy_parameter
+from understudy.rational import privacy_parameter, probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class ExponentialMechanism:
     sensitivity: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", privacy_parameter(exact(self.epsilon)))
+        object.__setattr__(self, "epsilon", privacy_parameter(self.epsilon))
         lattice_sensitivity(self.sensitivity)
         if self.sensitivity == 0:
             raise ParameterError("scores that nobody can move need no mechanism: take the best one")
@@ -57,11 +58,13 @@ class ExponentialMechanism:
 
     def regret(self, candidates: int, beta: float) -> float:
         """Lattice steps that the chosen score is below the best one, except with probability `beta`."""
-        return float(2 * self.sensitivity / self.epsilon) * float(np.log(candidates) - np.log(beta))
+        whole(candidates, "candidates", at_least=1)
+        return float(2 * self.sensitivity / self.epsilon) * (log(candidates) - log(probability(beta)))
 
     def expected_regret(self, candidates: int) -> float:
         """E[max s - s_chosen] ≤ (2Δ/ε)·ln k."""
-        return float(2 * self.sensitivity / self.epsilon) * float(np.log(candidates))
+        whole(candidates, "candidates", at_least=1)
+        return float(2 * self.sensitivity / self.epsilon) * log(candidates)
 
     def log_law(self, scores: NDArray[np.int64]) -> NDArray[np.float64]:
         """ln P[i] for each candidate, to float accuracy."""

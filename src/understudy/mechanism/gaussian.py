@@ -12,7 +12,7 @@ from understudy.law import discrete_gaussian_log_law, discrete_gaussian_quantile
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of
 from understudy.noise import NoiseSource, discrete_gaussian
 from understudy.privacy.event import GaussianNoise
-from understudy.rational import Number, exact, privacy_parameter
+from understudy.rational import Number, privacy_parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class GaussianMechanism:
     l2_squared: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", privacy_parameter(exact(self.rho), "rho"))
+        object.__setattr__(self, "rho", privacy_parameter(self.rho, "rho"))
         lattice_sensitivity(self.l2_squared)
 
     @property

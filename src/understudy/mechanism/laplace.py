@@ -12,7 +12,7 @@ from understudy.law import discrete_laplace_log_law, discrete_laplace_quantile
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of
 from understudy.noise import NoiseSource, discrete_laplace
 from understudy.privacy.event import LaplaceNoise
-from understudy.rational import Number, exact, privacy_parameter
+from understudy.rational import Number, privacy_parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class LaplaceMechanism:
     l1: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", privacy_parameter(exact(self.epsilon)))
+        object.__setattr__(self, "epsilon", privacy_parameter(self.epsilon))
         lattice_sensitivity(self.l1)
 
     @property

@@ -16,24 +16,28 @@ def whole(number: int, name: str, *, at_least: int | None = None) -> None:
     if isinstance(number, bool) or not isinstance(number, int):
         raise ParameterError(f"{name} must be a whole number, not {number!r}")
     if at_least is not None and number < at_least:
-        raise ParameterError(f"{name} must be at least {at_least}, not {number}")
+        raise ParameterError(f"{name} must be a whole number of at least {at_least}, not {number}")
 
 
 def lattice_sensitivity(value: int) -> None:
     """A sensitivity in lattice steps: a whole number, 0 where nobody can move the values."""
     whole(value, "a sensitivity, in lattice steps,", at_least=0)
     if value >= 2**62:
-        raise ParameterError("a sensitivity must be below 2^62 lattice steps")
+        raise ParameterError("a sensitivity must be a whole number of lattice steps below 2^62")
 
 
 def lattice_values(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Values that noise may be added to: whole lattice steps, far from the ends of 64 bits."""
+    """Values that noise may be added to: whole lattice steps, far from the ends of 64 bits.
+
+    A value beyond 2^62 is moved there: that brings no two values further apart, and an error would tell that
+    there was one.
+    """
     array = np.asarray(values)
     if not np.issubdtype(array.dtype, np.integer):
         raise ParameterError("noise is added to whole lattice steps: round the values first")
-    if array.size and not -(2**62) < int(array.min()) <= int(array.max()) < 2**62:
-        raise ParameterError("a value lies outside the 62 bits that leave room for noise")
-    return array.astype(np.int64)
+    if array.dtype == np.uint64:
+        array = np.minimum(array, np.uint64(2**62))
+    return np.clip(array.astype(np.int64), -(2**62), 2**62)
 
 
 def share_of(beta: Number, cells: int) -> Fraction:

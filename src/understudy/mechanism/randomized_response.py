@@ -13,7 +13,7 @@ from understudy.errors import ParameterError
 from understudy.mechanism.parameters import whole
 from understudy.noise import NoiseSource, bernoulli_exp, uniform_array
 from understudy.privacy.event import RandomizedReport
-from understudy.rational import exact, privacy_parameter
+from understudy.rational import privacy_parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class RandomizedResponse:
     size: int = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", privacy_parameter(exact(self.epsilon)))
+        object.__setattr__(self, "epsilon", privacy_parameter(self.epsilon))
         whole(self.size, "the number of values", at_least=2)
 
     @property
@@ -44,6 +44,8 @@ class RandomizedResponse:
 
         Propose a uniform value and accept the truth always, another with probability exp(-ε).
         """
+        if np.ndim(values) != 1 or not np.issubdtype(np.asarray(values).dtype, np.integer):
+            raise ParameterError("values must be a vector of whole codes, one for each row")
         truth = np.asarray(values, dtype=np.int64)
         if truth.size and not 0 <= truth.min() <= truth.max() < self.size:
             raise ParameterError(f"values must be codes below {self.size}")

@@ -15,7 +15,7 @@ from understudy.law import scale_parameter
 from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise import NoiseSource, discrete_laplace
 from understudy.privacy.event import SparseVector
-from understudy.rational import exact, privacy_parameter
+from understudy.rational import privacy_parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class AboveThreshold:
     hits: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", privacy_parameter(exact(self.epsilon)))
+        object.__setattr__(self, "epsilon", privacy_parameter(self.epsilon))
         lattice_sensitivity(self.sensitivity)
         if self.sensitivity == 0:
             raise ParameterError("values that nobody can move need no sparse vector: compare them")
@@ -107,7 +107,7 @@ class NumericSparse:
 
     Privacy     ε-DP: 8/9 of ε for saying above or below, 1/9 for `hits` Laplace answers.
                 [DworkRoth14, Theorem 3.27]
-    Accuracy    That of its two parts; each value told is within (9Δ·hits/ε)·ln(hits/β) of the truth.
+    Accuracy    That of its two parts; each value told is within ⌈(9Δ·hits/ε)·ln(hits/β)⌉ of the truth.
     Complexity  O(1) for each value.
     Gap         As `AboveThreshold`. The noise of a told value is fresh: that of the comparison is never reused.
     """
@@ -118,7 +118,7 @@ class NumericSparse:
     hits: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", privacy_parameter(exact(self.epsilon)))
+        object.__setattr__(self, "epsilon", privacy_parameter(self.epsilon))
         scale_parameter(self.compare.value_scale)  # also checks the rest
         scale_parameter(self.answer_scale)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import floor
 
 from understudy.errors import InsufficientBudgetError, ParameterError
@@ -12,6 +13,11 @@ from understudy.privacy.compose import zcdp_rho
 from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, concentrated, pure
 from understudy.privacy.event import Event
 from understudy.rational import Number, exact, privacy_parameter
+
+
+@lru_cache(maxsize=64)
+def _concentrated_cap(epsilon: Fraction, delta: Fraction) -> ZCDP:
+    return ZCDP(floor(Fraction(zcdp_rho(float(epsilon), float(delta))) * UNITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class Budget:
         """The total, rounded down to whole units."""
         if self.is_pure:
             return PureDP(floor(self.epsilon * UNITS))
-        return ZCDP(floor(Fraction(zcdp_rho(float(self.epsilon), float(self.delta))) * UNITS))
+        return _concentrated_cap(self.epsilon, self.delta)
 
     def price(self, event: Event) -> Cost:
         """What one event costs on its own, in this budget's currency."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import exp, expm1, inf, log, log1p, sqrt, tanh
+from math import exp, expm1, inf, log, log1p, nextafter, sqrt, tanh
 
 from understudy.errors import ParameterError
 from understudy.rational import Number, exact, probability
@@ -44,7 +44,9 @@ def advanced(epsilon: float, k: int, delta: float) -> float:
     """
     _check(epsilon, k, delta)
     spread = epsilon * sqrt(2 * k * log(1 / delta)) + k * epsilon * tanh(epsilon / 2)
-    return min(k * epsilon, spread * (1 + SLACK))
+    plain = exact(epsilon, "epsilon") * k
+    rounded = float(plain) if Fraction(float(plain)) >= plain else nextafter(float(plain), inf)
+    return min(rounded, spread * (1 + SLACK))
 
 
 def advanced_printed(epsilon: float, k: int, delta: float) -> float:
@@ -58,9 +60,10 @@ def _check(epsilon: float, k: int, delta: float) -> None:
         raise ParameterError("composition needs epsilon > 0, k ≥ 1 and 0 < delta < 1")
 
 
-def _log_delta(rho: float, epsilon: float, order: float) -> float:
-    """ln δ from the Rényi bound of one order. [CKS20, Corollary 13]"""
-    return (order - 1) * (order * rho - epsilon) + order * log1p(-1 / order) - log(order - 1)
+def _log_delta(rho: float, epsilon: float, excess: float) -> float:
+    """ln δ from the Rényi bound of the order 1 + `excess`. [CKS20, Corollary 13]"""
+    order = 1 + excess
+    return excess * (order * rho - epsilon) + order * (log(excess) - log1p(excess)) - log(excess)
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
@@ -75,17 +78,24 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     ratio = (sqrt(5) - 1) / 2
     for _ in range(120):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
-        if _log_delta(rho, epsilon, 1 + exp(left)) < _log_delta(rho, epsilon, 1 + exp(right)):
+        if _log_delta(rho, epsilon, exp(left)) < _log_delta(rho, epsilon, exp(right)):
             high = right
         else:
             low = left
-    delta = exp(_log_delta(rho, epsilon, 1 + exp((low + high) / 2))) * (1 + SLACK)
+    delta = exp(min(0.0, _log_delta(rho, epsilon, exp((low + high) / 2)))) * (1 + SLACK)
     return min(1.0, max(delta, SMALLEST))
+
+
+def _representable(delta: float) -> float:
+    target = float(probability(delta, "delta"))
+    if target < 1e-300:
+        raise ParameterError(f"delta must be at least 1e-300, not {delta}")
+    return target
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """The smallest ε found for which ρ-zCDP implies (ε, δ)-DP: `zcdp_delta` inverted from above."""
-    target = float(probability(delta, "delta"))
+    target = _representable(delta)
     if not 0 <= rho < inf:
         raise ParameterError("rho must be finite and not negative")
     if rho == 0:
@@ -101,7 +111,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest ρ found for which ρ-zCDP implies (ε, δ)-DP: `zcdp_delta` inverted from below."""
-    target = float(probability(delta, "delta"))
+    target = _representable(delta)
     if not 0 < epsilon < inf:
         raise ParameterError("epsilon must be positive and finite")
     low, high = 0.0, epsilon

@@ -31,9 +31,6 @@ _PROMISE = np.array([0, 16**4, 16**3, 16**2, 16, 1])
 """What a requested clique promises to a candidate that lacks 0, 1, 2, ... of its attributes; the last entry serves
 all beyond. Integers, so that the cover does not depend on the order of a summation."""
 
-_BLOCK = 512
-"""Cliques compared at once with all others; bounds the memory of the comparison."""
-
 Members = NDArray[np.bool_]
 """One row for each clique, true where it has the attribute."""
 
@@ -57,7 +54,6 @@ def clique_cover(
     wanted = np.zeros((len(requested), len(sizes)), dtype=bool)
     for row, clique in zip(wanted, requested, strict=True):
         row[list(clique)] = True
-    wanted = _maximal(wanted)
     cover = _greedy(wanted, np.array(sizes, dtype=np.float64), limit)
     cover = _trimmed(wanted, _pruned(wanted, cover))
     return sorted(tuple(np.flatnonzero(row).tolist()) for row in cover)
@@ -78,15 +74,6 @@ def _containing(sets: Members, cliques: Members) -> NDArray[np.bool_]:
     """Which of `sets` (rows) contain which of `cliques` (columns)."""
     shared = sets.astype(np.float32) @ cliques.T.astype(np.float32)
     return shared == cliques.sum(axis=1)
-
-
-def _maximal(cliques: Members) -> Members:
-    """The cliques that are within no other; no two are equal."""
-    times = sum(
-        _containing(cliques[start : start + _BLOCK], cliques).sum(axis=0)
-        for start in range(0, len(cliques), _BLOCK)
-    )
-    return cliques[times == 1]
 
 
 def _greedy(wanted: Members, sizes: NDArray[np.float64], limit: int) -> Members:

@@ -52,10 +52,13 @@ def encode(attribute: Attribute, column: Expression) -> Expression:
 @encode.register
 def _(attribute: Categories, column: Expression) -> Expression:
     text = column if column.type().is_string() else column.cast("string")
-    cells = [(text.isin(spellings(value)), _code(i)) for i, value in enumerate(attribute.values)]
+    known = {spelling: cell for cell, value in enumerate(attribute.values) for spelling in spellings(value)}
+    # One search in a constant array: many times faster than a condition for each value.
+    place = ibis.array(list(known)).index(text)
+    cell = place if list(known.values()) == [*range(len(known))] else ibis.array(list(known.values()))[place]
     return ibis.cases(
         (column.isnull(), _code(attribute.null_cell)),
-        *cells,
+        (place >= 0, cell),
         else_=_code(attribute.outside_cell),
     )
 
@@ -83,9 +86,13 @@ def _(attribute: Bins, column: Expression) -> Expression:
 
 def _bin(attribute: Bins, number: Expression) -> Expression:
     first, last = attribute.starts[0], attribute.starts[-1]
-    whole = number.type().is_integer() and isinstance(first, int)
-    if whole and last - first == attribute.proper_size - 1:  # every integer is a cell: arithmetic will do
-        return number.clip(first, last) - first
+    if number.type().is_integer() and isinstance(first, int):
+        width = attribute.starts[1] - first if attribute.proper_size > 1 else 1
+        if attribute.starts == tuple(range(first, last + 1, width)):  # equal bins: arithmetic will do
+            inside = ibis.greatest(ibis.least(number, last), first)
+            # A narrow column's own type may overflow in the subtraction, and an error would tell of its values.
+            steps = inside.cast("int64") - first
+            return steps if width == 1 else steps // width
     return _search(attribute, number, 0, attribute.proper_size)
 
 

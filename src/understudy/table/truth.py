@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.declaration import Unit
-from understudy.domain import Clique, Domain
+from understudy.domain import CELL_LIMIT, Clique, Domain
+from understudy.errors import TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.table.counts import MarginalCounter
 from understudy.table.source import Codes, Source
@@ -59,8 +60,9 @@ class Truth:
     def counts(self, cliques: Iterable[Clique]) -> dict[Clique, Counts]:
         """Exact counts over many cliques, in one pass."""
         wanted = [self.domain.clique(clique) for clique in cliques]
-        for clique in wanted:
-            self.domain.allocatable_shape(clique)
+        cells = sum(self.domain.size(clique) for clique in set(wanted))
+        if cells > CELL_LIMIT:
+            raise TooLargeError(f"counting {len(wanted)} marginals at once", cells=cells, limit=CELL_LIMIT)
         touched = self.domain.clique({name for clique in wanted for name in clique})
         position = {name: i for i, name in enumerate(touched)}
         counter = MarginalCounter(
