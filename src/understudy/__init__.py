@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from understudy.declaration import Declaration as Declaration
     from understudy.domain import Domain as Domain
     from understudy.errors import UnderstudyError as UnderstudyError
+    from understudy.planner.solve import plan as plan
     from understudy.privacy.budget import Budget as Budget
     from understudy.project import Project as Project
     from understudy.project import open_project as open  # noqa: F401 (a public name)
@@ -47,6 +48,7 @@ _HOME = {
     "Workload": "understudy.query.workload:Workload",
     "marginals": "understudy.query.workload:marginals",
     "open": "understudy.project:open_project",
+    "plan": "understudy.planner.solve:plan",
 }
 
 __all__ = sorted(_HOME)

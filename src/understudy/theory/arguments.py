@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, log
+from math import exp, inf, log
 from operator import index
+from sys import float_info
+from typing import SupportsIndex
 
 from understudy.errors import ParameterError
 from understudy.rational import Number, exact, probability
@@ -19,7 +21,7 @@ def whole(value: Whole, name: str, *, at_least: int = 1) -> int:
     >>> whole(1e5, "n")
     100000
     """
-    if not isinstance(value, bool) and hasattr(value, "__index__"):
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
         number = Fraction(index(value))  # integers of numpy too
     else:
         number = exact(value, name)
@@ -58,6 +60,14 @@ def log_of_inverse(value: Number, name: str = "beta") -> float:
     """ln(1/value) of a failure probability strictly between 0 and 1."""
     number = probability(value, name)
     return log(number.denominator) - log(number.numerator)
+
+
+def exp_of(exponent: float) -> float:
+    """e^exponent of a bound on a probability: where it would round to 0, the least float that has all its digits.
+
+    A theorem that says "at most 10^-400" must not be read as "never".
+    """
+    return max(exp(exponent), float_info.min)
 
 
 def require(condition: bool, sentence: str) -> None:  # noqa: FBT001 - a condition is what it is about

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from math import exp, log
+from math import exp, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from understudy.errors import ParameterError
 from understudy.privacy.compose import basic
 from understudy.rational import Number
-from understudy.theory.arguments import Whole, above_zero, exact_above_zero, log_of_inverse, whole
+from understudy.theory.arguments import Whole, above_zero, exact_above_zero, exp_of, log_of_inverse, whole
 from understudy.theory.guess_and_check import gnc_width
 from understudy.theory.logarithm import (
     floor_irrational,
@@ -30,7 +30,7 @@ from understudy.theory.logarithm import (
 
 
 def claim1_size(k: Whole, alpha: Number) -> int:
-    """n' = ⌈ln(4k)/(2α²)⌉: of n' rows drawn from S with replacement, all k queries are within α with probability ½.
+    """n' = ⌈ln(4k)/(2α²)⌉ rows drawn from S with replacement: all k queries are within α with probability ½.
 
     By Hoeffding and a union bound, 2k·exp(-2n'α²) ≤ ½. α is read as it is written (0.1 is one tenth), and the
     integer is exact for every k. [Lecture 4, Claim 1]
@@ -159,19 +159,25 @@ def median_width_opt(n: Whole, k: Whole, X: Whole, beta: Number, *, multiset: bo
     rows, queries, universe = whole(n, "n"), whole(k, "k"), whole(X, "X")
     failure = _checked(beta)
 
-    def design(eta: float) -> MedianDesign:
+    def better(eta: float, known: MedianDesign) -> MedianDesign:
         size = claim1_size_min(queries, Fraction(eta) / 4)
         count = (
             floor_log2_binomial(size + universe - 1, size) if multiset else floor_log2_power(universe, size)
         )
-        return MedianDesign(gnc_width(rows, queries, count, eta, failure), eta, size, count)
+        # The tree has at least (2/η)^m queries; where that is too many already, it need not be counted.
+        least = eta + sqrt(min(count, queries - 1) * log(2 / eta) / (2 * rows))
+        if known.width <= least:
+            return known
+        found = MedianDesign(gnc_width(rows, queries, count, eta, failure), eta, size, count)
+        return min(known, found, key=lambda design: design.width)
 
-    printed = median_params(rows, queries, universe).eta
+    printed = min(median_params(rows, queries, universe).eta, 1.0)
+    best = better(printed, MedianDesign(inf, printed, 0, 0))
     low, high, steps = min(printed / 32, 0.01), min(32 * printed, 1.0), 48
-    best = design(min(printed, 1.0))
     for _ in range(4):
         ratio = (high / low) ** (1 / steps)
-        best = min([best, *(design(low * ratio**i) for i in range(steps + 1))], key=lambda found: found.width)
+        for i in range(steps + 1):
+            best = better(min(high / ratio**i, 1.0), best)
         low, high, steps = best.eta / ratio, min(best.eta * ratio, 1.0), 16
     return best
 
@@ -199,11 +205,11 @@ def laplace_ratio(shift: float, b: float) -> tuple[float, float]:
 
 
 def laplace_tail(eps: Number, n: Whole, D: Number) -> float:
-    """Pr[|Y| > D] = exp(-εnD) for Y ~ Lap(1/(εn)), both tails together. Below 10⁻³⁰⁸ it is rounded to 0.
+    """Pr[|Y| > D] = exp(-εnD) for Y ~ Lap(1/(εn)), both tails together.
 
     [Lecture 4, Claim 6]
     """
-    return exp(-above_zero(eps, "eps") * whole(n, "n") * above_zero(D, "D"))
+    return exp_of(-above_zero(eps, "eps") * whole(n, "n") * above_zero(D, "D"))
 
 
 def laplace_error(eps: Number, n: Whole, k: Whole, beta: Number) -> float:

@@ -1,0 +1,115 @@
+"""`understudy plan`: what would n, k, epsilon buy me?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from understudy.errors import ParameterError
+
+
+def plan(
+    rows: Annotated[float | None, typer.Option(help="Rows of the table, or of the holdout.")] = None,
+    queries: Annotated[
+        float | None, typer.Option(help="Questions, each chosen after earlier answers.")
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="Half-width that every answer must keep.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget.")] = None,
+    delta: Annotated[float, typer.Option(help="Of the privacy budget; 0 for pure epsilon.")] = 0.0,
+    beta: Annotated[float, typer.Option(help="Chance that any of the widths does not hold.")] = 0.05,
+    universe: Annotated[
+        str | None, typer.Option(help="Cells of the universe, such as 1024, 1e6 or 2^20.")
+    ] = None,
+    project: Annotated[
+        Path | None, typer.Option("--project", "-p", help="Take universe and budget from a declaration.")
+    ] = None,
+    vc: Annotated[int | None, typer.Option(help="VC dimension of the queries.")] = None,
+    promise: Annotated[str, typer.Option(help="privacy, validity or both.")] = "privacy",
+    guesses: Annotated[
+        bool, typer.Option("--guesses", help="The analyst brings guesses from other rows.")
+    ] = False,
+    failures: Annotated[int, typer.Option(help="How many of the guesses may be wrong.")] = 0,
+    best_only: Annotated[bool, typer.Option("--best-only", help="Only the running best matters.")] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="The certificates side by side, 20 situations.")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the frontier into a .svg, .png or .html file.")
+    ] = None,
+    against: Annotated[str, typer.Option(help="The plot's axis: rows, queries or epsilon.")] = "rows",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Say what known quantities buy, for every mechanism: leave out the one to be solved for."""
+    if table:
+        _show_table(as_json=as_json)
+        return
+    from understudy.planner.solve import plan as solve
+
+    declared = _declared(project) if project else {}
+    if project and (universe or epsilon is not None or delta):
+        raise ParameterError(
+            "a declaration gives universe and budget: leave --universe, --epsilon, --delta out"
+        )
+    known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "universe": _universe(universe), **declared}
+    if promise == "validity":
+        known |= {"epsilon": None, "delta": 0.0}
+    found = solve(
+        rows=rows, queries=queries, alpha=alpha, beta=beta, vc=vc, promise=promise,
+        guesses=guesses, failures=failures, best_only=best_only, **known,
+    )  # fmt: skip
+    if plot is not None:
+        from understudy.planner.frontier import frontier, save
+
+        save(frontier(found, against=against), plot)
+    typer.echo(json.dumps(found.as_dict()) if as_json else str(found))
+
+
+def _declared(project: Path) -> dict[str, Any]:
+    from understudy.declaration_file import read
+
+    declaration = read(project / "understudy.yml" if project.is_dir() else project)
+    budget = declaration.budget
+    return {
+        "universe": declaration.domain.size(),
+        "epsilon": float(budget.epsilon),
+        "delta": float(budget.delta),
+    }
+
+
+def _universe(text: str | None) -> int | None:
+    """A whole number written as 1024, 1e6 or 2^20."""
+    if text is None:
+        return None
+    base, power, exponent = text.partition("^")
+    try:
+        number = float(base) if not power else int(base) ** _small(int(exponent))
+        whole = int(base) if not power and base.isdecimal() else int(number)
+    except (ValueError, OverflowError):
+        raise ParameterError(
+            f"the universe is a whole number such as 1024, 1e6 or 2^20, not {text!r}"
+        ) from None
+    if whole != number:
+        raise ParameterError(f"the universe is a whole number, not {text}")
+    return whole
+
+
+def _small(exponent: int) -> int:
+    if not 0 <= exponent <= 100_000:
+        raise ValueError
+    return exponent
+
+
+def _show_table(*, as_json: bool) -> None:
+    from understudy.theory.table import certificates
+
+    rows = certificates()
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    names = [name for name in rows[0] if name not in ("n", "k")]
+    typer.echo(f"{'n':>8}{'k':>8}" + "".join(f"{name:>8}" for name in names))
+    for row in rows:
+        typer.echo(f"{row['n']:>8}{row['k']:>8}" + "".join(f"{row[name]:>8.4f}" for name in names))

@@ -1,0 +1,248 @@
+"""Given what is known, solve for what is not, for every mechanism that applies; rank them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+from understudy.errors import ParameterError
+from understudy.planner.mechanisms import MECHANISMS, Mechanism
+from understudy.planner.situation import Promise, Situation
+from understudy.rational import MAX_EPSILON, exact
+
+VACUOUS = 0.5
+"""Answering 1/2 to everything is never further off than this."""
+
+MAX_ROWS = 10**15
+MAX_QUERIES = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What one mechanism can promise, and by which theorem."""
+
+    mechanism: str
+    width: float
+    theorem: str
+    parameters: dict[str, float | int]
+    solved: float | int | None
+    note: str = ""
+    by_name: bool = False
+
+    @property
+    def vacuous(self) -> bool:
+        return self.width >= VACUOUS
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "mechanism": self.mechanism,
+            "width": self.width,
+            "theorem": self.theorem,
+            "parameters": self.parameters,
+            "vacuous": self.vacuous,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options, best first, and the quantity that was solved for."""
+
+    situation: Situation
+    unknown: str
+    options: tuple[Option, ...]
+    left_out: dict[str, str]
+
+    @property
+    def recommended(self) -> Option | None:
+        """The best option that says something."""
+        useful = (o for o in self.options if not (o.vacuous or o.by_name or o.solved is None))
+        return next(useful, None)
+
+    def as_dict(self) -> dict[str, Any]:
+        known = {name: getattr(self.situation, name) for name in self.situation.__slots__}
+        if self.unknown in known:
+            known[self.unknown] = None
+        return {
+            "known": known,
+            "solved_for": self.unknown,
+            "mechanisms": [
+                option.as_dict() | ({} if self.unknown == "alpha" else {self.unknown: option.solved})
+                for option in self.options
+            ],
+            "recommended": None if self.recommended is None else self.recommended.mechanism,
+            "left_out": self.left_out,
+        }
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in ("mechanism", self._heading, "theorem", "parameters"))
+        body = "".join(
+            f"<tr><td>{o.mechanism}</td><td>{self._shown(o)}</td><td>{o.theorem}</td>"
+            f"<td>{', '.join(f'{k} = {v:.6g}' for k, v in o.parameters.items())}</td></tr>"
+            for o in self.options
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    @property
+    def _heading(self) -> str:
+        return "± width" if self.unknown == "alpha" else self.unknown
+
+    def _shown(self, option: Option) -> str:
+        if option.solved is None:
+            return "out of reach"
+        if self.unknown == "alpha":
+            return "vacuous" if option.vacuous else f"{option.width:.4f}"
+        return f"{option.solved:,}" if isinstance(option.solved, int) else f"{option.solved:.4g}"
+
+    def __str__(self) -> str:
+        lines = [f"{'mechanism':<28}{self._heading:>16}  theorem"]
+        lines += [f"{o.mechanism:<28}{self._shown(o):>16}  {o.theorem}" for o in self.options]
+        best = self.recommended
+        lines.append("nothing here says more than 1/2" if best is None else f"recommended: {best.mechanism}")
+        return "\n".join(lines)
+
+
+def plan(
+    *,
+    rows: int | float | None = None,
+    queries: int | float | None = None,
+    alpha: float | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    universe: int | float | None = None,
+    vc: int | None = None,
+    promise: str = "privacy",
+    guesses: bool = False,
+    failures: int = 0,
+    best_only: bool = False,
+) -> Plan:
+    """What the known quantities buy: solves for the one of alpha, rows, queries and epsilon that is left out.
+
+    >>> best = plan(rows=100_000, queries=10_000, promise="validity").recommended
+    >>> best.mechanism, round(best.width, 3)
+    ('cvar', 0.15)
+    """
+    wanted = Promise(_choice(promise))
+    unknown = _unknown(rows=rows, queries=queries, alpha=alpha, epsilon=epsilon, promise=wanted)
+    if alpha is not None and not 0 < exact(alpha, "alpha") < 1:
+        raise ParameterError(f"alpha must lie strictly between 0 and 1, not {alpha}")
+    situation = Situation(
+        rows=1 if rows is None else rows,  # type: ignore[arg-type]  # made whole by Situation
+        queries=failures + 1 if queries is None else queries,  # type: ignore[arg-type]
+        promise=wanted,
+        beta=beta,
+        universe=universe,  # type: ignore[arg-type]
+        vc=vc,
+        epsilon=MAX_EPSILON if epsilon is None and wanted is not Promise.VALIDITY else epsilon,
+        delta=delta,
+        guesses=guesses,
+        failures=failures,
+        best_only=best_only,
+    )
+    options, left_out = [], {}
+    for mechanism in MECHANISMS:
+        why_not = mechanism.lacks(situation)
+        if why_not:
+            left_out[mechanism.name] = why_not
+        else:
+            options.append(_option(mechanism, situation, unknown, alpha))
+    better = {"alpha": 1, "rows": 1, "epsilon": 1, "queries": -1}[unknown]
+    options.sort(key=lambda o: (o.solved is None, better * o.solved if o.solved is not None else 0, o.width))
+    return Plan(situation, unknown, tuple(options), left_out)
+
+
+def _choice(promise: str) -> str:
+    if promise not in tuple(Promise):
+        raise ParameterError(f"promise must be one of {', '.join(Promise)}, not {promise!r}")
+    return promise
+
+
+def _unknown(*, promise: Promise, **given: float | None) -> str:
+    if promise is Promise.VALIDITY and given.pop("epsilon") is not None:
+        raise ParameterError("a promise of validity alone has no epsilon; ask for privacy or both")
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) != 1:
+        names = ", ".join(given)
+        listed = ", ".join(missing) or "none of them"
+        raise ParameterError(f"leave out exactly one of {names}, to be solved for; left out: {listed}")
+    return missing[0]
+
+
+def _option(mechanism: Mechanism, situation: Situation, unknown: str, alpha: float | None) -> Option:
+    if unknown == "alpha":
+        width, parameters = width_of(mechanism, situation)
+        return _of(mechanism, width, parameters, width)
+    assert alpha is not None
+
+    def reaches(value: float) -> bool:
+        return width_of(mechanism, replace(situation, **{unknown: value}))[0] <= alpha
+
+    solved = _SOLVERS[unknown](reaches, situation)
+    if solved is None:
+        return _of(mechanism, 1.0, {}, None)
+    width, parameters = width_of(mechanism, replace(situation, **{unknown: solved}))
+    return _of(mechanism, width, parameters, solved)
+
+
+def _of(
+    mechanism: Mechanism, width: float, parameters: dict[str, float | int], solved: float | int | None
+) -> Option:
+    return Option(
+        mechanism.name, width, mechanism.theorem, parameters, solved, mechanism.note, mechanism.by_name
+    )
+
+
+def width_of(mechanism: Mechanism, situation: Situation) -> tuple[float, dict[str, float | int]]:
+    """The width, at most 1; outside a theorem's conditions nothing is promised, which is a width of 1."""
+    try:
+        width, parameters = mechanism.width(situation)
+    except ParameterError:
+        return 1.0, {}
+    return (width, parameters) if width < 1 else (1.0, parameters)
+
+
+def _fewest_rows(reaches: Callable[[float], bool], situation: Situation) -> int | None:
+    return _first(reaches, 1, MAX_ROWS)
+
+
+def _most_queries(reaches: Callable[[float], bool], situation: Situation) -> int | None:
+    least = situation.failures + 1
+    failing = _first(lambda k: not reaches(k), least, MAX_QUERIES)
+    if failing == least:
+        return None
+    return MAX_QUERIES if failing is None else failing - 1
+
+
+def _first(holds: Callable[[int], bool], low: int, limit: int) -> int | None:
+    """The first whole number from `low` to `limit` at which a condition holds that stays true."""
+    step, fails, success = 1, low - 1, low
+    while not holds(success):
+        if success == limit:
+            return None
+        fails, success, step = success, min(success + step, limit), 2 * step
+    while success - fails > 1:
+        middle = (fails + success) // 2
+        fails, success = (fails, middle) if holds(middle) else (middle, success)
+    return success
+
+
+def _least_epsilon(reaches: Callable[[float], bool], situation: Situation) -> float | None:
+    low, high = 1e-9, float(MAX_EPSILON)
+    if not reaches(high):
+        return None
+    if reaches(low):
+        return low
+    while high / low > 1 + 1e-6:
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return min(high, inf)
+
+
+_SOLVERS: dict[str, Callable[[Callable[[float], bool], Situation], float | int | None]] = {
+    "rows": _fewest_rows,
+    "queries": _most_queries,
+    "epsilon": _least_epsilon,
+}

@@ -1,0 +1,45 @@
+"""Short transcripts generalise: answers of few bits, whatever was asked."""
+
+from __future__ import annotations
+
+from math import expm1, inf, log, sqrt
+
+from understudy.rational import Number
+from understudy.theory.arguments import Whole, log_of_inverse, whole
+
+
+def compression_width(n: Whole, k: Whole, b_bits: Whole, beta: Number) -> float:
+    """sqrt(((b+1) ln 2 + ln(k/β))/(2n)): a mechanism whose transcripts fit into b bits. [DFHPRR15]
+
+    A union over 2^b transcripts, k queries and 2 tails. An (α, 0)-accurate mechanism is this much further off
+    from the population.
+    """
+    bits = whole(b_bits, "b_bits", at_least=0)
+    spread = (bits + 1) * log(2) + log(whole(k, "k")) + log_of_inverse(beta)
+    return sqrt(spread / (2 * whole(n, "n")))
+
+
+def truncation_width(n: Whole, k: Whole, beta: Number) -> tuple[float, int]:
+    """(width, G): exact means rounded to the middles of G cells, G chosen best.
+
+    1/(2G) + sqrt((ln(2/β) + ln N)/(2n)) with N = Σ_{i<k} G^i, the queries that can be asked at all.
+    """
+    rows, queries, weight = whole(n, "n"), whole(k, "k"), log(2) + log_of_inverse(beta)
+
+    def width(grid: int) -> float:
+        return 1 / (2 * grid) + sqrt((weight + _log_queries(grid, queries)) / (2 * rows))
+
+    best, grid, worse = (inf, 1), 1, 0
+    while worse < 64:  # one minimum: the first term falls, the second rises
+        found = width(grid)
+        best, worse = ((found, grid), 0) if found < best[0] else (best, worse + 1)
+        grid += max(1, grid // 400)
+    return best
+
+
+def _log_queries(grid: int, queries: int) -> float:
+    """ln Σ_{i<k} G^i."""
+    if grid == 1:
+        return log(queries)
+    total = queries * log(grid)
+    return total + log(-expm1(-total)) - log(grid - 1)

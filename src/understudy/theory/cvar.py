@@ -1,0 +1,132 @@
+"""The CVaR transfer: private answers stay close to the population, from the privacy curve alone.
+
+Theorem (own). Let δ(·) be the privacy curve of the whole interaction, for neighbours that differ in one replaced
+row. With probability 1 - β, for all adaptively chosen queries j at once,
+
+    |a_j - q_j(D)| ≤ CVaR_β(max_j |noise_j|) + min_{s>0} { s + [δ(ln(1+2s)) + (1-2s)₊ δ(-ln(1-2s))]/(2β) }.
+
+A quantile is at most the CVaR, CVaR is subadditive, the answers' posterior error is a conditional expectation of
+the largest noise, and the posterior's drift is an f-divergence of the curve.
+
+Conditions of use: queries are means of values in [0, 1] over independent rows; nobody else looks at the sample;
+the curve is that of the budget's cap, never of what was spent so far; k is fixed in advance; the Gaussian forms
+need continuous normal noise (`cvar_V_zcdp` serves the discrete Gaussian).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import exp, expm1, inf, log, log1p, sqrt
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.special import log_ndtr, ndtr
+
+from understudy.rational import Number, probability
+from understudy.theory.arguments import Whole, above_zero, whole
+from understudy.theory.composition import zcdp_delta
+from understudy.theory.minimise import best_from, best_on_line, root
+
+Curve = Callable[[float], float]
+"""ε to δ."""
+
+
+def cvar_noise_gauss(sigma: Number, k: Whole, beta: Number) -> float:
+    """CVaR_β of the largest of k independent |N(0, σ²)|."""
+    return above_zero(sigma, "sigma") * _unit_noise(whole(k, "k"), float(probability(beta)))
+
+
+def _unit_noise(k: int, beta: float) -> float:
+    def tail(t: float) -> float:
+        return -expm1(k * log1p(-2 * float(ndtr(-t))))
+
+    quantile = root(lambda t: tail(t) - beta, 1e-9, 60)
+    rest = quad(tail, quantile, quantile + 20, epsabs=1e-15, epsrel=1e-13, limit=500)[0]
+    return float(quantile + rest / beta)
+
+
+def cvar_V(delta_fn: Curve, beta: Number) -> float:
+    """The transfer term for any privacy curve; every s gives a valid bound, the best one found is returned."""
+    failure = float(probability(beta))
+
+    def bound(log_s: float) -> float:
+        s = exp(log_s)
+        other = (1 - 2 * s) * delta_fn(-log1p(-2 * s)) if s < 0.5 else 0.0
+        return s + (delta_fn(log1p(2 * s)) + other) / (2 * failure)
+
+    return best_on_line(bound, np.linspace(log(1e-9), log(10), 140).tolist())[0]
+
+
+def cvar_V_gauss(mu: Number, beta: Number) -> float:
+    """The transfer term of μ-Gaussian privacy, at the exact minimiser: where P[|r - 1|/2 > s] = β, r lognormal."""
+    scale, failure = above_zero(mu, "mu"), float(probability(beta))
+
+    def tail(s: float) -> float:
+        below = float(ndtr((log1p(-2 * s) + scale**2 / 2) / scale)) if s < 0.5 else 0.0
+        return float(ndtr(-(log1p(2 * s) + scale**2 / 2) / scale)) + below
+
+    s = exp(root(lambda u: tail(exp(u)) - failure, log(1e-14), 40 * scale + 1))
+    other = (1 - 2 * s) * _gauss_delta(scale, -log1p(-2 * s)) if s < 0.5 else 0.0
+    return s + (_gauss_delta(scale, log1p(2 * s)) + other) / (2 * failure)
+
+
+def _gauss_delta(mu: float, eps: float) -> float:
+    return float(ndtr(mu / 2 - eps / mu)) - exp(eps + float(log_ndtr(-mu / 2 - eps / mu)))
+
+
+def cvar_V_zcdp(rho: Number, beta: Number) -> float:
+    """The transfer term of ρ-zCDP: what the discrete Gaussian, or any mechanism charged in ρ, may use."""
+    return cvar_V(partial(zcdp_delta, above_zero(rho, "rho")), beta)
+
+
+def cvar_width(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
+    """(width, σ): k adaptive queries answered with N(0, σ²) noise, at the best σ."""
+    return best_sigma(n, k, beta, cvar_V_gauss)
+
+
+def cvar_width_discrete(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
+    """(width, σ) with discrete Gaussian noise, whose curve is bounded through zCDP."""
+    return best_sigma(n, k, beta, lambda mu, failure: cvar_V_zcdp(mu**2 / 2, failure))
+
+
+def best_sigma(
+    n: Whole, k: Whole, beta: Number, transfer: Callable[[float, float], float]
+) -> tuple[float, float]:
+    """The best σ for a transfer term that is a function of μ = sqrt(k)/(nσ)."""
+    rows, queries, failure = whole(n, "n"), whole(k, "k"), float(probability(beta))
+    noise = _unit_noise(queries, failure)
+
+    def width(log_sigma: float) -> float:
+        mu = sqrt(queries) / (rows * exp(log_sigma))
+        return exp(log_sigma) * noise + transfer(mu, failure) if mu < 5 else inf
+
+    least = log(sqrt(queries) / (5 * rows))
+    found, at = best_on_line(width, np.linspace(least, least + 14, 60).tolist())
+    return found, exp(at)
+
+
+def pmw_cvar_width(n: Whole, k: Whole, X: Whole, beta: Number) -> float:
+    """Private multiplicative weights behind sparse vector, and the transfer of its budget; noise chosen best.
+
+    Threshold 3α/4; comparisons and told answers right to α/4 except with β_s; so the stand-in is within α where it
+    is not updated, and off by α/2 where it is, which happens B = ⌊ln|X|/(2(α/2)²)⌋ times at most. A run of
+    AboveThreshold with Lap(2/ε₀n) and Lap(4/ε₀n) is right to (2 ln(3B/β_s) + 4 ln(3k/β_s))/(ε₀n), an answer with
+    Lap(1/ε₁n) to ln(3B/β_s)/(ε₁n); together B(ε₀² + ε₁²)/2-zCDP. A mere promise (α, β_s) enters the CVaR as
+    α + β_s/β. 1 where nothing is promised.
+    """
+    rows, queries, log_universe = whole(n, "n"), whole(k, "k"), log(whole(X, "X", at_least=2))
+    failure = float(probability(beta))
+
+    def width(at: tuple[float, ...]) -> float:
+        alpha, share = exp(at[0]), exp(at[1])
+        if alpha > 1 or share > failure:
+            return inf
+        updates = max(1, int(2 * log_universe / alpha**2))
+        often, rare = log(3 * queries / share), log(3 * updates / share)
+        compare, answer = (4 * x / (alpha * rows) for x in (2 * rare + 4 * often, rare))
+        rho = updates * (compare**2 + answer**2) / 2
+        return alpha + share / failure + cvar_V_zcdp(rho, failure) if rho < 20 else inf
+
+    starts = [(log(a), log(failure * f)) for a in np.geomspace(0.005, 0.9, 24) for f in (1e-2, 1e-3)]
+    return min(1.0, best_from(width, starts)[0])

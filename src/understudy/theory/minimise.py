@@ -1,0 +1,37 @@
+"""Minima of functions whose every value is a valid bound: a search may miss the best, never promise too much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf
+
+from scipy.optimize import brentq, minimize, minimize_scalar
+
+
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a continuous function changes sign between `low` and `high`."""
+    return float(brentq(function, low, high, xtol=1e-14))  # type: ignore[arg-type]  # the stub's overload
+
+
+def best_on_line(function: Callable[[float], float], points: Iterable[float]) -> tuple[float, float]:
+    """(value, place) of the least value: a scan of evenly spaced `points`, refined around the best of them."""
+    scanned = list(points)
+    values = [function(x) for x in scanned]
+    at = values.index(min(values))
+    if values[at] == inf:
+        return inf, scanned[at]
+    low, high = scanned[max(at - 1, 0)], scanned[min(at + 1, len(scanned) - 1)]
+    found = minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-10})
+    return min((float(found.fun), float(found.x)), (values[at], scanned[at]))
+
+
+def best_from(
+    function: Callable[[tuple[float, ...]], float], starts: Iterable[tuple[float, ...]]
+) -> tuple[float, tuple[float, ...]]:
+    """(value, place) of the least value near the best of some starting points (Nelder-Mead)."""
+    value, start = min((function(start), start) for start in starts)
+    if value == inf:
+        return inf, start
+    options = {"xatol": 1e-10, "fatol": 1e-13, "maxiter": 4000}
+    found = minimize(lambda x: min(function(tuple(x)), 1e9), start, method="Nelder-Mead", options=options)
+    return min((float(found.fun), tuple(map(float, found.x))), (value, start))

@@ -1,0 +1,42 @@
+"""Rogers, Roth, Smith, Srebro, Thakkar and Woodworth 2020: Gaussian answers through mutual information."""
+
+from __future__ import annotations
+
+from math import exp, log, log1p, sqrt
+
+import numpy as np
+
+from understudy.rational import Number, probability
+from understudy.theory.arguments import Whole, whole
+from understudy.theory.minimise import best_on_line
+
+
+def rz_width(n: Whole, k: Whole, beta: Number) -> float:
+    """min over ρ of sqrt(min_{0<l<1} ((2ρkn - ln(1-l))/l)/(2nβ)) + (1/(2n)) sqrt(ln(4k/β)/ρ). [RRSSTW20]
+
+    Noise N(0, 1/(2n²ρ)) for each query. Grows like β^{-1/2}.
+    """
+    rows, queries, failure = whole(n, "n"), whole(k, "k"), float(probability(beta))
+
+    def width(log_rho: float) -> float:
+        rho = exp(log_rho)
+        information = _information(2 * rho * queries * rows)
+        return sqrt(information / (2 * rows * failure)) + sqrt(log(4 * queries / failure) / rho) / (2 * rows)
+
+    centre = -log(rows * sqrt(queries))
+    return best_on_line(width, np.linspace(centre - 15, centre + 10, 80).tolist())[0]
+
+
+def _information(x: float) -> float:
+    """min over 0 < l < 1 of (x - ln(1-l))/l, at the root of l/(1-l) + ln(1-l) = x, with u = -ln(1-l)."""
+    low, high = 0.0, x + 2 + log1p(x)
+    for _ in range(200):
+        u = (low + high) / 2
+        low, high = (low, u) if _excess(u) > x else (u, high)
+    u = (low + high) / 2
+    return exp(u)  # at the minimum (x + u)/l = e^u
+
+
+def _excess(u: float) -> float:
+    """e^u - 1 - u: increasing from 0."""
+    return exp(u) - 1 - u if u < 600 else float("inf")

@@ -1,0 +1,76 @@
+"""`understudy plan` as a person or a script would run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = Path(sys.executable).with_name("understudy")
+
+
+def run(*arguments: str, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [str(PROGRAM), "plan", *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_a_plan_for_machines(tmp_path):
+    done = run(
+        "--rows",
+        "100000",
+        "--queries",
+        "10000",
+        "--beta",
+        "0.05",
+        "--promise",
+        "validity",
+        "--json",
+        cwd=tmp_path,
+    )
+    reply = json.loads(done.stdout)
+    widths = {entry["mechanism"]: entry["width"] for entry in reply["mechanisms"]}
+    assert round(widths["cvar"], 4) == 0.1497
+    assert round(widths["drift"], 4) == 0.1090
+    assert len(widths) >= 10
+    assert reply["solved_for"] == "alpha"
+
+
+def test_a_plan_for_people_and_a_plot(tmp_path):
+    known = ("--rows", "1e6", "--alpha", "0.02", "--epsilon", "1", "--delta", "1e-6", "--universe", "2^8")
+    done = run(*known, "--plot", "frontier.svg", "--against", "epsilon", cwd=tmp_path)
+    assert "queries" in done.stdout
+    assert "recommended: histogram" in done.stdout
+    assert (tmp_path / "frontier.svg").read_text().startswith("<svg")
+
+
+def test_a_plan_from_a_declaration(tmp_path):
+    (tmp_path / "understudy.yml").write_text(
+        "understudy: 1\nname: t\nsource: t.csv\nbudget: {epsilon: 1}\nattributes:\n"
+        "  a: {type: boolean}\n  b: {type: integer, bounds: [0, 9]}\n"
+    )
+    done = run("--project", "understudy.yml", "--rows", "10000", "--queries", "50", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["known"]["universe"] == 20
+    run("--project", ".", "--rows", "10", "--queries", "5", "--epsilon", "1", cwd=tmp_path, status=2)
+
+
+def test_mistakes_are_one_sentence(tmp_path):
+    for arguments in (
+        ("--rows", "100", "--queries", "0", "--promise", "validity"),
+        ("--rows", "100", "--queries", "10"),
+        ("--rows", "nan", "--queries", "10", "--promise", "validity"),
+        ("--rows", "100", "--queries", "10", "--epsilon", "1", "--universe", "many"),
+        ("--rows", "100", "--queries", "10", "--epsilon", "1", "--universe", "2.5"),
+        ("--rows", "100", "--queries", "10", "--epsilon", "1", "--plot", "x.gif"),
+    ):
+        assert len(run(*arguments, cwd=tmp_path, status=2).stderr.strip().splitlines()) == 1
+
+
+def test_the_table(tmp_path):
+    lines = run("--table", cwd=tmp_path).stdout.strip().splitlines()
+    assert len(lines) == 21
+    assert "0.1497" in next(line for line in lines if line.split()[:2] == ["100000", "10000"])
