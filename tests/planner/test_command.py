@@ -70,6 +70,16 @@ def test_mistakes_are_one_sentence(tmp_path):
         assert len(run(*arguments, cwd=tmp_path, status=2).stderr.strip().splitlines()) == 1
 
 
+def test_typical_errors_are_labelled_and_below_the_promise(tmp_path):
+    known = ("--rows", "100000", "--queries", "100", "--epsilon", "1", "--delta", "1e-6", "--universe", "64")
+    assert "not a promise" in run(*known, "--expected", cwd=tmp_path).stdout
+    reply = json.loads(run(*known, "--expected", "--json", cwd=tmp_path).stdout)
+    simulated = {e["mechanism"]: (e["expected"], e["width"]) for e in reply["mechanisms"] if "expected" in e}
+    assert simulated.keys() == {"laplace", "gaussian", "histogram"}
+    for expected, width in simulated.values():
+        assert width / 50 < expected <= width
+
+
 def test_the_table(tmp_path):
     lines = run("--table", cwd=tmp_path).stdout.strip().splitlines()
     assert len(lines) == 21

@@ -24,6 +24,7 @@ DOMAIN = Domain(
         Bins.between("income", [0.0, 0.5, 1.0], null=True),
     )
 )
+AGES = DOMAIN["age"].labels
 
 
 def true_cells(text: str) -> set[tuple[str, ...]]:
@@ -52,7 +53,7 @@ def true_cells(text: str) -> set[tuple[str, ...]]:
         ("count income >= .5", {("[0.5, 1]",)}),
         ("count income < 5e-1", {("[0, 0.5)",)}),
         ("count age<10 and sex=M", {("0-9", "M")}),
-        ("count age>=20 or sex=M", {("20-30", "F"), ("20-30", "other"), *((a, "M") for a in DOMAIN["age"].labels)}),
+        ("count age>=20 or sex=M", {("20-30", "F"), ("20-30", "other"), *((a, "M") for a in AGES)}),
         ("count not (age<20 or sex=M)", {("20-30", "F"), ("20-30", "other")}),
         ("count age<20 and age>=10", {("10-19",)}),
     ],

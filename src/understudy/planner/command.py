@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,10 @@ def plan(
     table: Annotated[
         bool, typer.Option("--table", help="The certificates side by side, 20 situations.")
     ] = False,
+    typical: Annotated[
+        bool,
+        typer.Option("--expected", help="Also the typical error, simulated on invented data: no promise."),
+    ] = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the frontier into a .svg, .png or .html file.")
     ] = None,
@@ -64,7 +69,33 @@ def plan(
         from understudy.planner.frontier import frontier, save
 
         save(frontier(found, against=against), plot)
-    typer.echo(json.dumps(found.as_dict()) if as_json else str(found))
+    simulated = _simulated(found) if typical else {}
+    if as_json:
+        reply = found.as_dict()
+        for entry in reply["mechanisms"]:
+            if entry["mechanism"] in simulated:
+                entry["expected"] = simulated[entry["mechanism"]]
+        typer.echo(json.dumps(reply))
+        return
+    typer.echo(str(found))
+    if typical:
+        typer.echo("typical largest error, simulated on invented data (not a promise):")
+        for name, error in simulated.items():
+            typer.echo(f"  {name:<26}{error:>16.4g}")
+
+
+def _simulated(found: Any) -> dict[str, float]:
+    """Typical errors of the mechanisms that can be run, in the situation that was solved."""
+    from understudy.planner.expected import expected
+
+    errors: dict[str, float] = {}
+    for option in found.options:
+        if option.solved is not None:
+            known = {} if found.unknown == "alpha" else {found.unknown: option.solved}
+            error = expected(option.mechanism, replace(found.situation, **known))
+            if error is not None:
+                errors[option.mechanism] = error
+    return errors
 
 
 def _declared(project: Path) -> dict[str, Any]:

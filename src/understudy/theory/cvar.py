@@ -46,16 +46,20 @@ def _unit_noise(k: int, beta: float) -> float:
     return float(quantile + rest / beta)
 
 
-def cvar_V(delta_fn: Curve, beta: Number) -> float:
-    """The transfer term for any privacy curve; every s gives a valid bound, the best one found is returned."""
+def cvar_V(delta_fn: Curve, beta: Number, *, around: float | None = None) -> float:
+    """The transfer term for any privacy curve; every s gives a valid bound, the best one found is returned.
+
+    `around` tells the order of the best s, where it is known, and so where to search.
+    """
     failure = float(probability(beta))
+    low, high, points = (1e-9, 10.0, 140) if around is None else (around / 10, around * 30, 20)
 
     def bound(log_s: float) -> float:
         s = exp(log_s)
         other = (1 - 2 * s) * delta_fn(-log1p(-2 * s)) if s < 0.5 else 0.0
         return s + (delta_fn(log1p(2 * s)) + other) / (2 * failure)
 
-    return best_on_line(bound, np.linspace(log(1e-9), log(10), 140).tolist())[0]
+    return best_on_line(bound, np.linspace(log(low), log(high), points).tolist())[0]
 
 
 def cvar_V_gauss(mu: Number, beta: Number) -> float:
@@ -77,7 +81,8 @@ def _gauss_delta(mu: float, eps: float) -> float:
 
 def cvar_V_zcdp(rho: Number, beta: Number) -> float:
     """The transfer term of ρ-zCDP: what the discrete Gaussian, or any mechanism charged in ρ, may use."""
-    return cvar_V(partial(zcdp_delta, above_zero(rho, "rho")), beta)
+    amount = above_zero(rho, "rho")
+    return cvar_V(partial(zcdp_delta, amount), beta, around=sqrt(amount))
 
 
 def cvar_width(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
