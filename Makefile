@@ -6,13 +6,14 @@ export UV_COMPILE_BYTECODE := 1
 export UV_PROJECT_ENVIRONMENT := .venv
 WORKERS ?= 2
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench audit-ledger clean
 
 help:
 	@echo "make demo   invent a town of 100,000 people and question it privately"
 	@echo "make test   install what is needed and run every test"
 	@echo "make lint   formatting, types and the direction of imports"
 	@echo "make bench  speed and accuracy against peers, as ratios"
+	@echo "make audit-ledger  the long tests of the ledger: 10,000 kills, every power cut, 100,000 racing debits"
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Understudy needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 2; }
@@ -39,6 +40,9 @@ lint: .venv/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+audit-ledger: .venv/installed-test
+	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/ledger --durations=10
 
 bench: .venv/installed-test
 	$(BIN)/python -m bench

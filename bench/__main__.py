@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("startup", "noise", "counting")
+NAMES = ("startup", "noise", "counting", "ledger")
 
 
 def main() -> None:

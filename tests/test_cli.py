@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +61,8 @@ def test_init_then_check_then_ask(folder):
     assert json.loads(run("check", "--json", cwd=folder).stdout)["lines_to_review"] == [10, 11]
     asked = run("ask", "count sex=F", "--epsilon", "0.5", cwd=folder)
     assert "epsilon 0.5" in asked.stdout
-    assert "in memory" in asked.stderr
+    assert asked.stderr == ""
+    assert (folder / "understudy.ledger").exists()
 
 
 def test_answers_for_machines(folder):
@@ -101,6 +103,49 @@ def test_dry_run_asks_nothing(folder):
     assert "± 20 people at epsilon 0.39" in done.stdout
     (quote,) = json.loads(run("ask", "count", "--dry-run", "--json", cwd=folder).stdout)
     assert quote["cost"] == {"epsilon": 0.0}
+
+
+def test_commands_share_one_budget_and_one_ledger(folder):
+    price = ("--epsilon", "0.4", "--json")
+    first = json.loads(
+        run("ask", "count sex=F", *price, "--request", "r", "--analyst", "ada", cwd=folder).stdout
+    )
+    again = json.loads(
+        run("ask", "count sex=F", *price, "--request", "r", "--analyst", "ada", cwd=folder).stdout
+    )
+    assert again == first
+    assert first["remaining"] == {"epsilon": 0.6}
+    run("ask", "count sex=M", "--epsilon", "0.4", cwd=folder)
+    refused = run("ask", "count sex=M", "--epsilon", "0.4", cwd=folder, status=1)
+    assert "this costs epsilon 0.4 and 0.2 remains" in refused.stderr
+    shown = json.loads(run("ledger", "show", "--json", cwd=folder).stdout)
+    assert (shown["spent"], shown["entries"]) == (0.8, 5)
+    assert [entry["kind"] for entry in shown["newest"]] == ["open", "debit", "answer", "debit", "answer"]
+    assert shown["newest"][1]["analyst"] == "ada"
+    assert "0.2 left" in run("ledger", "show", "--last", "2", cwd=folder).stdout
+
+
+def test_a_ledger_is_verified_and_exported(folder):
+    assert "no ledger" in run("ledger", "verify", cwd=folder, status=1).stderr
+    run("ask", "count sex=F", "--epsilon", "0.4", cwd=folder)
+    assert "sound" in run("ledger", "verify", "--pld", cwd=folder).stdout
+    verdict = json.loads(run("ledger", "verify", "--json", cwd=folder).stdout)
+    assert verdict["sound"]
+    written = json.loads(run("ledger", "export", "-o", "out.py", "--json", cwd=folder).stdout)
+    assert written["head"] == verdict["head"]
+    checked = [sys.executable, "-I", "out.py", written["head"]]
+    assert subprocess.run(checked, cwd=folder, capture_output=True, check=False).returncode == 0
+    run("ledger", "export", "--no-answers", "-o", "short.py", cwd=folder)
+    books = sqlite3.connect(folder / "understudy.ledger")
+    with books:
+        books.execute("UPDATE understudy_entry SET cost = cost - 1 WHERE kind = 'debit'")
+    books.close()
+    assert "NOT SOUND" in run("ledger", "verify", cwd=folder, status=1).stdout
+    refused = run("ask", "count sex=M", "--epsilon", "0.4", cwd=folder, status=1)
+    assert "changed or lost" in refused.stderr
+    run("ledger", "export", "-o", "forged.py", cwd=folder)
+    checked = [sys.executable, "-I", "forged.py"]
+    assert subprocess.run(checked, cwd=folder, capture_output=True, check=False).returncode == 1
 
 
 def test_the_demo_shows_truth_beside_answers(tmp_path):

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
+from understudy.planner.command import plan
+
 if TYPE_CHECKING:
     from understudy.answer import Answer
+    from understudy.declaration import Declaration
 
 app = typer.Typer(
     name="understudy",
@@ -26,17 +29,22 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+ledger = typer.Typer(
+    help="What was spent, by whom and on what: show, verify or export it.", no_args_is_help=True
+)
+app.add_typer(ledger, name="ledger")
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ProjectFile = Annotated[Path, typer.Option("--project", "-p", help="The declaration file, or its folder.")]
 
 
 def main() -> None:
     """Run the program; every failure is a message and an exit status, never a traceback."""
-    from understudy.errors import RefusedError, SourceError, UnderstudyError
+    from understudy.errors import LedgerError, RefusedError, SourceError, UnderstudyError
 
     try:
         app(standalone_mode=False)
-    except (RefusedError, SourceError) as error:
+    except (RefusedError, SourceError, LedgerError) as error:
         _fail(error, 1)
     except UnderstudyError as error:
         _fail(error, 2)
@@ -110,7 +118,7 @@ def check(project: ProjectFile = Path("understudy.yml"), as_json: Json = False) 
     from understudy.draft import unreviewed
     from understudy.table.source import open_source
 
-    path = project / "understudy.yml" if project.is_dir() else project
+    path = _declaration_path(project)
     declaration = read(path)
     open_source(declaration.source, base=path.parent).check(declaration.domain, declaration.unit)
     marked = unreviewed(path.read_text(encoding="utf-8"))
@@ -150,6 +158,11 @@ def ask(
     ] = None,
     beta: Annotated[float, typer.Option(help="Chance that an answer's error bar does not hold.")] = 0.05,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show price and error; ask nothing.")] = False,
+    analyst: Annotated[str, typer.Option(help="Who asks, where analysts have limits.")] = "",
+    request: Annotated[
+        str,
+        typer.Option(help="A name for this request: asked again under it, it is answered from the ledger."),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Answer questions privately; without a price each costs a hundredth of the budget."""
@@ -164,9 +177,10 @@ def ask(
         _show_quotes(questions, quotes, as_json=as_json)
         return
     answers = []
-    for question in questions:
+    names = [f"{request} {i}" if len(questions) > 1 else request for i in range(1, len(questions) + 1)]
+    for question, name in zip(questions, names, strict=True):
         with _busy(f"Looking: {question}", as_json):
-            answers.append(opened.ask(question, **price))
+            answers.append(opened.ask(question, **price, analyst=analyst, request=name if request else None))
         if not as_json:
             _show_answer(question, answers[-1])
     left = opened.ledger.remaining
@@ -175,11 +189,127 @@ def ask(
         _emit({"answers": rows, "remaining": {left.currency: left.amount}})
         return
     typer.echo(f"{left.currency} left: {left.amount:.6g} of {opened.ledger.budget.cap.amount:.6g}")
-    typer.secho(
-        "The ledger of this version lives in memory: this budget holds within one command, not across commands.",
-        fg="yellow",
-        err=True,
+
+
+@ledger.command()
+def show(
+    project: ProjectFile = Path("understudy.yml"),
+    last: Annotated[int, typer.Option(min=0, help="How many of the newest entries to list.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """What was spent and what remains, and the newest entries."""
+    from understudy.declaration_file import read
+    from understudy.ledger.declared import open_ledger
+    from understudy.ledger.export import document
+
+    path = _declaration_path(project)
+    books = open_ledger(read(path), base=path.parent)
+    entries = document(books.url, books.name, answers=False)["entries"]
+    spent, left, cap = books.spent, books.remaining, books.budget.cap
+    newest = entries[max(0, len(entries) - last) :]
+    if as_json:
+        totals = {"spent": spent.amount, "remaining": left.amount, "cap": cap.amount}
+        _emit(
+            {
+                "table": books.name,
+                "place": books.place,
+                "budget": str(books.budget),
+                "currency": cap.currency,
+                **totals,
+                "entries": len(entries),
+                "newest": newest,
+            }
+        )
+        return
+    for entry in newest:
+        what = entry["question"] or (f"for entry {entry['debit']}" if entry["debit"] else "")
+        paid = f"{entry['cost'] / 10**15:.6g}" if entry["event"] else ""
+        typer.echo(
+            f"{entry['number']:>6}  {entry['at'][:19]}  {entry['kind']:<6}  {paid:>10}  "
+            f"{entry['analyst'] or '':<10}  {what[:70]}"
+        )
+    typer.echo(
+        f"{books.name} in {books.place}: {len(entries)} entries; budget {books.budget}; {cap.currency} spent "
+        f"{spent.amount:.6g} of {cap.amount:.6g}, {left.amount:.6g} left"
     )
+
+
+@ledger.command()
+def verify(
+    project: ProjectFile = Path("understudy.yml"),
+    pld: Annotated[
+        bool, typer.Option("--pld", help="Compare the total with a privacy-loss-distribution accountant.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check every hash, link, price and sum of the ledger by code that shares nothing with what wrote it."""
+    from understudy.ledger.declared import declared_witness
+    from understudy.ledger.export import document
+    from understudy.ledger.export import verify as examine
+    from understudy.ledger.verifier import UNITS
+
+    declaration, base, url = _ledger_of(project)
+    verdict = examine(url, declaration.name, witness=declared_witness(declaration, base=base))
+    if pld:
+        from understudy.ledger.pld import compare
+
+        verdict["pld"] = compare(document(url, declaration.name, answers=False))
+    if as_json:
+        _emit(verdict)
+    else:
+        for problem in verdict["problems"]:
+            typer.secho(f"WRONG  {problem}", fg="red")
+        typer.echo(
+            f"{verdict['entries']} entries, {verdict['debits']} debits, {verdict['answers_checked']} answers: "
+            f"{'sound' if verdict['sound'] else 'NOT SOUND'}; spent {verdict['spent_units'] / UNITS:.6g} "
+            f"{verdict['currency']}\nlast hash {verdict['head']}"
+        )
+        if pld:
+            typer.echo(verdict["pld"]["words"])
+    if not verdict["sound"]:
+        sys.exit(1)
+
+
+@ledger.command()
+def export(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")] = Path(
+        "ledger_export.py"
+    ),
+    project: ProjectFile = Path("understudy.yml"),
+    answers: Annotated[
+        bool, typer.Option("--answers/--no-answers", help="With the answers, or with their hashes only.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Write one file that holds the ledger and checks itself: `python FILE` needs nothing but Python."""
+    from understudy.ledger.export import document, self_contained
+
+    declaration, _, url = _ledger_of(project)
+    found = document(url, declaration.name, answers=answers)
+    output.write_text(self_contained(found), encoding="utf-8")
+    if as_json:
+        _emit({"written": str(output), "entries": len(found["entries"]), "head": found["head"]["hash"]})
+        return
+    typer.echo(f"Wrote {output}: {len(found['entries'])} entries. `python {output}` verifies it.")
+
+
+def _ledger_of(project: Path) -> tuple[Declaration, Path, Any]:
+    """The declaration, its folder, and where its ledger is; the ledger is not opened, and may be broken."""
+    import os
+
+    from understudy.declaration_file import read
+    from understudy.ledger.place import ledger_place
+
+    path = _declaration_path(project)
+    declaration = read(path)
+    return declaration, path.parent, ledger_place(declaration.ledger, base=path.parent, environ=os.environ)
+
+
+def _declaration_path(project: Path) -> Path:
+    return project / "understudy.yml" if project.is_dir() else project
+
+
+app.command("plan")(plan)
 
 
 @app.command()

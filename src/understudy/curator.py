@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 from typing import TypeVar
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from understudy.declaration import Declaration, Protect
 from understudy.domain import Domain
 from understudy.errors import HandleClosedError, ParameterError, ProtectionError, QueryError, RefusedError
 from understudy.law import MAX_SCALE, MAX_VARIANCE
-from understudy.ledger.interface import Debit, Hidden, Ledger
+from understudy.ledger.interface import Debit, Hidden, Ledger, fresh_request
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
@@ -136,7 +135,8 @@ class Curator:
         """
         resolution = 1
         if not marginal.where.is_counting:
-            resolution = 1 << min(36, 7 + self._rows_bound().bit_length())
+            bits = self._rows_bound().bit_length()
+            resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
         while True:
             mechanism = build(self._sensitivity(marginal, resolution))
             if fits(mechanism) or resolution == 1:
@@ -184,9 +184,12 @@ class Curator:
         rho: Number | None = None,
         beta: Number = 0.05,
         request: str | None = None,
+        analyst: str = "",
     ) -> Answer:
         """Counts for each cell of a marginal, with Laplace noise for `epsilon` or Gaussian noise for `rho`."""
-        return self.measure_all([marginal], epsilon=epsilon, rho=rho, beta=beta, request=request)[0]
+        return self.measure_all(
+            [marginal], epsilon=epsilon, rho=rho, beta=beta, request=request, analyst=analyst
+        )[0]
 
     def measure_all(
         self,
@@ -196,6 +199,7 @@ class Curator:
         rho: Number | None = None,
         beta: Number = 0.05,
         request: str | None = None,
+        analyst: str = "",
     ) -> list[Answer]:
         """Several marginals at once, each at the given price: all are paid and answered, or none."""
         if not marginals:
@@ -213,7 +217,7 @@ class Curator:
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = events[0] if len(events) == 1 else Together(events)
-        released = self._paid(event, question, request, look)
+        released = self._paid(event, question, request, analyst, look)
         return [
             self._answer(marginal, np.array(steps, np.int64), mechanism.event, resolution, error, beta)
             for marginal, steps, (mechanism, resolution), error in zip(
@@ -256,7 +260,14 @@ class Curator:
 
     # ---- choosing
 
-    def choose(self, candidates: Sequence[Candidate], *, epsilon: Number, request: str | None = None) -> int:
+    def choose(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        epsilon: Number,
+        request: str | None = None,
+        analyst: str = "",
+    ) -> int:
         """The index of a candidate whose guess is far off: the exponential mechanism on |count - guess|."""
         if not candidates:
             raise ParameterError("a selection needs at least one candidate")
@@ -273,7 +284,7 @@ class Curator:
             return mechanism.choose(np.array(gaps, dtype=np.int64), noise=self._noise)
 
         keys = " ".join(f"{m.key}?{guess}" for m, guess in zip(marginals, guesses, strict=True))
-        return self._paid(mechanism.event, f"choose {keys}", request, look)
+        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look)
 
     # ---- sparse vector
 
@@ -285,8 +296,13 @@ class Curator:
         hits: int = 1,
         numeric: bool = False,
         request: str | None = None,
+        analyst: str = "",
     ) -> SparseHandle:
-        """Open a sparse vector on counts: charged here, once, for everything that it will say."""
+        """Open a sparse vector on counts: charged here, once, for everything that it will say.
+
+        The same `request` gives the same handle again, where it stood. One whose opening was interrupted after
+        the charge is closed.
+        """
         kind = NumericSparse if numeric else AboveThreshold
         mechanism = kind(
             epsilon=exact(epsilon, "epsilon"),
@@ -296,11 +312,15 @@ class Curator:
         )
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
         self._truth.check_unchanged()
-        debit = self.ledger.charge(mechanism.event, question=question, request=request or str(uuid4()))
-        if self.ledger.answered(debit) is None:
+        debit = self.ledger.charge(
+            mechanism.event, question=question, request=request or fresh_request(), analyst=analyst
+        )
+        if not debit.repeated:
             state = mechanism.open(noise=self._noise)
             self.ledger.settle(debit, b"opened", hidden=state.as_bytes())
-        return SparseHandle(self._truth, self.ledger, debit, mechanism, self._noise)
+        handle = SparseHandle(self._truth, self.ledger, debit, mechanism, self._noise)
+        handle.check_open()
+        return handle
 
     # ---- the exact door
 
@@ -314,14 +334,18 @@ class Curator:
 
     # ---- the one way
 
-    def _paid(self, event: Event, question: str, request: str | None, look: Callable[[], Result]) -> Result:
+    def _paid(
+        self, event: Event, question: str, request: str | None, analyst: str, look: Callable[[], Result]
+    ) -> Result:
         """Charge, look, keep, release. A request that was answered before gets the same answer.
 
         What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
         """
         self._truth.check_unchanged()
-        debit = self.ledger.charge(event, question=question, request=request or str(uuid4()))
-        known = self.ledger.answered(debit)
+        debit = self.ledger.charge(
+            event, question=question, request=request or fresh_request(), analyst=analyst
+        )
+        known = self.ledger.answered(debit) if debit.repeated else None
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
         return json.loads(known)
@@ -351,6 +375,10 @@ class SparseHandle:
                 "this sparse vector's state was lost: it is closed, and its price is spent"
             )
         return latest
+
+    def check_open(self) -> None:
+        """Refuse a handle that was paid for but whose state was never stored."""
+        self._latest()
 
     @property
     def hits_left(self) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 
 from understudy.domain import Domain
 from understudy.errors import ParameterError
 from understudy.privacy.budget import Budget
+from understudy.privacy.event import SpentBefore
+from understudy.privacy.limits import Limits
 from understudy.privacy.neighbours import Neighbours
 
 
@@ -49,6 +52,9 @@ class Declaration:
 
     `rows_at_least` and `rows_at_most` are public bounds on the number of rows, where the custodian gives them;
     they matter under `add-remove`, where the number itself is private.
+
+    `ledger` and `witness` are places (empty: the default, and none); `opening` is the epsilon that was spent on
+    the table before its ledger was opened; `limits` are shares of the budget.
     """
 
     name: str
@@ -60,6 +66,10 @@ class Declaration:
     unit: Unit | None = None
     rows_at_least: int | None = None
     rows_at_most: int | None = None
+    ledger: str = ""
+    witness: str = ""
+    opening: Fraction = Fraction(0)
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if self.unit is not None and self.neighbours is not Neighbours.ADD_REMOVE:
@@ -72,6 +82,8 @@ class Declaration:
                 raise ParameterError("a bound on the number of rows must be between 1 and 2^40")
         if low is not None and high is not None and low > high:
             raise ParameterError("the lower bound on the number of rows is above the upper one")
+        if self.budget.price(SpentBefore(epsilon=self.opening)).units > self.budget.cap.units:
+            raise ParameterError("what was spent before is more than the budget")
 
     @property
     def max_rows(self) -> int:

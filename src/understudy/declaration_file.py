@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
@@ -23,6 +24,7 @@ from understudy.declaration import Declaration, Protect, SourceSpec, Unit
 from understudy.domain import Domain
 from understudy.errors import DeclarationError, DomainError, ParameterError
 from understudy.privacy.budget import Budget
+from understudy.privacy.limits import Limits
 from understudy.privacy.neighbours import Neighbours
 
 FORMAT = 1
@@ -159,7 +161,7 @@ class Node:
 def _declaration(root: Node) -> Declaration:
     keys = (
         "understudy", "name", "source", "table", "delimiter", "protect", "neighbours", "budget", "unit", "rows",
-        "attributes",
+        "attributes", "ledger", "witness", "opening", "limits",
     )  # fmt: skip
     top = root.mapping(keys)
     for key in ("understudy", "name", "source", "budget", "attributes"):
@@ -187,6 +189,10 @@ def _declaration(root: Node) -> Declaration:
             unit=_unit(top["unit"]) if "unit" in top else None,
             rows_at_least=rows["at_least"].integer() if "at_least" in rows else None,
             rows_at_most=rows["at_most"].integer() if "at_most" in rows else None,
+            ledger=_place(top["ledger"]) if "ledger" in top else "",
+            witness=top["witness"].text() if "witness" in top else "",
+            opening=_opening(top["opening"]) if "opening" in top else Fraction(0),
+            limits=_limits(top["limits"]) if "limits" in top else Limits(),
         ),
         "Change the declaration",
     )
@@ -213,6 +219,41 @@ def _budget(node: Node) -> Budget:
         node.fail("'epsilon' is missing", "Write `budget: {epsilon: 1}` or `{epsilon: 1, delta: 1e-9}`")
     delta = fields["delta"].number() if "delta" in fields else Fraction(0)
     return node.guard(lambda: Budget.of(fields["epsilon"].number(), delta), "Choose another budget")
+
+
+def _place(node: Node) -> str:
+    """A path or a URL; the declaration is public, so a URL with a password is refused."""
+    text = node.text()
+    if "://" in text:
+        try:
+            parts = urlsplit(text)
+            secret = parts.password is not None or bool(
+                {"password", "passfile"} & parse_qs(parts.query).keys()
+            )
+        except ValueError:
+            node.fail("this is not a URL", "Write a path, or postgresql://host/database")
+        if secret:
+            node.fail(
+                "a password does not belong into a public file",
+                "Put the whole URL into the environment variable UNDERSTUDY_LEDGER",
+            )
+    return text
+
+
+def _opening(node: Node) -> Fraction:
+    fields = node.mapping(("epsilon",))
+    if "epsilon" not in fields:
+        node.fail("'epsilon' is missing", "Write `opening: {epsilon: 0.3}`: what was spent before")
+    spent = fields["epsilon"].number()
+    if spent < 0:
+        fields["epsilon"].fail("what was spent before cannot be negative", "Write 0 or more")
+    return spent
+
+
+def _limits(node: Node) -> Limits:
+    fields = node.mapping(("analyst", "day", "month"))
+    shares = {name: child.number() for name, child in fields.items()}
+    return node.guard(lambda: Limits(**shares), "Write `limits: {analyst: 0.2, day: 0.5}`")
 
 
 def _unit(node: Node) -> Unit:

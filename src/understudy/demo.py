@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from understudy.answer import Answer
+from understudy.declaration_file import parse
+from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import Cost
 from understudy.project import open_project
 from understudy.town import QUESTIONS, Question, declaration, true_values
@@ -74,8 +76,10 @@ def run(folder: Path, *, people: int, seed: int) -> Town:
     folder.mkdir(parents=True, exist_ok=True)
     table = invent(people, seed=seed)
     parquet.write_table(table, folder / "town.parquet")
-    (folder / "understudy.yml").write_text(declaration("town.parquet"), encoding="utf-8")
-    project = open_project(folder)
+    text = declaration("town.parquet")
+    (folder / "understudy.yml").write_text(text, encoding="utf-8")
+    # Each run invents its town anew, so its budget is new as well; the durable ledger is left to the reader.
+    project = open_project(folder, ledger=MemoryLedger(parse(text).budget))
     price = project.declaration.budget.epsilon / len(QUESTIONS)
     beta = BETA / len(QUESTIONS)
     exchanges = [

@@ -8,6 +8,7 @@ UnderstudyError
 │   └── TooLargeError     a table of cells too large to hold; refused before it is allocated
 ├── SourceError           the table cannot be read, or does not have the declared columns
 │   └── SourceChangedError  the table is not the one that was opened
+├── LedgerError           the books cannot be kept or trusted; nothing is looked at until they can
 └── RefusedError          a well-formed request that this project does not grant
     ├── InsufficientBudgetError  carries what was requested and what remains
     ├── RequestConflictError     one request id, two different questions
@@ -73,19 +74,37 @@ class SourceChangedError(SourceError):
     """The table is not the one that was opened."""
 
 
+class LedgerError(UnderstudyError):
+    """The ledger cannot be written, read or trusted. No look happens without a durable debit.
+
+    `remedy` says what the custodian can do. An entry that was being written when this was raised may or may not
+    have been kept; if it was, its price is spent and its answer was not released.
+    """
+
+    def __init__(self, problem: str, *, remedy: str) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{problem}. {remedy}")
+
+
 class RefusedError(UnderstudyError):
     """A well-formed request that this project does not grant. Nothing was spent."""
 
 
 class InsufficientBudgetError(RefusedError):
-    """The request costs more than what remains; both are in the budget's own currency."""
+    """The request costs more than what remains; both are in the budget's own currency.
 
-    def __init__(self, *, requested: float, remaining: float, currency: str) -> None:
+    `limit` names the share of the budget that binds; it is empty where the whole budget does.
+    """
+
+    def __init__(self, *, requested: float, remaining: float, currency: str, limit: str = "") -> None:
         self.requested = requested
         self.remaining = remaining
         self.currency = currency
+        self.limit = limit
+        where = f" within the limit for {limit}" if limit else ""
         super().__init__(
-            f"this costs {currency} {requested:.6g} and {remaining:.6g} remains. Nothing was spent. "
+            f"this costs {currency} {requested:.6g} and {remaining:.6g} remains{where}. Nothing was spent. "
             f"Ask with a smaller price, or for a wider error."
         )
 

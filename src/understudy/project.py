@@ -16,6 +16,7 @@ from understudy.declaration import Declaration
 from understudy.declaration_file import read
 from understudy.domain import Domain
 from understudy.errors import ParameterError
+from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import UNITS, Cost
@@ -51,15 +52,21 @@ class Project:
     def over(
         cls, source: Source, declaration: Declaration, *, ledger: Ledger | None = None, noise: Any = None
     ) -> Project:
-        """A project over an open source. `noise` is for tests and simulations."""
+        """A project over an open source; without a ledger, its budget lasts as long as the project lives.
+
+        `noise` is for tests and simulations.
+        """
         truth = Truth(source, declaration.domain, declaration.unit)
-        books = MemoryLedger(declaration.budget) if ledger is None else ledger
-        return cls(declaration, Curator(truth, books, declaration, noise=noise))
+        if ledger is None:
+            ledger = MemoryLedger(declaration.budget, opening=declaration.opening, limits=declaration.limits)
+        return cls(declaration, Curator(truth, ledger, declaration, noise=noise))
 
     @classmethod
-    def frame(cls, frame: Any, declaration: Declaration, *, noise: Any = None) -> Project:
-        """A project over a pandas, polars or Arrow frame."""
-        return cls.over(in_memory(frame), declaration, noise=noise)
+    def frame(
+        cls, frame: Any, declaration: Declaration, *, ledger: Ledger | None = None, noise: Any = None
+    ) -> Project:
+        """A project over a pandas, polars or Arrow frame; without a ledger, its budget is kept in memory."""
+        return cls.over(in_memory(frame), declaration, ledger=ledger, noise=noise)
 
     @property
     def domain(self) -> Domain:
@@ -78,17 +85,23 @@ class Project:
         error: Number | None = None,
         beta: Number = 0.05,
         request: str | None = None,
+        analyst: str = "",
     ) -> Answer:
         """Answer a question such as ``count age < 30 and sex = F by district``.
 
         The price is given by `epsilon` (Laplace noise), `rho` (Gaussian noise), or by the `error`, in people,
         that the answer must keep with probability 1 - `beta`; else it is a hundredth of the whole budget.
+        The same `request` gets the same answer again and pays once; `analyst` is whose share pays.
         """
         asked = parse(question, self.domain)
         price = self._price(asked, epsilon, rho, error, beta)
         parts = self._parts(asked)
         answers = self.curator.measure_all(
-            parts, **_divided(price, len(parts)), beta=exact(beta) / len(parts), request=request
+            parts,
+            **_divided(price, len(parts)),
+            beta=exact(beta) / len(parts),
+            request=request,
+            analyst=analyst,
         )
         if asked.aggregate == "count":
             return answers[0]
@@ -160,10 +173,15 @@ def _share_of_measured(answer: Answer, rows: Answer, *, beta: float) -> Answer:
     return replace(answer, value=value, error=error, noisy=answer.noisy / n, cost=cost, beta=beta)
 
 
-def open_project(path: str | Path, *, noise: Any = None) -> Project:
-    """Open the project that a declaration file describes; relative paths are seen from the file's folder."""
+def open_project(path: str | Path, *, ledger: Ledger | None = None, noise: Any = None) -> Project:
+    """Open the project that a declaration file describes; relative paths are seen from the file's folder.
+
+    Its ledger is the durable one that belongs to the table, unless another is passed.
+    """
     path = Path(path)
     if path.is_dir():
         path = path / "understudy.yml"
     declaration = read(path)
-    return Project.over(open_source(declaration.source, base=path.parent), declaration, noise=noise)
+    source = open_source(declaration.source, base=path.parent)
+    books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
+    return Project.over(source, declaration, ledger=books, noise=noise)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+import time
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from understudy.privacy.budget import Budget
@@ -12,7 +14,10 @@ from understudy.privacy.event import Event
 
 @dataclass(frozen=True, slots=True)
 class Debit:
-    """Proof of payment: entry `number` of the ledger, for one question."""
+    """Proof of payment: entry `number` of the ledger, for one question.
+
+    `repeated` tells that the request had been charged before, perhaps by a process that did not live to answer.
+    """
 
     number: int
     event: Event
@@ -20,6 +25,7 @@ class Debit:
     question: str
     request: str
     analyst: str = ""
+    repeated: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,12 @@ class Hidden:
     """The state of a handle after `step` answers. Private: it never leaves the ledger but to its Curator."""
 
     step: int
-    state: bytes
+    state: bytes = field(repr=False)
+
+
+def fresh_request() -> str:
+    """A request id that nobody used: 80 random bits behind the time, so that a store's index grows at its end."""
+    return f"{time.time_ns() // 1_000_000:012x}-{secrets.token_hex(10)}"
 
 
 class Ledger(Protocol):
@@ -75,6 +86,6 @@ class Ledger(Protocol):
     def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
         """Keep a handle's answer and its new state, if `step` is still the latest; else change nothing.
 
-        False tells that somebody else's answer came first: read the state again.
+        False tells that somebody else's answer came first, or that there is no such handle: read the state again.
         """
         ...

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from threading import Lock
 
 from understudy.errors import RequestConflictError
+from understudy.ledger.books import Books, checked_name, checked_request, short_question, timestamp
 from understudy.ledger.interface import Debit, Hidden
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event
+from understudy.privacy.event import Event, SpentBefore
+from understudy.privacy.limits import Limits
+from understudy.rational import Number, exact
 
 
 class MemoryLedger:
     """Meets `Ledger`; safe for threads."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        *,
+        opening: Number = 0,
+        limits: Limits | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._budget = budget
+        self._clock = clock
         self._lock = Lock()
         self._debits: list[Debit] = []
         self._requests: dict[str, Debit] = {}
         self._answers: dict[int, bytes] = {}
         self._hidden: dict[int, Hidden] = {}
-        self._spent = budget.total([])
+        self._at = ""
+        self._books = Books(budget, limits=limits)
+        self._books.begin(SpentBefore(epsilon=exact(opening, "opening")))
 
     @property
     def budget(self) -> Budget:
@@ -33,13 +49,16 @@ class MemoryLedger:
 
     @property
     def spent(self) -> Cost:
-        return self._spent
+        return self._books.spent
 
     @property
     def remaining(self) -> Cost:
-        return type(self._spent)(self._budget.cap.units - self._spent.units)
+        return self._books.remaining
 
     def charge(self, event: Event, *, question: str, request: str, analyst: str = "") -> Debit:
+        checked_request(request)
+        checked_name(analyst, "an analyst's name")
+        question = short_question(question)
         with self._lock:
             known = self._requests.get(request)
             if known is not None:
@@ -47,13 +66,13 @@ class MemoryLedger:
                     raise RequestConflictError(
                         f"the request id {request!r} was used for another question; take a new one"
                     )
-                return known
-            total = self._budget.admit(self._spent, event)
-            price = self._budget.price(event)
-            debit = Debit(len(self._debits), event, price, question, request, analyst)
+                return replace(known, repeated=True)
+            at = max(self._at, timestamp(self._clock()))
+            cost, _ = self._books.admit(event, analyst=analyst, at=at)
+            debit = Debit(len(self._debits), event, cost, question, request, analyst)
             self._debits.append(debit)
             self._requests[request] = debit
-            self._spent = total
+            self._at = at
             return debit
 
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
@@ -72,7 +91,8 @@ class MemoryLedger:
 
     def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
         with self._lock:
-            if self._hidden[debit.number].step != step:
+            latest = self._hidden.get(debit.number)
+            if latest is None or latest.step != step:
                 return False
             self._hidden[debit.number] = Hidden(step + 1, state)
             return True

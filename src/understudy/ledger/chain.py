@@ -1,0 +1,64 @@
+"""Entries, and the chain of hashes that binds each to all before it."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+ENTRY_FORMAT = b"understudy entry 1\n"
+STATE_FORMAT = b"understudy state 1\n"
+START = "0" * 64
+"""What stands in the place of a previous hash before the first entry."""
+
+
+class Entry(NamedTuple):
+    """One line of the ledger. A field that a kind of entry does not use is None, and hashed as such.
+
+    `open` is the first: `terms` tells the table, the budget and its cap; its event is what was spent before.
+    A `debit` charges `event`. An `answer` keeps what a debit bought, by its hash, and commits to a handle's first
+    state; a `step` is a later answer of that handle, with the commitment to its new state.
+    """
+
+    number: int
+    kind: str
+    at: str
+    request: str | None
+    question: str | None
+    analyst: str | None
+    event: str | None
+    cost: int
+    total: int
+    debit: int | None
+    step: int | None
+    answer: str | None
+    state: str | None
+    terms: str | None
+    previous: str
+    hash: str
+
+    def sealed(self) -> Entry:
+        """The same entry with the hash of its other fields."""
+        return self._replace(hash=digest(self))
+
+
+def canonical(value: Any) -> str:
+    """JSON with one spelling: sorted keys, no spaces, ASCII only."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest(entry: Entry) -> str:
+    """SHA-256 over every field but the hash itself."""
+    fields = entry._asdict()
+    del fields["hash"]
+    return sha256(ENTRY_FORMAT + canonical(fields).encode()).hexdigest()
+
+
+def answer_hash(answer: bytes) -> str:
+    """What an entry keeps of an answer."""
+    return sha256(answer).hexdigest()
+
+
+def commitment(state: bytes, salt: bytes) -> str:
+    """Binds to a hidden state and tells nothing about it: `salt` has 32 random bytes and stays with the state."""
+    return sha256(STATE_FORMAT + salt + state).hexdigest()

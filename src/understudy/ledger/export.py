@@ -1,0 +1,137 @@
+"""A stored ledger as a document, verified or not, and as one file that anybody can verify with Python alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.engine import URL
+
+from understudy.errors import LedgerError
+from understudy.ledger import schema, verifier
+from understudy.ledger.chain import Entry, commitment
+from understudy.ledger.database import Database
+from understudy.ledger.schema import ENTRY, KEPT, LEDGER
+from understudy.ledger.witness import Witness
+
+_ENDING = """
+if __name__ == "__main__":
+    import sys
+
+    words, status = report(DOCUMENT, sys.argv[1] if len(sys.argv) > 1 else "")
+    sys.stdout.write(words + "\\n")
+    sys.exit(status)
+"""
+
+
+def document(url: URL, name: str, *, answers: bool = True) -> dict[str, Any]:
+    """The ledger of a table as plain values: every entry, the head, and the answers. No hidden state."""
+    return _read(url, name, answers=answers)[0]
+
+
+def verify(url: URL, name: str, *, witness: Witness | None = None) -> dict[str, Any]:
+    """The verifier's verdict on a stored ledger, with what only its owner can check: states, and the witness."""
+    found, problems = _read(url, name, answers=True)
+    verdict = verifier.verify(found)
+    verdict["problems"] += problems
+    seen = None if witness is None else witness.seen(name)
+    if seen is not None:
+        entries, head = seen
+        if entries > len(found["entries"]):
+            verdict["problems"].append(
+                f"rolled back: the witness saw {entries} entries, the ledger has {len(found['entries'])}"
+            )
+        elif found["entries"][entries - 1]["hash"] != head:
+            verdict["problems"].append(f"entry {entries}: the witness saw another hash there")
+    verdict["sound"] = not verdict["problems"]
+    return verdict
+
+
+def self_contained(found: dict[str, Any]) -> str:
+    """The verifier's source and the document in one Python file: `python FILE [EXPECTED LAST HASH]`."""
+    source = resources.files("understudy.ledger").joinpath("verifier.py").read_text(encoding="utf-8")
+    head = {key: value for key, value in found.items() if key not in ("entries", "answers")}
+    lines = [f"    {_quoted(entry)}," for entry in found["entries"]]
+    kept = found["answers"]
+    answers = (
+        "None" if kept is None else "{\n" + "".join(f"    {k!r}: {v!r},\n" for k, v in kept.items()) + "}"
+    )
+    parts = [
+        source.rstrip("\n"),
+        "",
+        "",
+        f"DOCUMENT = json.loads({_quoted(head)})",
+        "ENTRIES = [",
+        *lines,
+        "]",
+        'DOCUMENT["entries"] = [json.loads(line) for line in ENTRIES]',
+        f'DOCUMENT["answers"] = {answers}',
+        _ENDING,
+    ]
+    return "\n".join(parts)
+
+
+def _quoted(value: Any) -> str:
+    """JSON as a Python literal."""
+    return repr(json.dumps(value, ensure_ascii=True))
+
+
+def _read(url: URL, name: str, *, answers: bool) -> tuple[dict[str, Any], list[str]]:
+    database = Database(url)
+    if database.is_sqlite and not Path(database.place).exists():  # looking must not make one
+        raise _missing(name, database.place)
+    try:
+        with database.reading() as tx:
+            if schema.version(tx) == 0:
+                raise _missing(name, database.place)
+            schema.check(schema.version(tx))
+            head = tx.execute(select(LEDGER).where(LEDGER.c.name == name)).one_or_none()
+            rows = tx.execute(select(ENTRY).where(ENTRY.c.ledger == name).order_by(ENTRY.c.number)).all()
+            kept = tx.execute(select(KEPT).where(KEPT.c.ledger == name).order_by(KEPT.c.number)).all()
+    finally:
+        database.close()
+    if head is None and not rows:
+        raise _missing(name, database.place)
+    entries = [Entry._make(row[1:]) for row in rows]
+    plain = {
+        "format": 1,
+        "table": name,
+        "head": {} if head is None else {"entries": head.entries, "hash": head.head},
+        "entries": [entry._asdict() for entry in entries],
+        "answers": (
+            {str(row.number): base64.b64encode(_raw(row.answer)).decode() for row in kept}
+            if answers
+            else None
+        ),
+    }
+    return plain, _state_problems(entries, kept)
+
+
+def _state_problems(entries: list[Entry], kept: Any) -> list[str]:
+    """The latest state of each handle must be there and fit its commitment; older ones must be erased."""
+    last = {entry.debit: entry for entry in entries if entry.debit is not None}
+    committed = {entry.number: entry.state for entry in last.values()}
+    problems = []
+    for row in kept:
+        promise = committed.get(row.number)
+        if promise is None:
+            if row.state is not None or row.salt is not None:
+                problems.append(f"entry {row.number}: a state is kept that should not be")
+        elif row.state is None or row.salt is None or commitment(_raw(row.state), _raw(row.salt)) != promise:
+            problems.append(f"entry {row.number}: the handle's state is not the one that was stored")
+    return problems
+
+
+def _raw(value: Any) -> bytes:
+    """SQLite lets a hand put text where bytes belong."""
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _missing(name: str, place: str) -> LedgerError:
+    return LedgerError(
+        f"there is no ledger of {name!r} in {place}", remedy="It is made when the project is first opened"
+    )

@@ -1,0 +1,111 @@
+"""Group commit: requests that arrive together share one durable transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from understudy.errors import LedgerError
+
+Work = TypeVar("Work")
+
+PATIENCE = 0.001
+"""Seconds that a leader waits for a crowd like the last one; nothing beside a sync of a disk."""
+
+
+class Ticket(Generic[Work]):
+    """One request's place in the queue, and later its outcome."""
+
+    __slots__ = ("done", "error", "leads", "result", "wake", "work")
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = False
+        self.leads = False
+        self.wake = Lock()
+        self.wake.acquire()
+
+
+class GroupCommit(Generic[Work]):
+    """Leader and followers: who finds no leader leads, commits everything that waits, and hands the lead on.
+
+    `commit` gets the tickets of one batch; it fills in each `result` or `error`, and returns after the batch is
+    durable. If it raises, every ticket of the batch fails. A follower returns only after the commit that holds its
+    own work.
+    """
+
+    def __init__(self, commit: Callable[[list[Ticket[Work]]], None]) -> None:
+        self._commit = commit
+        self._lock = Lock()
+        self._queue: list[Ticket[Work]] = []
+        self._led = False
+        self._crowd = 1
+
+    def submit(self, work: Work) -> Any:
+        ticket = Ticket(work)
+        with self._lock:
+            self._queue.append(ticket)
+            ticket.leads = not self._led
+            self._led = True
+        if not ticket.leads:
+            self._wait(ticket)
+        if not ticket.done:
+            self._lead()
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.result
+
+    def _wait(self, ticket: Ticket[Work]) -> None:
+        try:
+            ticket.wake.acquire()
+        except BaseException:  # an interrupt: nobody waits at this ticket any more
+            with self._lock:
+                if ticket in self._queue:
+                    self._queue.remove(ticket)
+                if ticket.leads and not ticket.done:
+                    self._hand_on()
+            raise
+
+    def _lead(self) -> None:
+        self._gather()
+        with self._lock:
+            batch, self._queue = self._queue, []
+            self._crowd = len(batch)
+        try:
+            self._commit(batch)
+        except Exception as error:
+            for ticket in batch:
+                ticket.error = error
+        except BaseException:
+            remedy = "Try again with the same request id"
+            for ticket in batch:
+                ticket.error = LedgerError("the commit was interrupted", remedy=remedy)
+            raise
+        finally:
+            for ticket in batch:
+                ticket.done = True
+                if ticket.wake.locked():
+                    ticket.wake.release()
+            with self._lock:
+                self._hand_on()
+
+    def _gather(self) -> None:
+        """Give those whom the last commit has just released a moment to come back: larger batches, fewer syncs.
+
+        Whoever is alone never waits.
+        """
+        deadline = time.perf_counter() + PATIENCE
+        while len(self._queue) < self._crowd and time.perf_counter() < deadline:
+            time.sleep(PATIENCE / 20)
+
+    def _hand_on(self) -> None:
+        """Wake the first who waits as the next leader; the caller holds the lock."""
+        if self._queue:
+            self._queue[0].leads = True
+            self._queue[0].wake.release()
+        else:
+            self._led = False

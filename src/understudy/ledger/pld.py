@@ -1,0 +1,97 @@
+"""A second opinion on a total, from a privacy-loss-distribution accountant (dp-accounting, an optional extra).
+
+It is a comparison and no filter: it takes the events as if their list had been fixed beforehand. The ledger's
+own sum, which also holds when each event is chosen after seeing earlier answers, should not be below it by more
+than the accountant's rounding.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from fractions import Fraction
+from importlib import import_module
+from math import exp, log1p, sqrt
+from typing import Any
+
+from understudy.errors import LedgerError
+from understudy.privacy.compose import zcdp_epsilon
+from understudy.privacy.cost import UNITS
+
+INTERVAL = 1e-4
+"""Grid of privacy losses; each loss is rounded up to it."""
+
+PURE_DELTA = 1e-9
+"""Where a pure budget is compared: composition at a small delta must not be dearer than the plain sum."""
+
+
+def compare(document: dict[str, Any]) -> dict[str, Any]:
+    """The ledger's total as (epsilon, delta) beside the one of privacy-loss distributions."""
+    try:
+        pld = import_module("dp_accounting.pld.privacy_loss_distribution")
+    except ModuleNotFoundError:
+        raise LedgerError(
+            "the second accountant is not installed", remedy="pip install 'understudy[audit]'"
+        ) from None
+    first = document["entries"][0]
+    terms = json.loads(first["terms"])
+    events = [json.loads(e["event"]) for e in document["entries"] if e["event"] is not None]
+    total = document["entries"][-1]["total"] / UNITS
+    delta = float(Fraction(terms["delta"])) or PURE_DELTA
+    ours = total if terms["currency"] == "epsilon" else zcdp_epsilon(total, delta)
+    theirs = _composed_epsilon(pld, _counted(events), delta)
+    return {
+        "ledger_epsilon": ours,
+        "pld_epsilon": theirs,
+        "delta": delta,
+        "agrees": theirs <= ours * (1 + 1e-3) + 1e-3,
+        "words": f"at delta {delta:g}: epsilon {ours:.6g} by this ledger, {theirs:.6g} by privacy-loss "
+        f"distributions{'' if theirs <= ours * (1 + 1e-3) + 1e-3 else ': THE LEDGER CHARGED TOO LITTLE'}",
+    }
+
+
+def _counted(events: list[dict[str, Any]]) -> Counter[tuple[str, float]]:
+    """How often each mechanism ran: Gaussian noise by its ratio of deviation to sensitivity, others by epsilon."""
+    found: Counter[tuple[str, float]] = Counter()
+    for event in events:
+        kind = event["event"]
+        if kind == "Together":
+            found.update(_counted(event["events"]))
+            continue
+        number = {name: Fraction(text) for name, text in event.items() if name != "event"}
+        if kind == "GaussianNoise":
+            if number["l2_squared"]:
+                found["gaussian", sqrt(number["variance"] / number["l2_squared"])] += 1
+        else:
+            epsilon = number["l1"] / number["scale"] if kind == "LaplaceNoise" else number["epsilon"]
+            if epsilon:
+                found["selection" if kind == "Selection" else "pure", float(epsilon)] += 1
+    return found
+
+
+def _composed_epsilon(pld: Any, counted: Counter[tuple[str, float]], delta: float) -> float:
+    composed = None
+    for (kind, parameter), times in sorted(counted.items()):
+        one = _distribution(pld, kind, parameter).self_compose(times)
+        composed = one if composed is None else composed.compose(one)
+    return 0.0 if composed is None else float(composed.get_epsilon_for_delta(delta))
+
+
+def _distribution(pld: Any, kind: str, parameter: float) -> Any:
+    """A pair of laws that dominates the mechanism.
+
+    Pure: randomised response, the worst ε-DP mechanism. Selection: two outcomes whose log-ratios lie ε apart
+    around 0, the middle of the worst pairs of a mechanism of range ε. Discrete Gaussian: the continuous law of the
+    same variance, which it follows up to rounding.
+    """
+    if kind == "gaussian":
+        return pld.from_gaussian_mechanism(parameter, value_discretization_interval=INTERVAL)
+    half = parameter if kind == "pure" else parameter / 2
+    likely = -log1p(exp(-half))
+    unlikely = likely - half
+    return pld.from_two_probability_mass_functions(
+        log_probability_mass_function_lower={0: unlikely, 1: likely},
+        log_probability_mass_function_upper={0: likely, 1: unlikely},
+        pessimistic_estimate=True,
+        value_discretization_interval=INTERVAL,
+    )

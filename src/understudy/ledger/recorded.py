@@ -1,0 +1,114 @@
+"""What is known of a stored ledger after its first entries, checked as they are read."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from functools import lru_cache
+
+from understudy.errors import LedgerError, ParameterError
+from understudy.ledger.books import Books
+from understudy.ledger.chain import START, Entry, canonical, digest
+from understudy.ledger.interface import Debit
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import ZCDP, Cost, PureDP
+from understudy.privacy.event import Event, SpentBefore, as_plain, from_plain
+
+
+class Recorded:
+    """The end of the chain and the totals there."""
+
+    def __init__(self, books: Books) -> None:
+        self.books = books
+        self.entries = 0
+        self.head = START
+        self.at = ""
+        self.total = 0
+
+    def copy(self) -> Recorded:
+        other = Recorded(self.books.copy())
+        other.entries, other.head, other.at, other.total = self.entries, self.head, self.at, self.total
+        return other
+
+    def append(self, entry: Entry) -> None:
+        """Move the end of the chain to an entry whose cost is already in the books."""
+        self.entries, self.head, self.at, self.total = entry.number, entry.hash, entry.at, entry.total
+
+    def read(self, entry: Entry) -> None:
+        """Check an entry that was found in the store, and enter it.
+
+        Every total is worked out anew from the recorded event; what is recorded must agree.
+        """
+        if (entry.number, entry.previous) != (self.entries + 1, self.head) or digest(entry) != entry.hash:
+            raise broken(entry.number)
+        try:
+            if entry.kind == "open":
+                total = self.books.begin(event_of(entry)).units
+            elif entry.kind == "debit":
+                total = self.books.enter(event_of(entry), analyst=entry.analyst or "", at=entry.at).units
+            else:
+                total = self.total
+        except (ParameterError, ValueError, KeyError, TypeError):
+            raise broken(entry.number) from None
+        if total != entry.total:
+            raise broken(entry.number)
+        self.append(entry)
+
+    def debit(self, entry: Entry) -> Debit:
+        cost: Cost = PureDP(entry.cost) if self.books.budget.is_pure else ZCDP(entry.cost)
+        return Debit(
+            entry.number,
+            event_of(entry),
+            cost,
+            entry.question or "",
+            entry.request or "",
+            entry.analyst or "",
+        )
+
+
+def broken(number: int) -> LedgerError:
+    """The complaint about an entry that is not what was written."""
+    return LedgerError(
+        f"entry {number} of the ledger does not follow from the ones before it: it was changed or lost",
+        remedy="Run `understudy ledger verify`; nothing is granted until the ledger is restored",
+    )
+
+
+def event_of(entry: Entry) -> Event:
+    """What an entry records as done."""
+    return _event(entry.event or "")
+
+
+@lru_cache(maxsize=4096)
+def _event(text: str) -> Event:
+    return from_plain(json.loads(text))
+
+
+def terms(name: str, budget: Budget) -> str:
+    """What the first entry binds a ledger to."""
+    cap = budget.cap
+    return canonical(
+        {
+            "format": 1,
+            "table": name,
+            "epsilon": str(budget.epsilon),
+            "delta": str(budget.delta),
+            "currency": cap.currency,
+            "cap": cap.units,
+        }
+    )
+
+
+def budget_of(entry: Entry) -> Budget:
+    """The budget that a first entry records."""
+    try:
+        plain = json.loads(entry.terms or "")
+        return Budget(Fraction(plain["epsilon"]), Fraction(plain["delta"]))
+    except (ValueError, KeyError, TypeError, ZeroDivisionError):
+        raise broken(entry.number) from None
+
+
+def opening_event(opening: Fraction) -> tuple[SpentBefore, str]:
+    """An opening balance as an event, and as the text of one."""
+    event = SpentBefore(epsilon=opening)
+    return event, canonical(as_plain(event))

@@ -1,0 +1,288 @@
+"""The durable ledger: SQLite for one machine, Postgres for several; one schema, one chain of entries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy.engine import URL
+
+from understudy.errors import LedgerError, UnderstudyError
+from understudy.ledger import schema
+from understudy.ledger.books import Books, checked_name, checked_request, short_question, timestamp
+from understudy.ledger.chain import START, Entry, answer_hash, commitment, digest
+from understudy.ledger.database import TIMEOUT, Database
+from understudy.ledger.group import GroupCommit, Ticket
+from understudy.ledger.interface import Debit, Hidden
+from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
+from understudy.ledger.recorded import Recorded, broken, budget_of, opening_event, terms
+from understudy.ledger.schema import ENTRY, KEPT, LEDGER, SCHEMA
+from understudy.ledger.witness import Witness
+from understudy.privacy.accountant import Accountant
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Cost
+from understudy.privacy.event import Event
+from understudy.privacy.limits import Limits
+from understudy.rational import Number, exact
+
+_HEAD = select(LEDGER.c.entries, LEDGER.c.head, select(SCHEMA.c.version).scalar_subquery()).where(
+    LEDGER.c.name == bindparam("of")
+)
+_LOCKED_HEAD = _HEAD.with_for_update(of=LEDGER)
+_LATER = (
+    select(ENTRY)
+    .where(ENTRY.c.ledger == bindparam("of"), ENTRY.c.number > bindparam("seen"))
+    .order_by(ENTRY.c.number)
+    .limit(5000)
+)
+_OF_DEBIT = select(ENTRY).where(ENTRY.c.ledger == bindparam("of"), ENTRY.c.debit == bindparam("debit"))
+_FIRST = _OF_DEBIT.where(ENTRY.c.step == 0)
+_LAST = _OF_DEBIT.order_by(ENTRY.c.step.desc()).limit(1)
+_KEPT = select(KEPT).where(KEPT.c.ledger == bindparam("of"), KEPT.c.number == bindparam("number"))
+
+
+class DurableLedger:
+    """Meets `Ledger`; safe for threads, processes and machines that share one store.
+
+    A debit is durable before `charge` returns, and an answer before `settle` or `advance` does. Requests of one
+    process that arrive together share a transaction. The totals are recomputed from the events in the store, other
+    processes' included, inside the transaction that decides.
+    """
+
+    def __init__(
+        self,
+        url: URL,
+        name: str,
+        budget: Budget,
+        *,
+        opening: Number = 0,
+        limits: Limits | None = None,
+        accountant: Accountant[Any] | None = None,
+        witness: Witness | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self._name = name
+        self._budget = budget
+        self._witness = witness
+        self._clock = clock
+        self._database = Database(url, timeout=timeout)
+        self._recorded = Recorded(Books(budget, limits=limits, accountant=accountant))
+        self._group: GroupCommit[Operation] = GroupCommit(self._commit)
+        self._process = os.getpid()
+        try:
+            self._open(exact(opening, "opening"))
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"DurableLedger({self._name!r} in {self._database.place})"
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def url(self) -> URL:
+        return self._database.url
+
+    @property
+    def place(self) -> str:
+        """The store, without a password."""
+        return self._database.place
+
+    @property
+    def budget(self) -> Budget:
+        return self._budget
+
+    @property
+    def spent(self) -> Cost:
+        return self._now().books.spent
+
+    @property
+    def remaining(self) -> Cost:
+        return self._now().books.remaining
+
+    def close(self) -> None:
+        """Let go of the store's connections."""
+        self._database.close()
+
+    # ---- the four steps
+
+    def charge(self, event: Event, *, question: str, request: str, analyst: str = "") -> Debit:
+        return self._submit(
+            Charge(
+                event,
+                short_question(question),
+                checked_request(request),
+                checked_name(analyst, "an analyst's name"),
+            )
+        )
+
+    def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
+        return self._submit(Settle(debit, answer, hidden))
+
+    def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
+        return self._submit(Advance(debit, step, short_question(question), answer, state))
+
+    def answered(self, debit: Debit) -> bytes | None:
+        entry, kept = self._kept(_FIRST, debit)
+        if entry is None:
+            return None
+        if kept is None or answer_hash(bytes(kept.answer)) != entry.answer:
+            raise _changed("an answer")
+        return bytes(kept.answer)
+
+    def hidden(self, debit: Debit) -> Hidden | None:
+        entry, kept = self._kept(_LAST, debit)
+        if entry is None or entry.state is None:
+            return None
+        if kept is None or None in (kept.state, kept.salt):
+            raise _changed("a handle's state")
+        if commitment(bytes(kept.state), bytes(kept.salt)) != entry.state:
+            raise _changed("a handle's state")
+        return Hidden(entry.step or 0, bytes(kept.state))
+
+    def _kept(self, which: Any, debit: Debit) -> tuple[Entry | None, Any]:
+        """An entry that keeps an answer of a debit, and what it keeps."""
+        with self._database.reading() as tx:
+            row = tx.execute(which, {"of": self._name, "debit": debit.number}).one_or_none()
+            if row is None:
+                return None, None
+            entry = Entry._make(row[1:])
+            kept = tx.execute(_KEPT, {"of": self._name, "number": entry.number}).one_or_none()
+        if digest(entry) != entry.hash:
+            raise broken(entry.number)
+        return entry, kept
+
+    # ---- the transaction
+
+    def _submit(self, operation: Operation) -> Any:
+        if os.getpid() != self._process:  # a child has its own queue: its parent's threads do not live here
+            self._group = GroupCommit(self._commit)
+            self._process = os.getpid()
+        return self._group.submit(operation)
+
+    def _commit(self, tickets: list[Ticket[Operation]]) -> None:
+        """One durable transaction for a batch. A refused request leaves the others alone."""
+        with self._database.writing() as tx:
+            recorded = self._caught_up(tx, locked=True)
+            page = Page(tx, self._name, recorded, timestamp(self._clock()))
+            page.look_up([ticket.work for ticket in tickets])
+            for ticket in tickets:
+                try:
+                    ticket.result = ticket.work.apply(page)
+                except UnderstudyError as refusal:
+                    ticket.error = refusal
+            wrote = page.write()
+        self._recorded = recorded
+        if wrote and self._witness is not None:
+            self._witness.note(self._name, recorded.entries, recorded.head)
+
+    def _now(self) -> Recorded:
+        with self._database.reading() as tx:
+            recorded = self._caught_up(tx, locked=False)
+        if recorded.entries > self._recorded.entries:
+            self._recorded = recorded
+        return recorded
+
+    def _caught_up(self, tx: Connection, *, locked: bool) -> Recorded:
+        """What is known, with the entries that others wrote since: a copy, so that a failure forgets it."""
+        row = tx.execute(_LOCKED_HEAD if locked else _HEAD, {"of": self._name}).one_or_none()
+        if row is None:
+            raise _rolled_back(0, self._recorded.entries)
+        entries, head, version = row
+        schema.check(version)
+        recorded = self._recorded.copy()
+        while entries > recorded.entries:
+            later = tx.execute(_LATER, {"of": self._name, "seen": recorded.entries}).all()
+            if not later:
+                break
+            for found in later:
+                recorded.read(Entry._make(found[1:]))
+        if recorded.entries > entries:
+            raise _rolled_back(entries, recorded.entries)
+        if (recorded.entries, recorded.head) != (entries, head):
+            raise broken(entries)
+        return recorded
+
+    # ---- opening
+
+    def _open(self, opening: Fraction) -> None:
+        self._database.check()
+        with self._database.making() as tx:
+            schema.migrate(tx)
+            known = tx.execute(_HEAD, {"of": self._name}).one_or_none()
+            if known is None:
+                self._begin(tx, opening)
+            else:
+                self._check_terms(tx, opening)
+                self._recorded = self._caught_up(tx, locked=True)
+            if self._witness is not None:
+                self._check_witness(tx)
+        if self._witness is not None:
+            self._witness.note(self._name, self._recorded.entries, self._recorded.head)
+
+    def _begin(self, tx: Connection, opening: Fraction) -> None:
+        """Write the first entry: the terms, and what was spent before."""
+        tx.execute(insert(LEDGER).values(name=self._name, entries=0, head=START))
+        recorded = self._recorded.copy()
+        event, text = opening_event(opening)
+        total = recorded.books.begin(event).units
+        page = Page(tx, self._name, recorded, timestamp(self._clock()))
+        page.append("open", event=text, cost=total, total=total, terms=terms(self._name, self._budget))
+        page.write()
+        self._recorded = recorded
+
+    def _check_terms(self, tx: Connection, opening: Fraction) -> None:
+        """The recorded budget rules; a declaration that says another is refused."""
+        found = tx.execute(_LATER.limit(1), {"of": self._name, "seen": 0}).one_or_none()
+        if found is None:
+            raise broken(1)
+        first = Entry._make(found[1:])
+        budget = budget_of(first)
+        if budget != self._budget or first.terms != terms(self._name, budget):
+            raise LedgerError(
+                f"the ledger of {self._name!r} was opened with a budget of {budget}, the declaration says "
+                f"{self._budget}",
+                remedy="The recorded budget rules: declare it again; nothing was spent",
+            )
+        if first.event != opening_event(opening)[1]:
+            raise LedgerError(
+                f"the ledger of {self._name!r} was opened with another opening balance than the declaration says",
+                remedy="The recorded one rules: declare it again; nothing was spent",
+            )
+
+    def _check_witness(self, tx: Connection) -> None:
+        assert self._witness is not None
+        seen = self._witness.seen(self._name)
+        if seen is None:
+            return
+        entries, head = seen
+        if entries > self._recorded.entries:
+            raise _rolled_back(self._recorded.entries, entries)
+        at = select(ENTRY.c.hash).where(ENTRY.c.ledger == self._name, ENTRY.c.number == entries)
+        if tx.execute(at).scalar_one_or_none() != head:
+            raise LedgerError(
+                f"the ledger is not the one its witness saw: entry {entries} has another hash",
+                remedy="Restore the ledger's newest copy; nothing was spent",
+            )
+
+
+def _rolled_back(found: int, seen: int) -> LedgerError:
+    return LedgerError(
+        f"the ledger was rolled back: it has {found} entries, and {seen} were seen before",
+        remedy="Restore its newest copy; nothing was spent",
+    )
+
+
+def _changed(what: str) -> LedgerError:
+    return LedgerError(
+        f"{what} in the ledger is not the one that was stored",
+        remedy="Run `understudy ledger verify`; it was not released",
+    )

@@ -1,0 +1,87 @@
+"""A witness against rollback: how far a ledger had come, kept outside it.
+
+A copy of a ledger from last week is a perfectly good chain. Only something that is not restored together with it
+can tell that it is old: a file on another disk, or on a share that the operator of the table cannot write back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from understudy.errors import LedgerError
+
+
+class Witness:
+    """A small JSON file: for each table the number of entries and the hash of the last. It never goes back."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def seen(self, name: str) -> tuple[int, str] | None:
+        """How far the ledger had come when it was last noted."""
+        known = self._read().get(name)
+        return None if known is None else (known["entries"], known["head"])
+
+    def note(self, name: str, entries: int, head: str) -> None:
+        """Remember the end of a ledger, durably; an older one than the known is left out."""
+        try:
+            with self._alone():
+                known = self._read()
+                if name in known and known[name]["entries"] >= entries:
+                    return
+                self._replace({**known, name: {"entries": entries, "head": head}})
+        except OSError as error:
+            raise LedgerError(
+                f"the ledger's witness cannot be written ({type(error).__name__})",
+                remedy="Check the witness's disk and folder; the debit is kept, no answer was released",
+            ) from None
+
+    def _read(self) -> dict[str, dict]:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise LedgerError(
+                f"the ledger's witness cannot be read ({type(error).__name__})",
+                remedy="Check the witness's disk and owner; nothing was spent",
+            ) from None
+        try:
+            known = json.loads(text)
+            return {
+                name: {"entries": int(line["entries"]), "head": str(line["head"])}
+                for name, line in known.items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise LedgerError(
+                "the ledger's witness is not readable as one",
+                remedy="Restore it, or remove it if you know that the ledger is the newest",
+            ) from None
+
+    def _replace(self, known: dict[str, dict]) -> None:
+        fresh = self.path.with_name(self.path.name + ".new")
+        with open(fresh, "w", encoding="utf-8") as file:
+            file.write(json.dumps(known, sort_keys=True, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, self.path)
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One writer at a time; the lock goes with the process that holds it."""
+        handle = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)

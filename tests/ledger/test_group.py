@@ -1,0 +1,123 @@
+"""Group commit: who waits for what."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from understudy.errors import LedgerError
+from understudy.ledger.group import GroupCommit
+
+
+class Disk:
+    """A commit that can be held up, and that notes its batches."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.entered = threading.Semaphore(0)
+        self.go_on = threading.Semaphore(0)
+        self.durable: set[str] = set()
+        self.failure: BaseException | None = None
+
+    def commit(self, tickets) -> None:
+        self.entered.release()
+        self.go_on.acquire()
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
+        self.batches.append([ticket.work for ticket in tickets])
+        for ticket in tickets:
+            self.durable.add(ticket.work)
+            ticket.result = ticket.work.upper()
+
+
+class Client(threading.Thread):
+    def __init__(self, group, disk, work) -> None:
+        super().__init__(daemon=True)
+        self.group, self.disk, self.work = group, disk, work
+        self.result = self.error = None
+        self.was_durable = False
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.result = self.group.submit(self.work)
+            self.was_durable = self.work in self.disk.durable
+        except BaseException as error:  # the test looks at it
+            self.error = error
+
+
+def waiting(group, count) -> None:
+    for _ in range(10_000):
+        with group._lock:
+            if len(group._queue) == count:
+                return
+        threading.Event().wait(0.001)
+    raise AssertionError("the clients did not queue up")
+
+
+def test_those_who_wait_share_the_next_commit():
+    disk = Disk()
+    group = GroupCommit(disk.commit)
+    first = Client(group, disk, "a")
+    disk.entered.acquire()
+    others = [Client(group, disk, name) for name in "bcdef"]
+    waiting(group, 5)
+    assert all(client.is_alive() for client in others)  # nobody is released before its own commit
+    disk.go_on.release()
+    first.join(10)
+    disk.entered.acquire()
+    assert all(client.is_alive() for client in others)
+    disk.go_on.release()
+    for client in others:
+        client.join(10)
+    assert disk.batches[0] == ["a"]
+    assert sorted(disk.batches[1]) == list("bcdef")
+    for client in (first, *others):
+        assert client.was_durable
+        assert client.result == client.work.upper()
+
+
+@pytest.mark.parametrize("failure", [OSError("disk"), KeyboardInterrupt()])
+def test_a_failed_commit_fails_its_batch_and_no_other(failure):
+    disk = Disk()
+    group = GroupCommit(disk.commit)
+    first = Client(group, disk, "a")
+    disk.entered.acquire()
+    others = [Client(group, disk, name) for name in "bc"]
+    waiting(group, 2)
+    disk.go_on.release()
+    first.join(10)
+    disk.entered.acquire()
+    last = Client(group, disk, "d")
+    waiting(group, 1)
+    disk.failure = failure
+    disk.go_on.release()
+    for client in others:
+        client.join(10)
+    disk.entered.acquire()
+    disk.go_on.release()
+    last.join(10)
+    assert last.result == "D"
+    kinds = sorted(type(client.error).__name__ for client in others)
+    if isinstance(failure, KeyboardInterrupt):  # it is the leader's alone
+        assert kinds == ["KeyboardInterrupt", "LedgerError"]
+        assert all(isinstance(c.error, LedgerError | KeyboardInterrupt) for c in others)
+    else:
+        assert kinds == ["OSError", "OSError"]
+
+
+def test_a_refusal_in_a_batch_is_its_own():
+    def commit(tickets) -> None:
+        for ticket in tickets:
+            if ticket.work == "bad":
+                ticket.error = ValueError("refused")
+            else:
+                ticket.result = "ok"
+
+    group = GroupCommit(commit)
+    assert group.submit("good") == "ok"
+    with pytest.raises(ValueError, match="refused"):
+        group.submit("bad")
+    assert group.submit("good") == "ok"
