@@ -69,7 +69,7 @@ def test_every_command_of_the_readme_exists():
 
 def test_every_target_of_the_readme_exists():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"`?make (\w+)", README):
+    for target in re.findall(r"`?make ([\w-]+)", README):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 

@@ -54,7 +54,7 @@ def _(attribute: Categories, column: Expression) -> Expression:
     text = column if column.type().is_string() else column.cast("string")
     known = {spelling: cell for cell, value in enumerate(attribute.values) for spelling in spellings(value)}
     # One search in a constant array: many times faster than a condition for each value.
-    place = ibis.array(list(known)).index(text)
+    place: Expression = ibis.array(list(known)).index(text)
     cell = place if list(known.values()) == [*range(len(known))] else ibis.array(list(known.values()))[place]
     return ibis.cases(
         (column.isnull(), _code(attribute.null_cell)),
