@@ -221,7 +221,7 @@ def test_bad_input_is_one_clear_sentence(name):
 def test_other_conditions_are_checked():
     for call in (
         lambda: universe.universe_width(10, 1, B),
-        lambda: guess_and_check.gnc_failures_width(100, 5, 5, 0.1, B),
+        lambda: guess_and_check.gnc_failures_width(100, 5, 6, 0.1, B),
         lambda: guess_and_check.gnc_rrsstw_beta_i(B, 3, 2, (0.1,)),
         lambda: transfer.pure_dp_width(0),
         lambda: natural_analysts.progressive_width(10, 5, 1, 1),

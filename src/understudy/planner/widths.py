@@ -15,7 +15,13 @@ from understudy.planner.situation import Situation
 from understudy.privacy.compose import zcdp_rho
 from understudy.theory.baseline import split_width
 from understudy.theory.compression import truncation_width
-from understudy.theory.cvar import cvar_noise_gauss, cvar_V_zcdp, cvar_width, cvar_width_discrete
+from understudy.theory.cvar import (
+    cvar_noise_gauss,
+    cvar_noise_laplace,
+    cvar_V_zcdp,
+    cvar_width,
+    cvar_width_discrete,
+)
 from understudy.theory.drift import drift_width, drift_width_sharp
 from understudy.theory.guess_and_check import gnc_failures_width, mw_gnc_width
 from understudy.theory.ladder import ladder_width, ladder_width_published
@@ -59,7 +65,10 @@ def _sigma(s: Situation, rho: float) -> float:
 
 def gaussian(s: Situation) -> Width:
     sigma = _sigma(s, _rho(s))
-    return sigma * float(stats.norm.isf(s.beta / (2 * s.queries))), {"sigma": sigma, "rho": _rho(s)}
+    width = (
+        sigma * float(stats.norm.isf(s.beta / (2 * s.queries))) + 1 / s.rows
+    )  # on the lattice, one count more
+    return width, {"sigma": sigma, "rho": _rho(s)}
 
 
 def histogram(s: Situation) -> Width:
@@ -205,18 +214,19 @@ def private_gaussian(s: Situation) -> Width:
 
     def width(log_rho: float) -> float:
         sigma = _sigma(s, exp(log_rho))
-        return cvar_noise_gauss(sigma, s.queries, s.beta) + cvar_V_zcdp(exp(log_rho), s.beta)
+        noise = cvar_noise_gauss(sigma, s.queries, s.beta) + 1 / s.rows  # on the lattice, one count more
+        return noise + cvar_V_zcdp(exp(log_rho), s.beta)
 
     found, at = best_on_line(width, _used(_rho(s)))
     return found, {"sigma": _sigma(s, exp(at)), "rho": exp(at)}
 
 
 def private_laplace(s: Situation) -> Width:
-    """Laplace noise within its bound except with β, plus tanh(ε/4) for every transcript of pure ε."""
+    """The noise's CVaR, plus tanh(ε/4) for every transcript of pure ε."""
 
     def width(log_epsilon: float) -> float:
         used = exp(log_epsilon)
-        return laplace_error(used, s.rows, s.queries, s.beta) + pure_dp_width(used)
+        return cvar_noise_laplace(s.queries / (used * s.rows), s.queries, s.beta) + pure_dp_width(used)
 
     found, at = best_on_line(width, _used(_epsilon(s)))
     return found, {"epsilon_used": exp(at), "scale": s.queries / (exp(at) * s.rows)}

@@ -30,7 +30,8 @@ def truncation_width(n: Whole, k: Whole, beta: Number) -> tuple[float, int]:
         return 1 / (2 * grid) + sqrt((weight + _log_queries(grid, queries)) / (2 * rows))
 
     best, grid, worse = (inf, 1), 1, 0
-    while worse < 64:  # one minimum: the first term falls, the second rises
+    # one minimum: the first term falls, the second rises; of a single query nothing is gained beyond 1/(8n)
+    while worse < 64 and grid <= 4 * rows:
         found = width(grid)
         best, worse = ((found, grid), 0) if found < best[0] else (best, worse + 1)
         grid += max(1, grid // 400)

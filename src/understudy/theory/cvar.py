@@ -24,12 +24,17 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr
 
 from understudy.rational import Number, probability
-from understudy.theory.arguments import Whole, above_zero, whole
+from understudy.theory.arguments import Whole, above_zero, log_of_inverse, whole
 from understudy.theory.composition import zcdp_delta
 from understudy.theory.minimise import best_from, best_on_line, root
 
 Curve = Callable[[float], float]
 """ε to δ."""
+
+MAX_MU = 15.0
+"""Above this the Gaussian transfer term is infinite: it is vacuous from μ = 1 on, and here it outgrows floats."""
+
+_LINEAR = 1e-8  # below, the term is proportional to μ up to rounding, and 1 + 2s has no digits left
 
 
 def cvar_noise_gauss(sigma: Number, k: Whole, beta: Number) -> float:
@@ -44,6 +49,11 @@ def _unit_noise(k: int, beta: float) -> float:
     quantile = root(lambda t: tail(t) - beta, 1e-9, 60)
     rest = quad(tail, quantile, quantile + 20, epsabs=1e-15, epsrel=1e-13, limit=500)[0]
     return float(quantile + rest / beta)
+
+
+def cvar_noise_laplace(scale: Number, k: Whole, beta: Number) -> float:
+    """scale·(ln(k/β) + 1) ≥ CVaR_β of the largest of k |Laplace|, whose tail is at most k·e^{-t/scale}."""
+    return above_zero(scale, "scale") * (log(whole(k, "k")) + log_of_inverse(beta) + 1)
 
 
 def cvar_V(delta_fn: Curve, beta: Number, *, around: float | None = None) -> float:
@@ -65,12 +75,16 @@ def cvar_V(delta_fn: Curve, beta: Number, *, around: float | None = None) -> flo
 def cvar_V_gauss(mu: Number, beta: Number) -> float:
     """The transfer term of μ-Gaussian privacy, at the exact minimiser: where P[|r - 1|/2 > s] = β, r lognormal."""
     scale, failure = above_zero(mu, "mu"), float(probability(beta))
+    if scale > MAX_MU:
+        return inf
+    if scale < _LINEAR:
+        return scale / _LINEAR * cvar_V_gauss(_LINEAR, failure)
 
     def tail(s: float) -> float:
         below = float(ndtr((log1p(-2 * s) + scale**2 / 2) / scale)) if s < 0.5 else 0.0
         return float(ndtr(-(log1p(2 * s) + scale**2 / 2) / scale)) + below
 
-    s = exp(root(lambda u: tail(exp(u)) - failure, log(1e-14), 40 * scale + 1))
+    s = exp(root(lambda u: tail(exp(u)) - failure, log(scale) - 40, 40 * scale + 1))
     other = (1 - 2 * s) * _gauss_delta(scale, -log1p(-2 * s)) if s < 0.5 else 0.0
     return s + (_gauss_delta(scale, log1p(2 * s)) + other) / (2 * failure)
 
@@ -91,8 +105,13 @@ def cvar_width(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
 
 
 def cvar_width_discrete(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
-    """(width, σ) with discrete Gaussian noise, whose curve is bounded through zCDP."""
-    return best_sigma(n, k, beta, lambda mu, failure: cvar_V_zcdp(mu**2 / 2, failure))
+    """(width, σ) with discrete Gaussian noise on counts, whose curve is bounded through zCDP.
+
+    P[X ≥ m] of the discrete Gaussian is at most P[N ≥ m - 1] of the continuous one for m ≥ 1 [CKS20], so that the
+    largest noise is at most one count, 1/n, larger.
+    """
+    found, sigma = best_sigma(n, k, beta, lambda mu, failure: cvar_V_zcdp(mu**2 / 2, failure))
+    return found + 1 / whole(n, "n"), sigma
 
 
 def best_sigma(
@@ -123,7 +142,7 @@ def pmw_cvar_width(n: Whole, k: Whole, X: Whole, beta: Number) -> float:
     rows, queries, log_universe = whole(n, "n"), whole(k, "k"), log(whole(X, "X", at_least=2))
     failure = float(probability(beta))
 
-    def width(at: tuple[float, ...]) -> float:
+    def width(at: tuple[float, ...], transfer: Callable[[float], float]) -> float:
         alpha, share = exp(at[0]), exp(at[1])
         if alpha > 1 or share > failure:
             return inf
@@ -131,7 +150,13 @@ def pmw_cvar_width(n: Whole, k: Whole, X: Whole, beta: Number) -> float:
         often, rare = log(3 * queries / share), log(3 * updates / share)
         compare, answer = (4 * x / (alpha * rows) for x in (2 * rare + 4 * often, rare))
         rho = updates * (compare**2 + answer**2) / 2
-        return alpha + share / failure + cvar_V_zcdp(rho, failure) if rho < 20 else inf
+        return alpha + share / failure + transfer(rho) if rho < 20 else inf
 
+    # the transfer term is nearly proportional to sqrt(ρ): that finds the place, the true term gives the width
+    unit = cvar_V_zcdp(1e-4, failure) / sqrt(1e-4)
     starts = [(log(a), log(failure * f)) for a in np.geomspace(0.005, 0.9, 24) for f in (1e-2, 1e-3)]
-    return min(1.0, best_from(width, starts)[0])
+    _, (at, share) = best_from(lambda place: width(place, lambda rho: unit * sqrt(rho)), starts)
+    nearby = [at + 0.05 * i for i in range(-3, 4)]
+    return min(
+        1.0, best_on_line(lambda x: width((x, share), lambda rho: cvar_V_zcdp(rho, failure)), nearby)[0]
+    )

@@ -6,42 +6,57 @@ points. Widths are union bounds over the distinct queries in that tree, whatever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil, comb, expm1, floor, inf, log, log1p, pi, sqrt
+from collections.abc import Callable, Sequence
+from math import ceil, exp, expm1, floor, inf, log, log1p, pi, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.rational import Number
 from understudy.theory.arguments import Whole, above_zero, log_of_inverse, require, whole
+from understudy.theory.baseline import hoeffding_width
 from understudy.theory.logarithm import log_binomial
 
-_SUMMED = 10**7
-"""Terms that are added up one by one; beyond, a geometric series bounds the sum."""
+MAX_QUERIES = 10**15
+"""Trees of more rounds are refused: beyond, a round's number is no longer exact as a float."""
+
+_LEAST_SHARE = 1e-300
 
 
 def log_tree_queries(k: Whole, m: Whole, G: Whole) -> float:
     """ln Σ_{j≤m} C(k, j+1)·G^j: the queries of a tree of k rounds with at most m rejections.
 
     A query comes after j rejections at earlier rounds, each with one of G answers; summing over the round that
-    asks it gives C(k, j+1) by the hockey-stick identity. Where m > 10⁷ a geometric series bounds it from above.
+    asks it gives C(k, j+1) by the hockey-stick identity. Terms are added from the largest that counts: up to it
+    where the tree is far from full, else beyond it, and taken off the whole ((1+G)^k - 1)/G.
     """
     queries, most, grid = whole(k, "k"), whole(m, "m", at_least=0), whole(G, "G")
-    last = min(most, queries - 1)
-    if last == queries - 1:  # the whole binomial series: ((1+G)^k - 1)/G
-        total = queries * log1p(grid)
-        return total + log(-expm1(-total)) - log(grid)
-    if last <= _SUMMED:
-        j = np.arange(last, dtype=np.float64)
-        steps = np.log((queries - 1 - j) / (j + 2)) + log(grid)
-        terms = np.concatenate([[0.0], np.cumsum(steps)])
-        peak = float(terms.max())
-        return log(queries) + peak + log(float(np.exp(terms - peak).sum()))
-    ratio = (queries - 1 - last) / (last + 2) * grid  # of the next term to the last
-    require(
-        ratio > 1,
-        "with so many rejections allowed the tree is full: m must be below kG/(G+1) or at most 10^7",
-    )
-    return log_binomial(queries, last + 1) + last * log(grid) - log1p(-1 / ratio)
+    require(queries <= MAX_QUERIES, f"k must be at most {MAX_QUERIES:,}, not {k!r}")
+    full = queries * log1p(grid)  # of Σ_{j≥0} C(k, j)·G^j
+    if most >= queries - 1:
+        return full + log(-expm1(-full)) - log(grid)
+    last = most + 1
+    if last * (1 + grid) >= queries * grid:  # at or above the mean of Binomial(k, G/(1+G))
+        beyond = _falling_sum(lambda j: grid * (queries - last - 1 - j) / (last + 2 + j), queries - last)
+        missing = log_binomial(queries, last + 1) + (last + 1) * log(grid) + log(beyond) - full
+        # the median is at most the mean rounded up, so that no more than half can be missing
+        return full + log1p(-min(exp(min(missing, 0.0)), 0.5) - exp(-full)) - log(grid)
+    up_to = _falling_sum(lambda j: (last - j) / (grid * (queries - last + 1 + j)), last)
+    return log_binomial(queries, last) + most * log(grid) + log(up_to)
+
+
+def _falling_sum(ratio: Callable[[NDArray[np.float64]], NDArray[np.float64]], terms: int) -> float:
+    """1 + r(0) + r(0)r(1) + … of at most `terms` terms, for falling ratios below 1, to the last bit."""
+    total, product, start, size = 1.0, 1.0, 0, 64
+    while start < terms - 1 and product > 0:
+        ratios = ratio(np.arange(start, min(start + size, terms - 1), dtype=np.float64))
+        products = product * np.cumprod(ratios)
+        total += float(products.sum())
+        product, last = float(products[-1]), float(ratios[-1])
+        if product * last <= 1e-17 * total * (1 - last):
+            break
+        start, size = start + size, min(4 * size, 1 << 20)
+    return total
 
 
 def gnc_dev(n: Whole, k: Whole, m: Whole, G: Whole, beta: Number) -> float:
@@ -50,23 +65,34 @@ def gnc_dev(n: Whole, k: Whole, m: Whole, G: Whole, beta: Number) -> float:
 
 
 def gnc_width(n: Whole, k: Whole, m: Whole, eta: Number, beta: Number, G: Whole | None = None) -> float:
-    """η + `gnc_dev`: every answer before GuessAndCheck halts, G = ⌈2/η⌉ unless given."""
+    """η + `gnc_dev`: every answer before GuessAndCheck halts, G = ⌈2/η⌉ unless given.
+
+    An accepted guess is within η of the sample, a rejected round's answer within 1/(2G): that must not be more.
+    """
     margin = above_zero(eta, "eta")
-    return margin + gnc_dev(n, k, m, ceil(2 / margin) if G is None else G, beta)
+    grid = ceil(2 / margin) if G is None else whole(G, "G")
+    require(
+        2 * grid * margin >= 1 - 1e-12,
+        f"a grid of G points is right to 1/(2G): G = {G} is too coarse for eta",
+    )
+    return margin + gnc_dev(n, k, m, grid, beta)
 
 
 def gnc_failures_width(n: Whole, k: Whole, f: Whole, eta: Number, beta: Number) -> float:
-    """The width when f guesses turned out wrong: valid for all f at once, k fixed in advance; nothing halts.
+    """All answers of a session in which f guesses turned out wrong: valid for all f at once; nothing halts.
 
-    Weight 2^-(f+1) on f failures, ⌈1/(2η)⌉ grid points. n counts the rows that check; guesses must come from the
+    η + sqrt((ln(2/β) + (j+1) ln 2 + ln C(k, j+1) + j ln G)/(2n)) for a query that comes after j failures, with
+    G = ⌈1/(2η)⌉ grid points and weight 2^-(j+1) on j; the largest of these up to j = f, which is the last unless
+    nearly every guess was wrong. k is fixed in advance. n counts the rows that check; guesses must come from the
     transcript or from other rows.
     """
     queries, wrong, margin = whole(k, "k"), whole(f, "f", at_least=0), above_zero(eta, "eta")
-    require(wrong < queries, "there must be fewer failures than queries")
+    require(wrong <= queries, f"there must be at most as many failures as queries, not {f} of {k}")
     grid = ceil(1 / (2 * margin))
-    spread = (
-        log(2) * (wrong + 2) + log_binomial(queries, wrong + 1) + wrong * log(grid) + log_of_inverse(beta)
-    )
+    # the next term is larger while 2G(k - j - 1) > j + 2
+    peak = max(0, (2 * grid * (queries - 1) - 2) // (2 * grid + 1) + 1)
+    j = min(wrong, peak, queries - 1)
+    spread = log(2) * (j + 2) + log_binomial(queries, j + 1) + j * log(grid) + log_of_inverse(beta)
     return margin + sqrt(spread / (2 * whole(n, "n")))
 
 
@@ -74,11 +100,12 @@ def mw_gnc_width(n: Whole, k: Whole, X: Whole, beta: Number) -> tuple[float, dic
     """GuessAndCheck with multiplicative-weights guesses: the best η, with m = ⌊ln|X|/(2η²)⌋ rejections at most.
 
     A rejection moves the weights by 4η against a gap above η, which lowers the divergence from the sample by 2η²
-    (tight constant), so there are at most ln|X|/(2η²). Every η gives a valid width; the grid of η's is fine.
+    (tight constant), so there are at most ln|X|/(2η²). Every η gives a valid width; the grid of η's is fine, and
+    starts at 0.001 or, for many rows, at the width of independent queries.
     """
     rows, queries, log_universe = whole(n, "n"), whole(k, "k"), log(whole(X, "X", at_least=2))
     best: tuple[float, dict[str, float | int]] = (inf, {})
-    for eta in np.geomspace(1e-3, 0.9, 600):
+    for eta in step_grid(hoeffding_width(rows, beta, queries), 600):
         if eta > best[0]:
             break
         most, grid = floor(log_universe / (2 * eta**2)), ceil(1 / (2 * eta))
@@ -87,19 +114,31 @@ def mw_gnc_width(n: Whole, k: Whole, X: Whole, beta: Number) -> tuple[float, dic
     return best
 
 
+def step_grid(scale: float, points: int) -> list[float]:
+    """Steps η to try, from 0.001 to 0.9, evenly in ln η; and from `scale`, where that is less, equally dense."""
+    usual = [float(eta) for eta in np.geomspace(1e-3, 0.9, points)]
+    ratio = usual[1] / usual[0]
+    finer = [1e-3 / ratio**i for i in range(1, 1 + max(0, ceil(log(1e-3 / scale) / log(ratio))))]
+    return [*reversed(finer), *usual]
+
+
 def gnc_rrsstw_beta_i(beta: Number, i: Whole, f: Whole, gammas: Sequence[Number]) -> float:
     """β·c(i)·c(f)/ν: the share of query i after f failures on grids of width γ. [RRSSTW20]
 
-    c(j) = 6/(π²(j+1)²), ν = C(i, f)·Π ⌈1/γ⌉, with C(i, f) taken as 1 when i ≤ f.
+    c(j) = 6/(π²(j+1)²), ν = C(i, f)·Π ⌈1/γ⌉: i queries were answered before, f of them from the holdout, each
+    rounded to the middle of one of ⌈1/γ⌉ equal cells. (Multiples of γ would be ⌊1/γ⌋ + 1 values.)
     """
     asked, failed = whole(i, "i", at_least=0), whole(f, "f", at_least=0)
+    require(failed <= asked, f"there must be at most as many failures as queries so far, not {f} of {i}")
     require(len(gammas) == failed, "there must be one gamma for each failure")
-    count = comb(asked, failed) if asked > failed else 1
-    for gamma in gammas:
-        count *= ceil(1 / above_zero(gamma, "gamma"))
-    log_of_inverse(beta)
-    weight = 36 / (pi**4 * (asked + 1) ** 2 * (failed + 1) ** 2)
-    return float(beta) * weight / count
+    cells = sum(log(ceil(1 / above_zero(gamma, "gamma"))) for gamma in gammas)
+    share = log(36 / pi**4) - 2 * log(asked + 1) - 2 * log(failed + 1) - log_binomial(asked, failed) - cells
+    share -= log_of_inverse(beta)
+    require(
+        share > log(_LEAST_SHARE),
+        "the share must be at least 1e-300; so many failures leave nothing to share",
+    )
+    return exp(share)
 
 
 def gnc_rrsstw_holdout_tol(n_h: Whole, beta_i: Number) -> float:

@@ -21,7 +21,10 @@ def best_on_line(function: Callable[[float], float], points: Iterable[float]) ->
     if values[at] == inf:
         return inf, scanned[at]
     low, high = scanned[max(at - 1, 0)], scanned[min(at + 1, len(scanned) - 1)]
-    found = minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-10})
+    # the parabola through three points must not meet an infinite one
+    found = minimize_scalar(
+        lambda x: min(function(x), 1e9), bounds=(low, high), method="bounded", options={"xatol": 1e-10}
+    )
     return min((float(found.fun), float(found.x)), (values[at], scanned[at]))
 
 
