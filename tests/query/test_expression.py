@@ -82,6 +82,12 @@ def test_two_spellings_are_one_question():
     one = parse("count sex=F and age<10", DOMAIN).marginal
     two = parse("count not (age>=10 or not sex = 'F')", DOMAIN).marginal
     assert one.key == two.key
+    assert one.key.startswith("age in (0-9) and sex in (F) #")
+    assert (
+        parse("count income<0.5 or age<10 by sex", DOMAIN).marginal.describe()
+        == "weights on age, income by sex"
+    )
+    assert parse("count", DOMAIN).marginal.describe() == "everyone"
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,10 @@ class LinearQuery:
             digest.update(np.ascontiguousarray(factor.weights).tobytes())
         return digest.hexdigest()
 
+    def describe(self) -> str:
+        """The query in words, for people who read a ledger; `key` is what identifies it."""
+        return " and ".join(_describe(self.domain, factor) for factor in self.factors) or "everyone"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LinearQuery) and self.domain == other.domain and self.key == other.key
 
@@ -153,6 +157,15 @@ class LinearQuery:
             factors = [f for f in factors if f not in overlapping]
             factors.append(_merge(self.domain, [*overlapping, new]))
         return LinearQuery(self.domain, tuple(factors))
+
+
+def _describe(domain: Domain, factor: Factor) -> str:
+    names = ", ".join(factor.clique)
+    if len(factor.clique) > 1 or not ((factor.weights == 0) | (factor.weights == 1)).all():
+        return f"weights on {names}"
+    held = [label for label, weight in zip(domain[names].labels, factor.weights, strict=True) if weight]
+    shown = ", ".join(held[:3]) + (f", … ({len(held)} cells)" if len(held) > 3 else "")
+    return f"{names} in ({shown})"
 
 
 def _broadcast(factor: Factor, clique: Sequence[str]) -> tuple[int, ...]:

@@ -53,8 +53,13 @@ class Marginal:
 
     @cached_property
     def key(self) -> str:
-        """A name for the question: equal for two spellings of it."""
-        return f"by {','.join(self.by)} where {self.where.key}" if self.by else f"where {self.where.key}"
+        """A name for the question: its words, and what identifies it; equal for two spellings of it."""
+        return f"{self.describe()} #{self.where.key}"
+
+    def describe(self) -> str:
+        """The question in words, for people who read a ledger."""
+        by = f" by {', '.join(self.by)}" if self.by else ""
+        return f"{self.where.describe()}{by}"
 
     def answer(self, projection: Projection) -> NDArray[np.float64]:
         """The share of all rows in each cell, weighted."""
