@@ -1,0 +1,78 @@
+"""An open sparse vector: charged once by the Curator, asked often."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from math import floor
+
+from understudy.errors import HandleClosedError, QueryError
+from understudy.ledger.interface import Debit, Hidden, Ledger
+from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
+from understudy.noise import NoiseSource
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, exact
+from understudy.table.truth import Truth
+
+
+class SparseHandle:
+    """An open sparse vector. Its state is in the ledger; only its answers are seen."""
+
+    def __init__(
+        self,
+        truth: Truth,
+        ledger: Ledger,
+        debit: Debit,
+        mechanism: AboveThreshold | NumericSparse,
+        noise: NoiseSource,
+    ) -> None:
+        self._truth = truth
+        self._ledger = ledger
+        self._debit = debit
+        self._mechanism = mechanism
+        self._noise = noise
+
+    def _latest(self) -> Hidden:
+        latest = self._ledger.hidden(self._debit)
+        if latest is None:
+            raise HandleClosedError(
+                "this sparse vector's state was lost: it is closed, and its price is spent"
+            )
+        return latest
+
+    def check_open(self) -> None:
+        """Refuse a handle that was paid for but whose state was never stored."""
+        self._latest()
+
+    @property
+    def hits_left(self) -> int:
+        return self._mechanism.hits - SparseState.from_bytes(self._latest().state).above
+
+    def ask(self, query: LinearQuery, *, guess: Number | None = None) -> bool | int | None:
+        """Whether a count (or its distance from a public guess) is above the threshold.
+
+        A numeric handle gives the noisy value, or None when it is below.
+        """
+        if self.hits_left == 0:
+            raise HandleClosedError(
+                f"this sparse vector has given its {self._mechanism.hits} answers; open another"
+            )
+        if not query.is_counting:
+            raise QueryError("a sparse vector on counts takes counting queries: weights must be 0 or 1")
+        marginal = Marginal.of(query)
+        target = None if guess is None else floor(exact(guess, "guess") + Fraction(1, 2))
+        count = int(self._truth.sums(marginal))
+        value = count if target is None else abs(count - target)
+        question = marginal.key if target is None else f"{marginal.key}?{target}"
+        while True:
+            before = self._latest()
+            state = SparseState.from_bytes(before.state)
+            answer, after = self._mechanism.ask(state, value, noise=self._noise)
+            kept = json.dumps(answer).encode()
+            # Another thread's or process's answer may have come first: then this one was never released, and
+            # the question is put again to the state that other answer left.
+            if self._ledger.advance(
+                self._debit, step=before.step, question=question, answer=kept, state=after.as_bytes()
+            ):
+                return answer
