@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from understudy.attribute import Bins
+from understudy.bins import Bins
 from understudy.declaration import SourceSpec
 from understudy.domain import Domain
 from understudy.table.counts import MarginalCounter

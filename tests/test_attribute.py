@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.attribute import Bins, Boolean, Categories, Outside
+from understudy.attribute import Boolean, Categories, Outside
+from understudy.bins import Bins
 from understudy.errors import DomainError, QueryError
 
 AGE = Bins.between("age", [0, 18, 65, 120])

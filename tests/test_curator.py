@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from statistical import assert_at_most
-from understudy.attribute import Bins, Categories
+from understudy.attribute import Categories
+from understudy.bins import Bins
 from understudy.curator import Candidate, Curator
 from understudy.declaration import Declaration, Protect, SourceSpec, Unit
 from understudy.domain import Domain

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy import town
-from understudy.attribute import Bins, Boolean, Categories, Outside
+from understudy.attribute import Boolean, Categories, Outside
+from understudy.bins import Bins
 from understudy.declaration import Protect
 from understudy.declaration_file import parse, read
 from understudy.errors import DeclarationError

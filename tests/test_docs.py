@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from understudy import town
-from understudy.attribute import Bins, Boolean, Categories, Outside
+from understudy.attribute import Boolean, Categories, Outside
+from understudy.bins import Bins
 from understudy.cli import app
 from understudy.declaration_file import parse
 from understudy.domain import Domain

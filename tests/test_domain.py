@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.attribute import Bins, Categories
+from understudy.attribute import Categories
+from understudy.bins import Bins
 from understudy.domain import Domain
 from understudy.errors import DomainError, TooLargeError
 

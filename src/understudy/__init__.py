@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from understudy.answer import Answer as Answer
-    from understudy.attribute import Bins as Bins
     from understudy.attribute import Boolean as Boolean
     from understudy.attribute import Categories as Categories
+    from understudy.bins import Bins as Bins
     from understudy.curator import Curator as Curator
     from understudy.declaration import Declaration as Declaration
     from understudy.domain import Domain as Domain
@@ -34,7 +34,7 @@ __version__ = "0.1.0"
 # load, and a program that only plans or reads a domain should not wait for it.
 _HOME = {
     "Answer": "understudy.answer:Answer",
-    "Bins": "understudy.attribute:Bins",
+    "Bins": "understudy.bins:Bins",
     "Boolean": "understudy.attribute:Boolean",
     "Budget": "understudy.privacy.budget:Budget",
     "Categories": "understudy.attribute:Categories",
@@ -51,7 +51,7 @@ _HOME = {
     "plan": "understudy.planner.solve:plan",
 }
 
-__all__ = sorted(_HOME)
+__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from understudy.attribute import Attribute, Bins, Boolean, Categories, Outside
+from understudy.attribute import Attribute, Boolean, Categories, Outside
+from understudy.bins import Bins
 from understudy.declaration import Declaration, Protect, SourceSpec, Unit
 from understudy.domain import Domain
 from understudy.errors import DeclarationError, DomainError, ParameterError

@@ -82,7 +82,7 @@ class Domain:
     def size(self, names: Iterable[str] | None = None) -> int:
         """Number of cells, as an exact integer.
 
-        >>> from understudy.attribute import Bins
+        >>> from understudy.bins import Bins
         >>> Domain(tuple(Bins.integers(f"a{i}", 0, 9) for i in range(100))).size() == 10**100
         True
         """

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from understudy.attribute import Bins
+from understudy.bins import Bins
 from understudy.domain import Clique, Domain
 from understudy.errors import ParameterError
 from understudy.privacy.neighbours import Neighbours, Sensitivity, lattice_bounds, sensitivity

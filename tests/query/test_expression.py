@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.attribute import Bins, Boolean, Categories
+from understudy.attribute import Boolean, Categories
+from understudy.bins import Bins
 from understudy.domain import Domain
 from understudy.errors import QueryError, UnderstudyError
 from understudy.query.expression import parse

@@ -5,7 +5,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from understudy.attribute import Bins, Categories
+from understudy.attribute import Categories
+from understudy.bins import Bins
 from understudy.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.query import family

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.attribute import Bins, Boolean, Categories, Outside
+from understudy.attribute import Boolean, Categories, Outside
+from understudy.bins import Bins
 from understudy.declaration import SourceSpec, Unit
 from understudy.domain import Domain
 from understudy.errors import SourceChangedError, SourceError

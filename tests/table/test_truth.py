@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.attribute import Bins
+from understudy.bins import Bins
 from understudy.declaration import Unit
 from understudy.domain import Domain
 from understudy.errors import TooLargeError

@@ -77,7 +77,9 @@ class Region:
 def parse(text: str, domain: Domain) -> Question:
     """A question about `domain`, or a `QueryError` that says what to write instead. Reads no data.
 
-    >>> from understudy.attribute import Bins, Categories
+    >>> from understudy.attribute import Categories
+
+    >>> from understudy.bins import Bins
     >>> domain = Domain((Bins.between("age", [0, 18, 65, 120]), Categories(name="sex", values=("F", "M"))))
     >>> parse("count age < 18 by sex", domain).marginal.by
     ('sex',)

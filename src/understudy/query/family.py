@@ -14,7 +14,7 @@ from math import comb
 
 import numpy as np
 
-from understudy.attribute import Bins
+from understudy.bins import Bins
 from understudy.domain import Domain
 from understudy.errors import QueryError
 from understudy.query.linear import LinearQuery

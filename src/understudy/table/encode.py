@@ -15,7 +15,8 @@ import ibis
 import ibis.expr.datatypes as dtypes
 import numpy as np
 
-from understudy.attribute import Attribute, Bins, Boolean, Categories, Outside, spellings
+from understudy.attribute import Attribute, Boolean, Categories, Outside, spellings
+from understudy.bins import Bins
 from understudy.errors import SourceError
 
 Expression = Any
