@@ -218,7 +218,7 @@ def in_fresh_process(*arguments: str) -> str:
     ).stdout
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -258,4 +258,4 @@ def compare(rows: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -56,6 +56,10 @@ def test_a_plan_from_a_declaration(tmp_path):
     done = run("--project", "understudy.yml", "--rows", "10000", "--queries", "50", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["known"]["universe"] == 20
     run("--project", ".", "--rows", "10", "--queries", "5", "--epsilon", "1", cwd=tmp_path, status=2)
+    done = run("--project", ".", "--rows", "10000", "--marginals", "2", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["known"]["queries"] == 20
+    run("--project", ".", "--rows", "10", "--queries", "5", "--marginals", "2", cwd=tmp_path, status=2)
+    run("--rows", "10", "--marginals", "2", "--epsilon", "1", cwd=tmp_path, status=2)
 
 
 def test_mistakes_are_one_sentence(tmp_path):

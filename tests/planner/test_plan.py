@@ -147,6 +147,15 @@ def test_huge_universes_are_no_trouble():
     assert option(found, "iterative-mw").width < 0.5
 
 
+def test_a_workload_stands_for_its_queries_and_universe():
+    domain = us.Domain(tuple(us.Bins.integers(f"a{i}", 0, 3) for i in range(5)))
+    workload = us.marginals(2).over(domain)
+    found = plan(rows=10**6, epsilon=1, workload=workload)
+    assert (found.situation.queries, found.situation.universe) == (160, 1024)
+    with pytest.raises(ParameterError, match="workload"):
+        plan(rows=10**6, epsilon=1, workload=workload, queries=3)
+
+
 def test_it_shows_itself():
     found = us.plan(rows=100_000, queries=10_000, **VALIDITY)
     assert "recommended: cvar" in str(found)

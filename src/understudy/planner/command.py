@@ -27,6 +27,9 @@ def plan(
     project: Annotated[
         Path | None, typer.Option("--project", "-p", help="Take universe and budget from a declaration.")
     ] = None,
+    marginals: Annotated[
+        int | None, typer.Option(help="The queries are all marginals of this order, of the declared domain.")
+    ] = None,
     vc: Annotated[int | None, typer.Option(help="VC dimension of the queries.")] = None,
     promise: Annotated[str, typer.Option(help="privacy, validity or both.")] = "privacy",
     guesses: Annotated[
@@ -53,7 +56,9 @@ def plan(
         return
     from understudy.planner.solve import plan as solve
 
-    declared = _declared(project) if project else {}
+    declared = _declared(project, marginals, queries) if project else {}
+    if marginals is not None and not project:
+        raise ParameterError("--marginals counts the queries of a declared domain: give --project as well")
     if project and (universe or epsilon is not None or delta):
         raise ParameterError(
             "a declaration gives universe and budget: leave --universe, --epsilon, --delta out"
@@ -61,8 +66,9 @@ def plan(
     known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "universe": _universe(universe), **declared}
     if promise == "validity":
         known |= {"epsilon": None, "delta": 0.0}
+    known.setdefault("queries", queries)
     found = solve(
-        rows=rows, queries=queries, alpha=alpha, beta=beta, vc=vc, promise=promise,
+        rows=rows, alpha=alpha, beta=beta, vc=vc, promise=promise,
         guesses=guesses, failures=failures, best_only=best_only, **known,
     )  # fmt: skip
     if plot is not None:
@@ -98,16 +104,22 @@ def _simulated(found: Any) -> dict[str, float]:
     return errors
 
 
-def _declared(project: Path) -> dict[str, Any]:
+def _declared(project: Path, marginals: int | None, queries: float | None) -> dict[str, Any]:
     from understudy.declaration_file import read
+    from understudy.query.workload import Workload
 
     declaration = read(project / "understudy.yml" if project.is_dir() else project)
     budget = declaration.budget
-    return {
+    known = {
         "universe": declaration.domain.size(),
         "epsilon": float(budget.epsilon),
         "delta": float(budget.delta),
     }
+    if marginals is None:
+        return known
+    if queries is not None:
+        raise ParameterError("give --queries or --marginals, not both")
+    return known | {"queries": Workload.all_marginals(declaration.domain, marginals).queries}
 
 
 def _universe(text: str | None) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any
 from understudy.errors import ParameterError
 from understudy.planner.mechanisms import MECHANISMS, Mechanism
 from understudy.planner.situation import Promise, Situation
+from understudy.query.workload import Workload
 from understudy.rational import MAX_EPSILON, exact
 
 VACUOUS = 0.5
@@ -113,6 +114,7 @@ def plan(
     delta: float = 0.0,
     beta: float = 0.05,
     universe: int | float | None = None,
+    workload: Workload | None = None,
     vc: int | None = None,
     promise: str = "privacy",
     guesses: bool = False,
@@ -121,11 +123,17 @@ def plan(
 ) -> Plan:
     """What the known quantities buy: solves for the one of alpha, rows, queries and epsilon that is left out.
 
+    A `workload` stands for its number of queries and for the universe of its domain.
+
     >>> best = plan(rows=100_000, queries=10_000, promise="validity").recommended
     >>> best.mechanism, round(best.width, 3)
     ('cvar', 0.15)
     """
     wanted = Promise(_choice(promise))
+    if workload is not None:
+        if queries is not None or universe is not None:
+            raise ParameterError("a workload says how many queries there are, and over which universe")
+        queries, universe = workload.queries, workload.domain.size()
     unknown = _unknown(rows=rows, queries=queries, alpha=alpha, epsilon=epsilon, promise=wanted)
     if alpha is not None and not 0 < exact(alpha, "alpha") < 1:
         raise ParameterError(f"alpha must lie strictly between 0 and 1, not {alpha}")
