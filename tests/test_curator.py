@@ -310,3 +310,52 @@ def test_numeric_sparse_tells_the_value():
     assert handle.ask(YOUNG.where, guess=60) is None
     assert abs(handle.ask(YOUNG.where) - 60) <= 5
     assert handle.hits_left == 0
+
+
+def test_guesses_cannot_turn_a_comparison_into_an_error():
+    """Otherwise whether it fails would tell, for next to nothing, on which side of the guess the count lies."""
+    c = curator()
+    for guess in (2**62 + 50, -(2**63 - 1 - 50), 2**60 + 1):
+        with pytest.raises(ParameterError, match="guess"):
+            c.choose(
+                [Candidate(YOUNG.where, Fraction(guess)), Candidate(YOUNG.where, Fraction(0))], epsilon=1e-9
+            )
+        handle = c.sparse(threshold=1, epsilon=0.01)
+        with pytest.raises(ParameterError, match="guess"):
+            handle.ask(YOUNG.where, guess=guess)
+
+
+def test_queries_of_another_domain_are_refused_everywhere():
+    """A query over more cells would be added up once for each of them."""
+    other = Domain((Bins.integers("age", 0, 999), DOMAIN["sex"]))
+    foreign = LinearQuery.conjunction(other, {"age": np.ones(1000) * (np.arange(1000) > 0)})
+    c = curator()
+    with pytest.raises(QueryError, match="another domain"):
+        c.choose([Candidate(foreign, Fraction(0))], epsilon=0.1)
+    with pytest.raises(QueryError, match="another domain"):
+        c.measure(Marginal.of(foreign), epsilon=0.1)
+    assert c.ledger.spent.units == 0
+    with pytest.raises(QueryError, match="another domain"):
+        c.sparse(threshold=1, epsilon=0.1).ask(foreign)
+    with pytest.raises(QueryError, match="another domain"):
+        curator(protect=Protect.VALIDITY).exact(Marginal.of(foreign))
+
+
+def test_what_is_too_large_is_refused_before_the_charge(monkeypatch):
+    monkeypatch.setattr("understudy.table.truth.CELL_LIMIT", 5)
+    c = curator()
+    with pytest.raises(QueryError, match="cells"):
+        c.measure(Marginal(DOMAIN, ("age", "sex")), epsilon=0.1)
+    assert c.ledger.spent.units == 0
+
+
+def test_gaussian_noise_on_real_weights_of_many_rows():
+    c = curator(epsilon=1, delta=1e-6, neighbours=Neighbours.ADD_REMOVE, rows_at_most=2**25)
+    answer = c.measure(HALF, rho=0.01)
+    assert float(answer.error) < 100
+
+
+def test_a_request_id_does_not_survive_other_bins():
+    coarse = Domain((Bins.between("age", [0, 5, 9]), DOMAIN["sex"]))
+    fine = Domain((Bins.between("age", [0, 1, 9]), DOMAIN["sex"]))
+    assert Marginal(coarse, ("age",)).key != Marginal(fine, ("age",)).key

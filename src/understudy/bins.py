@@ -40,6 +40,10 @@ class Bins(Attribute):
                 raise DomainError(f"{self.name}: edges must be all integers, all reals or all dates")
             if isinstance(edge, float) and not isfinite(edge):
                 raise DomainError(f"{self.name}: edges must be finite numbers, not {edge}")
+            if isinstance(edge, int) and not -(2**63) <= edge < 2**63:
+                raise DomainError(f"{self.name}: integer edges must fit into 64 bits")
+            if isinstance(edge, dt.date) and edge == dt.date.max:
+                raise DomainError(f"{self.name}: dates end at 9999-12-30")
         if isinstance(self.starts[0], float):  # minus zero is zero
             object.__setattr__(self, "starts", tuple(s + 0.0 for s in self.starts))
             object.__setattr__(self, "upper", self.upper + 0.0)
@@ -157,7 +161,8 @@ class Bins(Attribute):
         wanted = type(self.starts[0])
         if wanted is dt.date:
             try:
-                return value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
+                day = value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
+                return min(day, dt.date.max - dt.timedelta(days=1))  # no edge lies beyond
             except ValueError:
                 raise QueryError(f"{self.name} is a date: write it as 2024-12-31, not {value!r}") from None
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):

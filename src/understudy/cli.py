@@ -52,6 +52,8 @@ def main() -> None:
         _fail("interrupted", 1)
     except BrokenPipeError:
         sys.exit(1)
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", 1)
     except TyperException as error:
         _fail(f"{error.format_message()} (try understudy --help)", 2)
     except Exit as stop:
@@ -112,15 +114,25 @@ def init(
 
 
 @app.command()
-def check(project: ProjectFile = Path("understudy.yml"), as_json: Json = False) -> None:
-    """Validate a declaration against its source, by schema only: no row is read."""
+def check(
+    project: ProjectFile = Path("understudy.yml"),
+    read_through: Annotated[
+        bool, typer.Option("--read", help="Also read every row once: damage shows here, not to an analyst.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Validate a declaration against its source, by schema only: no row is read unless --read asks for it."""
     from understudy.declaration_file import read
     from understudy.draft import unreviewed
     from understudy.table.source import open_source
 
     path = _declaration_path(project)
     declaration = read(path)
-    open_source(declaration.source, base=path.parent).check(declaration.domain, declaration.unit)
+    source = open_source(declaration.source, base=path.parent)
+    source.check(declaration.domain, declaration.unit)
+    if read_through:
+        with _busy("Reading the table", as_json):
+            source.read_through(declaration.domain, declaration.unit)
     marked = unreviewed(path.read_text(encoding="utf-8"))
     domain = declaration.domain
     if as_json:

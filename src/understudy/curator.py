@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
 from typing import TypeVar
 
 import numpy as np
@@ -33,7 +32,7 @@ from understudy.privacy.neighbours import Neighbours, Sensitivity, sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, positive, probability
-from understudy.sparse_handle import SparseHandle
+from understudy.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.table.truth import Truth
 
 Additive = LaplaceMechanism | GaussianMechanism
@@ -139,9 +138,9 @@ class Curator:
             bits = self._rows_bound().bit_length()
             resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
         while True:
-            mechanism = build(self._sensitivity(marginal, resolution))
-            if fits(mechanism) or resolution == 1:
-                return mechanism, resolution
+            moved = self._sensitivity(marginal, resolution)
+            if resolution == 1 or (max(moved.l1, moved.l2_squared) < 2**62 and fits(build(moved))):
+                return build(moved), resolution
             resolution //= 2
 
     def _rows_bound(self) -> int:
@@ -208,6 +207,7 @@ class Curator:
         built = [self.mechanism(marginal, epsilon=epsilon, rho=rho) for marginal in marginals]
         errors = [self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True)]
         events = tuple(mechanism.event for mechanism, _ in built)
+        self._truth.check_size(marginals)
 
         def look() -> list[list[int]]:
             sums = self._sums(marginals, [resolution for _, resolution in built])
@@ -273,11 +273,12 @@ class Curator:
         if not candidates:
             raise ParameterError("a selection needs at least one candidate")
         marginals = [Marginal.of(candidate.query) for candidate in candidates]
-        if not all(candidate.query.is_counting for candidate in candidates):
-            raise QueryError("a selection compares counting queries: weights must be 0 or 1")
+        for candidate in candidates:
+            counting_query(candidate.query, self.domain)
         moved = max(self._sensitivity(marginal, 1).l1 for marginal in marginals)
         mechanism = ExponentialMechanism(epsilon=exact(epsilon, "epsilon"), sensitivity=moved)
-        guesses = [floor(candidate.guess + Fraction(1, 2)) for candidate in candidates]
+        guesses = [whole_guess(candidate.guess) for candidate in candidates]
+        self._truth.check_size(marginals)
 
         def look() -> int:
             counts = self._truth.sums_of(marginals)

@@ -207,6 +207,11 @@ def write(data: Path, target: Path, *, table: str = "", overwrite: bool = False)
         location = str(data.resolve().relative_to(target.resolve().parent))
     except ValueError:
         location = str(data.resolve())
-    text = draft(data, table=table, location=location)
+    try:
+        text = draft(data, table=table, location=location)
+    except SourceError:
+        raise
+    except Exception as error:  # an engine's own text may quote rows
+        raise SourceError(f"{data} cannot be read through ({type(error).__name__}); draft by hand") from None
     target.write_text(text, encoding="utf-8")
     return text

@@ -6,7 +6,8 @@ import json
 from fractions import Fraction
 from math import floor
 
-from understudy.errors import HandleClosedError, QueryError
+from understudy.domain import Domain
+from understudy.errors import HandleClosedError, ParameterError, QueryError
 from understudy.ledger.interface import Debit, Hidden, Ledger
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
 from understudy.noise import NoiseSource
@@ -14,6 +15,24 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact
 from understudy.table.truth import Truth
+
+MAX_GUESS = 2**60
+"""Far above every count: a guess beyond would make the comparison overflow, or not, by what the count is."""
+
+
+def counting_query(query: LinearQuery, domain: Domain) -> None:
+    """A query that a count's sensitivity is right for: on the declared domain, with weights 0 and 1."""
+    if query.domain != domain:
+        raise QueryError("the question is about another domain")
+    if not query.is_counting:
+        raise QueryError("selections and sparse vectors take counting queries: weights must be 0 or 1")
+
+
+def whole_guess(guess: Fraction) -> int:
+    """A public guess of a count, as a whole number."""
+    if abs(guess) > MAX_GUESS:
+        raise ParameterError("a guess of a count must be within 2^60 of 0")
+    return floor(guess + Fraction(1, 2))
 
 
 class SparseHandle:
@@ -58,10 +77,9 @@ class SparseHandle:
             raise HandleClosedError(
                 f"this sparse vector has given its {self._mechanism.hits} answers; open another"
             )
-        if not query.is_counting:
-            raise QueryError("a sparse vector on counts takes counting queries: weights must be 0 or 1")
+        counting_query(query, self._truth.domain)
         marginal = Marginal.of(query)
-        target = None if guess is None else floor(exact(guess, "guess") + Fraction(1, 2))
+        target = None if guess is None else whole_guess(exact(guess, "guess"))
         count = int(self._truth.sums(marginal))
         value = count if target is None else abs(count - target)
         question = marginal.key if target is None else f"{marginal.key}?{target}"

@@ -20,7 +20,7 @@ from understudy.attribute import Boolean, Categories, Outside
 from understudy.bins import Bins
 from understudy.declaration import SourceSpec, Unit
 from understudy.domain import Domain
-from understudy.errors import SourceChangedError, SourceError
+from understudy.errors import DomainError, SourceChangedError, SourceError
 from understudy.table.source import in_memory, open_source
 
 
@@ -129,6 +129,42 @@ def test_invalid_text_does_not_stop_the_program(tmp_path):
     source = open_source(SourceSpec("t.csv"), base=tmp_path)
     assert len(codes(source, domain)["age"]) == source.rows(domain) >= 2
     assert len(next(source.batches(domain, ("age",)))["age"]) == source.rows(domain)
+
+
+@pytest.mark.parametrize(
+    "text", ['x,s\n1,"a\nb"\n2,c\n', 'x,s\n1,"open\n2,c\n', 'x,s\r\n1,"a\r\nb"\r\n2,c\r\n']
+)
+def test_quoted_line_breaks_and_open_quotes_are_no_error(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    domain = Domain((Bins.integers("x", 0, 5), Categories(name="s", values=("c",))))
+    source = open_source(SourceSpec("t.csv"), base=tmp_path)
+    assert len(codes(source, domain)["x"]) == source.rows(domain)
+
+
+def test_wide_decimals_and_far_timestamps_have_a_cell():
+    wide = Domain((Bins.between("x", [0.0, 0.1, 0.5], null=True),))
+    table = pa.table({"x": pa.array([10**37, 0, None], pa.decimal128(38, 0))})
+    assert codes(in_memory(table), wide)["x"] == [1, 0, 2]
+    days = Domain(
+        (Bins.between("x", [dt.date(1990, 1, 1), dt.date(2000, 1, 1), dt.date(2010, 1, 1)], null=True),)
+    )
+    for unit in ("s", "ms", "us"):
+        column = pa.array([-(2**63) + 1, 0, 2**62, None], pa.int64()).cast(pa.timestamp(unit))
+        assert codes(in_memory(pa.table({"x": column})), days)["x"] == [0, 0, 1, 2]
+
+
+def test_edges_beyond_every_column_are_refused_in_the_declaration():
+    with pytest.raises(DomainError, match="64 bits"):
+        Bins.between("x", [0, 2**64, 2**70])
+    with pytest.raises(DomainError, match="9999"):
+        Bins.between("x", [dt.date(2000, 1, 1), dt.date.max])
+
+
+def test_frames_that_cannot_be_read_quote_nothing():
+    for values in ([1, "SECRET"], ["SECRET", 1], [2**70, 1]):
+        with pytest.raises(SourceError) as refused:
+            in_memory(pd.DataFrame({"c": pd.Series(values, dtype=object)}))
+        assert "SECRET" not in str(refused.value)
 
 
 @pytest.mark.parametrize("rows", [0, 1])

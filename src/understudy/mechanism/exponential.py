@@ -51,10 +51,11 @@ class ExponentialMechanism:
         """The index of the chosen candidate."""
         if scores.ndim != 1 or scores.size == 0 or not np.issubdtype(scores.dtype, np.integer):
             raise ParameterError("scores must be a non-empty vector of integers on the lattice")
-        if int(scores.max()) - int(scores.min()) >= 2**62:
-            raise ParameterError("scores must lie within 2^62 lattice steps of each other")
         wide = scores.astype(np.int64)  # differences of narrow integers wrap around
-        return choose(wide.max() - wide, self.rate, noise=noise)
+        # Scores more than 2^62 below the best count as that far: this moves none by more than Δ, and an error
+        # would tell that there was one.
+        lowest = max(int(wide.max()) - 2**62, -(2**63))
+        return choose(wide.max() - np.maximum(wide, lowest), self.rate, noise=noise)
 
     def regret(self, candidates: int, beta: float) -> float:
         """Lattice steps that the chosen score is below the best one, except with probability `beta`."""

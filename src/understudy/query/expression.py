@@ -259,6 +259,8 @@ class _Parser:
                 raise QueryError(f"{token.text} is not a day of the calendar") from None
         if token.kind == "number":
             plain = token.text.replace("_", "")
+            if len(plain) > 300:
+                raise QueryError("a number may have 300 characters")
             return int(plain) if re.fullmatch(r"[+-]?\d+", plain) else float(plain)
         return token.text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,8 @@ class Marginal:
     @cached_property
     def key(self) -> str:
         """A name for the question: its words, and what identifies it; equal for two spellings of it."""
-        return f"{self.describe()} #{self.where.key}"
+        meaning = repr([self.where.key, [(name, self.domain[name].labels) for name in self.clique]])
+        return f"{self.describe()} #{sha256(meaning.encode()).hexdigest()}"
 
     def describe(self) -> str:
         """The question in words, for people who read a ledger."""

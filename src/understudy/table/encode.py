@@ -114,7 +114,9 @@ def _comparable(attribute: Bins, column: Expression) -> Expression:
     dtype = column.type()
     if attribute.kind == "date":
         return column.try_cast("date") if dtype.is_string() else column.cast("date")
-    return column.try_cast("float64") if dtype.is_string() else column
+    if dtype.is_string():
+        return column.try_cast("float64")
+    return column.cast("float64") if dtype.is_decimal() else column  # wide decimals overflow in comparisons
 
 
 def _edge(edge: int | float | dt.date) -> Expression:

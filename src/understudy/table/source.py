@@ -13,12 +13,14 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ibis
 import narwhals as nw
 import numpy as np
+import pyarrow
 import pyarrow as pa
+import pyarrow.compute
 from numpy.typing import NDArray
 
 from understudy.declaration import SourceSpec, Unit
@@ -66,6 +68,12 @@ class Source:
             )
         for attribute in domain:
             check_type(attribute, columns[attribute.column])
+        try:
+            _coded(self.expression, domain)
+        except Exception as error:
+            raise SourceError(
+                f"the declaration cannot be put to this table ({type(error).__name__})"
+            ) from None
 
     def check_unchanged(self) -> None:
         """Refuse to go on with another file than the one that was opened."""
@@ -87,6 +95,11 @@ class Source:
             first = domain.names[:1]
             return sum(len(batch[first[0]]) for batch in self.batches(domain, first, unit))
         return int(self._run(self.expression.count().to_pyarrow).as_py())
+
+    def read_through(self, domain: Domain, unit: Unit | None = None) -> None:
+        """Read every declared value once, for the custodian: damage is found before any charge."""
+        for _ in self.batches(domain, domain.names, unit):
+            pass
 
     def batches(self, domain: Domain, clique: Clique, unit: Unit | None = None) -> Iterator[Codes]:
         """The codes of the clique's attributes, batch by batch, encoded by the engine."""
@@ -204,6 +217,8 @@ def _text_table(path: Path, delimiter: str) -> Any:
         ignore_errors=True,
         null_padding=True,
         strict_mode=False,
+        parallel=False,  # the parallel reader fails on a quoted line break, which is valid text
+        max_line_size=16 << 20,
     )
 
 
@@ -224,17 +239,29 @@ def read_header(path: Path, delimiter: str) -> list[str]:
 
 def in_memory(frame: Any) -> Source:
     """A frame in memory: pandas, polars, Arrow, or whatever narwhals can read."""
+    kind = type(frame).__name__
     if not isinstance(frame, pa.Table):
         try:
-            frame = nw.from_native(frame, eager_only=True).to_arrow()
+            frame = nw.from_native(frame, eager_only=True)
         except TypeError:
-            kind = type(frame).__name__
             raise SourceError(f"a {kind} is not a table; give a pandas, polars or Arrow frame") from None
-    # A column of missing values alone has no type of its own; what it is read as must not depend on that.
-    typed = pa.schema([f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in frame.schema])
     try:
-        return Source(ibis.duckdb.connect().create_table("frame", frame.cast(typed)))
-    except Exception as error:
-        raise SourceError(
-            f"the frame cannot be read ({type(error).__name__}); its columns: {frame.schema.names}"
-        ) from None
+        table = frame if isinstance(frame, pa.Table) else frame.to_arrow()
+        typed = pa.table([_readable(column) for column in table.columns], names=table.column_names)
+        return Source(ibis.duckdb.connect().create_table("frame", typed))
+    except Exception as error:  # its own text may quote a value
+        raise SourceError(f"the {kind} cannot be read as a table ({type(error).__name__})") from None
+
+
+def _readable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column in a type whose every value the engine can read."""
+    dtype, compute = column.type, cast(Any, pyarrow.compute)  # its functions are made at run time
+    if pa.types.is_null(dtype):  # nothing but missing values: what it is read as must not depend on that
+        return column.cast(pa.string())
+    if pa.types.is_timestamp(dtype) and dtype.unit in ("s", "ms"):
+        factor = {"s": 10**6, "ms": 10**3}[dtype.unit]
+        last = (2**63 - 1) // factor
+        steps = compute.min_element_wise(column.cast(pa.int64()), last, skip_nulls=False)
+        steps = compute.max_element_wise(steps, -last, skip_nulls=False)
+        return compute.multiply(steps, factor).cast(pa.timestamp("us", dtype.tz))
+    return column

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from understudy.declaration import Unit
 from understudy.domain import CELL_LIMIT, Clique, Domain
-from understudy.errors import TooLargeError
+from understudy.errors import QueryError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.table.counts import MarginalCounter
 from understudy.table.source import Codes, Source
@@ -60,9 +60,7 @@ class Truth:
     def counts(self, cliques: Iterable[Clique]) -> dict[Clique, Counts]:
         """Exact counts over many cliques, in one pass."""
         wanted = [self.domain.clique(clique) for clique in cliques]
-        cells = sum(self.domain.size(clique) for clique in set(wanted))
-        if cells > CELL_LIMIT:
-            raise TooLargeError(f"counting {len(wanted)} marginals at once", cells=cells, limit=CELL_LIMIT)
+        self._check_cells(wanted)
         touched = self.domain.clique({name for clique in wanted for name in clique})
         position = {name: i for i, name in enumerate(touched)}
         counter = MarginalCounter(
@@ -74,12 +72,25 @@ class Truth:
         tables = counter.tables()
         return {clique: tables[tuple(position[name] for name in clique)] for clique in wanted}
 
+    def _check_cells(self, cliques: Iterable[Clique]) -> None:
+        distinct = set(cliques)
+        cells = sum(self.domain.size(clique) for clique in distinct)
+        if cells > CELL_LIMIT:
+            raise TooLargeError(f"counting {len(distinct)} marginals at once", cells=cells, limit=CELL_LIMIT)
+
+    def check_size(self, marginals: Sequence[Marginal]) -> None:
+        """Refuse what `sums_of` could not hold, or does not belong here. Reads no data."""
+        if any(marginal.domain != self.domain for marginal in marginals):
+            raise QueryError("the question is about another domain")
+        self._check_cells(m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS)
+
     def sums(self, marginal: Marginal, *, resolution: int = 1) -> Counts:
         """For each cell the sum of its rows' weights, in steps of 1/resolution, each weight rounded to one."""
         return self.sums_of([marginal], resolution=resolution)[0]
 
     def sums_of(self, marginals: Sequence[Marginal], *, resolution: int = 1) -> list[Counts]:
         """The sums of many marginals: one pass for all small cliques, and one for each that is too large."""
+        self.check_size(marginals)
         dense = {m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS}
         counts = self.counts(dense) if dense else {}
         return [
