@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
+from understudy.ledger.command import ledger
+from understudy.options import Json, ProjectFile, emit
 from understudy.planner.command import plan
 
 if TYPE_CHECKING:
     from understudy.answer import Answer
-    from understudy.declaration import Declaration
 
 app = typer.Typer(
     name="understudy",
@@ -29,13 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-ledger = typer.Typer(
-    help="What was spent, by whom and on what: show, verify or export it.", no_args_is_help=True
-)
 app.add_typer(ledger, name="ledger")
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-ProjectFile = Annotated[Path, typer.Option("--project", "-p", help="The declaration file, or its folder.")]
 
 
 def main() -> None:
@@ -100,7 +95,7 @@ def init(
         text = write(data, output, table=table, overwrite=overwrite)
     marked = unreviewed(text)
     if as_json:
-        _emit({"written": str(output), "lines_to_review": marked})
+        emit({"written": str(output), "lines_to_review": marked})
         return
     typer.echo(f"Wrote {output}.")
     if marked:
@@ -122,11 +117,11 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Validate a declaration against its source, by schema only: no row is read unless --read asks for it."""
-    from understudy.declaration_file import read
+    from understudy.declaration_file import located, read
     from understudy.draft import unreviewed
     from understudy.table.source import open_source
 
-    path = _declaration_path(project)
+    path = located(project)
     declaration = read(path)
     source = open_source(declaration.source, base=path.parent)
     source.check(declaration.domain, declaration.unit)
@@ -136,7 +131,7 @@ def check(
     marked = unreviewed(path.read_text(encoding="utf-8"))
     domain = declaration.domain
     if as_json:
-        _emit(
+        emit(
             {
                 "name": declaration.name,
                 "attributes": {a.name: {"type": a.kind, "cells": a.size} for a in domain},
@@ -198,127 +193,9 @@ def ask(
     left = opened.ledger.remaining
     if as_json:
         rows = [{"question": q, **a.as_dict()} for q, a in zip(questions, answers, strict=True)]
-        _emit({"answers": rows, "remaining": {left.currency: left.amount}})
+        emit({"answers": rows, "remaining": {left.currency: left.amount}})
         return
     typer.echo(f"{left.currency} left: {left.amount:.6g} of {opened.ledger.budget.cap.amount:.6g}")
-
-
-@ledger.command()
-def show(
-    project: ProjectFile = Path("understudy.yml"),
-    last: Annotated[int, typer.Option(min=0, help="How many of the newest entries to list.")] = 20,
-    as_json: Json = False,
-) -> None:
-    """What was spent and what remains, and the newest entries."""
-    from understudy.declaration_file import read
-    from understudy.ledger.declared import open_ledger
-    from understudy.ledger.export import document
-
-    path = _declaration_path(project)
-    books = open_ledger(read(path), base=path.parent)
-    entries = document(books.url, books.name, answers=False)["entries"]
-    spent, left, cap = books.spent, books.remaining, books.budget.cap
-    newest = entries[max(0, len(entries) - last) :]
-    if as_json:
-        totals = {"spent": spent.amount, "remaining": left.amount, "cap": cap.amount}
-        _emit(
-            {
-                "table": books.name,
-                "place": books.place,
-                "budget": str(books.budget),
-                "currency": cap.currency,
-                **totals,
-                "entries": len(entries),
-                "newest": newest,
-            }
-        )
-        return
-    for entry in newest:
-        what = entry["question"] or (f"for entry {entry['debit']}" if entry["debit"] else "")
-        paid = f"{entry['cost'] / 10**15:.6g}" if entry["event"] else ""
-        typer.echo(
-            f"{entry['number']:>6}  {entry['at'][:19]}  {entry['kind']:<6}  {paid:>10}  "
-            f"{entry['analyst'] or '':<10}  {what[:70]}"
-        )
-    typer.echo(
-        f"{books.name} in {books.place}: {len(entries)} entries; budget {books.budget}; {cap.currency} spent "
-        f"{spent.amount:.6g} of {cap.amount:.6g}, {left.amount:.6g} left"
-    )
-
-
-@ledger.command()
-def verify(
-    project: ProjectFile = Path("understudy.yml"),
-    pld: Annotated[
-        bool, typer.Option("--pld", help="Compare the total with a privacy-loss-distribution accountant.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Check every hash, link, price and sum of the ledger by code that shares nothing with what wrote it."""
-    from understudy.ledger.declared import declared_witness
-    from understudy.ledger.export import document
-    from understudy.ledger.export import verify as examine
-    from understudy.ledger.verifier import UNITS
-
-    declaration, base, url = _ledger_of(project)
-    verdict = examine(url, declaration.name, witness=declared_witness(declaration, base=base))
-    if pld:
-        from understudy.ledger.pld import compare
-
-        verdict["pld"] = compare(document(url, declaration.name, answers=False))
-    if as_json:
-        _emit(verdict)
-    else:
-        for problem in verdict["problems"]:
-            typer.secho(f"WRONG  {problem}", fg="red")
-        typer.echo(
-            f"{verdict['entries']} entries, {verdict['debits']} debits, {verdict['answers_checked']} answers: "
-            f"{'sound' if verdict['sound'] else 'NOT SOUND'}; spent {verdict['spent_units'] / UNITS:.6g} "
-            f"{verdict['currency']}\nlast hash {verdict['head']}"
-        )
-        if pld:
-            typer.echo(verdict["pld"]["words"])
-    if not verdict["sound"]:
-        sys.exit(1)
-
-
-@ledger.command()
-def export(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")] = Path(
-        "ledger_export.py"
-    ),
-    project: ProjectFile = Path("understudy.yml"),
-    answers: Annotated[
-        bool, typer.Option("--answers/--no-answers", help="With the answers, or with their hashes only.")
-    ] = True,
-    as_json: Json = False,
-) -> None:
-    """Write one file that holds the ledger and checks itself: `python FILE` needs nothing but Python."""
-    from understudy.ledger.export import document, self_contained
-
-    declaration, _, url = _ledger_of(project)
-    found = document(url, declaration.name, answers=answers)
-    output.write_text(self_contained(found), encoding="utf-8")
-    if as_json:
-        _emit({"written": str(output), "entries": len(found["entries"]), "head": found["head"]["hash"]})
-        return
-    typer.echo(f"Wrote {output}: {len(found['entries'])} entries. `python {output}` verifies it.")
-
-
-def _ledger_of(project: Path) -> tuple[Declaration, Path, Any]:
-    """The declaration, its folder, and where its ledger is; the ledger is not opened, and may be broken."""
-    import os
-
-    from understudy.declaration_file import read
-    from understudy.ledger.place import ledger_place
-
-    path = _declaration_path(project)
-    declaration = read(path)
-    return declaration, path.parent, ledger_place(declaration.ledger, base=path.parent, environ=os.environ)
-
-
-def _declaration_path(project: Path) -> Path:
-    return project / "understudy.yml" if project.is_dir() else project
 
 
 app.command("plan")(plan)
@@ -339,7 +216,7 @@ def demo(
     with _busy(f"Inventing a town of {people:,} people", as_json):
         town = run(folder, people=people, seed=seed)
     if as_json:
-        _emit(town.as_dict())
+        emit(town.as_dict())
         return
     from understudy.demo import render
 
@@ -356,10 +233,6 @@ def _busy(what: str, quiet: bool) -> Iterator[None]:
 
     with Console(stderr=True).status(what):
         yield
-
-
-def _emit(value: Any) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False))
 
 
 def _listed(lines: list[int]) -> str:
@@ -386,7 +259,7 @@ def _show_answer(question: str, answer: Answer) -> None:
 
 def _show_quotes(questions: list[str], quotes: list[Any], *, as_json: bool) -> None:
     if as_json:
-        _emit(
+        emit(
             [
                 {"question": q, "cost": {w.cost.currency: w.cost.amount}, "error": w.error, "beta": w.beta}
                 for q, w in zip(questions, quotes, strict=True)

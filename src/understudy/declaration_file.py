@@ -38,6 +38,12 @@ KINDS = ("category", "integer", "real", "boolean", "date")
 Result = TypeVar("Result")
 
 
+def located(path: Path | str) -> Path:
+    """The declaration file that a path means: itself, or the one in that folder."""
+    path = Path(path)
+    return path / "understudy.yml" if path.is_dir() else path
+
+
 def read(path: Path | str) -> Declaration:
     """The declaration in a file."""
     path = Path(path)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from understudy.answer import Answer
 from understudy.curator import Curator
 from understudy.declaration import Declaration
-from understudy.declaration_file import read
+from understudy.declaration_file import located, read
 from understudy.domain import Domain
 from understudy.errors import ParameterError
 from understudy.ledger.declared import open_ledger
@@ -178,9 +178,7 @@ def open_project(path: str | Path, *, ledger: Ledger | None = None, noise: Any =
 
     Its ledger is the durable one that belongs to the table, unless another is passed.
     """
-    path = Path(path)
-    if path.is_dir():
-        path = path / "understudy.yml"
+    path = located(path)
     declaration = read(path)
     source = open_source(declaration.source, base=path.parent)
     books = open_ledger(declaration, base=path.parent) if ledger is None else ledger

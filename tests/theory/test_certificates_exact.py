@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from understudy.errors import ParameterError
 from understudy.theory import baseline, cvar, drift, ladder, transfer
 from understudy.theory import guess_and_check as gnc
-from understudy.theory.composition import analytic_gauss_sigma
+from understudy.theory.composition import analytic_gauss_sigma, gdp_delta
 from understudy.theory.table import COLUMNS
 
 B = 0.05
@@ -232,7 +232,7 @@ def test_column_d_is_a_fifth_of_beta_for_c():
             sigma, eps, share = np.exp(at)
             if eps > 3 or share > 0.5:
                 return inf
-            delta = transfer._delta(sqrt(k) / (n * sigma), eps)
+            delta = gdp_delta(eps, sqrt(k) / (n * sigma))
             noise = -sigma * float(ndtri(share / (2 * k)))
             return noise + np.expm1(eps) + share / (0.2 * B) + 2 * delta / (0.8 * B)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from understudy.errors import ParameterError
+from understudy.options import Json, emit
 
 
 def plan(
@@ -48,7 +48,7 @@ def plan(
         Path | None, typer.Option(help="Draw the frontier into a .svg, .png or .html file.")
     ] = None,
     against: Annotated[str, typer.Option(help="The plot's axis: rows, queries or epsilon.")] = "rows",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say what known quantities buy, for every mechanism: leave out the one to be solved for."""
     if table:
@@ -81,7 +81,7 @@ def plan(
         for entry in reply["mechanisms"]:
             if entry["mechanism"] in simulated:
                 entry["expected"] = simulated[entry["mechanism"]]
-        typer.echo(json.dumps(reply))
+        emit(reply)
         return
     typer.echo(str(found))
     if typical:
@@ -105,10 +105,10 @@ def _simulated(found: Any) -> dict[str, float]:
 
 
 def _declared(project: Path, marginals: int | None, queries: float | None) -> dict[str, Any]:
-    from understudy.declaration_file import read
+    from understudy.declaration_file import located, read
     from understudy.query.workload import Workload
 
-    declaration = read(project / "understudy.yml" if project.is_dir() else project)
+    declaration = read(located(project))
     budget = declaration.budget
     known = {
         "universe": declaration.domain.size(),
@@ -150,7 +150,7 @@ def _show_table(*, as_json: bool) -> None:
 
     rows = certificates()
     if as_json:
-        typer.echo(json.dumps(rows))
+        emit(rows)
         return
     names = [name for name in rows[0] if name not in ("n", "k")]
     typer.echo(f"{'n':>8}{'k':>8}" + "".join(f"{name:>8}" for name in names))

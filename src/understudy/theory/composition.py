@@ -115,16 +115,16 @@ def gauss_mu(n: Whole, k: Whole, sigma: Number) -> float:
 
 def gdp_delta(eps: Number, mu: Number) -> float:
     """δ(ε) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), the exact curve of μ-GDP. [DRS22, Corollary 2.13]"""
-    return exp_of(_log_gdp_delta(at_least_zero(eps, "eps"), above_zero(mu, "mu")))
+    return exp_of(log_gdp_delta(at_least_zero(eps, "eps"), above_zero(mu, "mu")))
 
 
 def gdp_eps(delta: Number, mu: Number) -> float:
     """The ε with `gdp_delta`(ε, μ) = δ; 0 where already δ(0) ≤ δ. [DRS22, Corollary 2.13]"""
     scale, target = above_zero(mu, "mu"), -log_of_inverse(delta, "delta")
-    if _log_gdp_delta(0.0, scale) <= target:
+    if log_gdp_delta(0.0, scale) <= target:
         return 0.0
     enough = zcdp_eps(scale**2 / 2, delta)
-    return _root(lambda eps: _log_gdp_delta(eps, scale) - target, 0.0, enough)
+    return _root(lambda eps: log_gdp_delta(eps, scale) - target, 0.0, enough)
 
 
 def analytic_gauss_sigma(eps: Number, delta: Number, Delta: Number) -> float:
@@ -133,13 +133,14 @@ def analytic_gauss_sigma(eps: Number, delta: Number, Delta: Number) -> float:
     # The largest μ that the closed form of zCDP allows is too small; double it until it is too large.
     low = sqrt(2) * price / (sqrt(weight + price) + sqrt(weight))
     high = 2 * low
-    while _log_gdp_delta(price, high) < -weight:
+    while log_gdp_delta(price, high) < -weight:
         high *= 2
-    mu = exp(_root(lambda u: _log_gdp_delta(price, exp(u)) + weight, log(low), log(high)))
+    mu = exp(_root(lambda u: log_gdp_delta(price, exp(u)) + weight, log(low), log(high)))
     return above_zero(Delta, "Delta") / mu
 
 
-def _log_gdp_delta(eps: float, mu: float) -> float:
+def log_gdp_delta(eps: float, mu: float) -> float:
+    """ln of `gdp_delta`, for parameters that were checked already."""
     here = float(log_ndtr(mu / 2 - eps / mu))
     there = eps + float(log_ndtr(-mu / 2 - eps / mu))
     return here + log(-expm1(there - here)) if there < here else -inf

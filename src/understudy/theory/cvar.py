@@ -21,11 +21,11 @@ from math import exp, expm1, inf, log, log1p, sqrt
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from understudy.rational import Number, probability
 from understudy.theory.arguments import Whole, above_zero, log_of_inverse, whole
-from understudy.theory.composition import zcdp_delta
+from understudy.theory.composition import log_gdp_delta, zcdp_delta
 from understudy.theory.minimise import best_from, best_on_line, root
 
 Curve = Callable[[float], float]
@@ -90,7 +90,7 @@ def cvar_V_gauss(mu: Number, beta: Number) -> float:
 
 
 def _gauss_delta(mu: float, eps: float) -> float:
-    return float(ndtr(mu / 2 - eps / mu)) - exp(eps + float(log_ndtr(-mu / 2 - eps / mu)))
+    return exp(log_gdp_delta(eps, mu))
 
 
 def cvar_V_zcdp(rho: Number, beta: Number) -> float:

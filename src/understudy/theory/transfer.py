@@ -5,10 +5,11 @@ from __future__ import annotations
 from math import e, exp, expm1, floor, inf, log, log1p, pi, sqrt, tanh
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtri
 
 from understudy.rational import Number, probability
 from understudy.theory.arguments import Whole, above_zero, whole
+from understudy.theory.composition import log_gdp_delta
 from understudy.theory.minimise import best_from
 
 
@@ -18,10 +19,6 @@ def pure_dp_width(eps: Number) -> float:
     Own, sharp: posterior densities have ratio e^ε at most and mean 1.
     """
     return tanh(above_zero(eps, "eps") / 4)
-
-
-def _delta(mu: float, eps: float) -> float:
-    return float(ndtr(mu / 2 - eps / mu)) - exp(eps + float(log_ndtr(-mu / 2 - eps / mu)))
 
 
 def _quantile(k: int, beta: float) -> float:
@@ -44,7 +41,7 @@ def bnsssu_seed_width(n: Whole, k: Whole, beta: Number) -> float:
         sigma, eps = exp(at[0]), at[1]
         if not least <= eps <= 1 / 8:
             return inf
-        delta = _delta(sqrt(queries) / (rows * sigma), eps)
+        delta = exp(log_gdp_delta(eps, sqrt(queries) / (rows * sigma)))
         overfit = max(4 * delta / eps, 2 * exp(-eps * eps * rows / 8))
         if delta > eps / 16 or overfit >= failure:
             return inf
@@ -88,7 +85,7 @@ def jlnrss_width(n: Whole, k: Whole, beta: Number, dcoef: Number = 2) -> float:
         sigma, eps, share = (exp(x) for x in at)
         if eps > 3 or share > 0.5:
             return inf
-        delta = max(_delta(sqrt(queries) / (rows * sigma), eps), 0.0)
+        delta = exp(log_gdp_delta(eps, sqrt(queries) / (rows * sigma)))
         slack = (sqrt(share) + sqrt(weight * delta)) ** 2 / failure
         return sigma * _quantile(queries, share) + expm1(eps) + slack
 
