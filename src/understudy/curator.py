@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from understudy.ledger.interface import Ledger, fresh_request
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.look import Look
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
@@ -195,16 +196,21 @@ class Curator:
         self,
         marginals: Sequence[Marginal],
         *,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
+        epsilon: Number | Sequence[Number] | None = None,
+        rho: Number | Sequence[Number] | None = None,
         beta: Number = 0.05,
         request: str | None = None,
         analyst: str = "",
     ) -> list[Answer]:
-        """Several marginals at once, each at the given price: all are paid and answered, or none."""
+        """Several marginals at once, each at the given price or its own: all are paid and answered, or none."""
         if not marginals:
             return []
-        built = [self.mechanism(marginal, epsilon=epsilon, rho=rho) for marginal in marginals]
+        built = [
+            self.mechanism(marginal, epsilon=one_epsilon, rho=one_rho)
+            for marginal, one_epsilon, one_rho in zip(
+                marginals, _each(epsilon, len(marginals)), _each(rho, len(marginals)), strict=True
+            )
+        ]
         errors = [self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True)]
         events = tuple(mechanism.event for mechanism, _ in built)
         self._truth.check_size(marginals)
@@ -288,6 +294,22 @@ class Curator:
         keys = " ".join(f"{m.key}?{guess}" for m, guess in zip(marginals, guesses, strict=True))
         return self._paid(mechanism.event, f"choose {keys}", request, analyst, look)
 
+    # ---- any other mechanism
+
+    def run(self, look: Look, *, request: str | None = None, analyst: str = "") -> Any:
+        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases."""
+        marginals = list(look.marginals)
+        for marginal in marginals:
+            counting_query(marginal.where, self.domain)
+        self._truth.check_size(marginals)
+        return self._paid(
+            look.event,
+            look.key,
+            request,
+            analyst,
+            lambda: look.release(self._truth.sums_of(marginals), noise=self._noise),
+        )
+
     # ---- sparse vector
 
     def sparse(
@@ -351,3 +373,8 @@ class Curator:
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
         return json.loads(known)
+
+
+def _each(price: Number | Sequence[Number] | None, parts: int) -> Sequence[Number | None]:
+    """One price for each part."""
+    return price if isinstance(price, Sequence) else [price] * parts

@@ -1,0 +1,181 @@
+"""How far public guesses of whole marginals are off: one chosen privately, or all of them with noise.
+
+A gap is ‖c - g‖₁, the distance of a marginal's exact counts c from a public guess g in whole people. Adding or
+removing the rows of one person moves it by at most `max_rows`; replacing a row moves one unit from a cell to
+another, so by at most 2; by at most 1 where there is a single cell, and not at all where that cell is everyone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import ParameterError, QueryError
+from understudy.mechanism.exponential import ExponentialMechanism
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.noise import NoiseSource
+from understudy.privacy.event import Event
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, exact, positive
+
+WEIGHT_STEPS = 2**16
+"""Weights of candidates are rounded up to this many steps of the largest."""
+
+MAX_COUNT = 2**44
+"""Far above every table: counts and guesses are moved here, so that weighted sums of them stay within 64 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """A marginal of the whole table and a public guess of its counts.
+
+    A selection prefers the largest weight·(gap - offset); both are public.
+    """
+
+    marginal: Marginal
+    counts: NDArray[np.int64]
+    weight: Fraction = Fraction(1)
+    offset: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if not self.marginal.where.is_counting:
+            raise QueryError("guesses are of counting queries: weights must be 0 or 1")
+        if np.shape(self.counts) != self.marginal.shape:
+            raise QueryError("a guess gives one count for each cell of its marginal")
+        counts = np.clip(np.nan_to_num(np.rint(self.counts)), -MAX_COUNT, MAX_COUNT).astype(np.int64)
+        if np.abs(counts).sum(dtype=np.float64) > MAX_COUNT:
+            raise ParameterError("the guessed counts of a marginal must sum to at most 2^44 people")
+        counts.flags.writeable = False
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "weight", positive(self.weight, "the weight of a candidate"))
+        object.__setattr__(self, "offset", exact(self.offset, "offset"))
+        if abs(self.offset) > MAX_COUNT:
+            raise ParameterError("an offset, in people, must be within 2^44 of 0")
+
+    def gap(self, counts: NDArray[np.int64]) -> int:
+        return int(np.abs(np.minimum(counts, MAX_COUNT) - self.counts).sum())
+
+    def sensitivity(self, neighbours: Neighbours, max_rows: int) -> int:
+        """How far one person can move the gap."""
+        if neighbours is Neighbours.ADD_REMOVE:
+            return max_rows
+        if self.marginal.size > 1:
+            return 2
+        return 1 if self.marginal.where.factors else 0
+
+
+def _key(guesses: Sequence[Guess]) -> str:
+    digest = sha256()
+    for guess in guesses:
+        digest.update(guess.marginal.key.encode() + guess.counts.tobytes())
+        digest.update(f"{guess.weight} {guess.offset}\n".encode())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class WorstGuess:
+    """The exponential mechanism over guesses, by weight·(gap - offset).
+
+    Privacy     ε-DP and ε²/8-zCDP: scores are sᵢ = wᵢ·gapᵢ - oᵢ in whole steps, with integer weights wᵢ and
+                public oᵢ; one person moves each by at most Δ = max wᵢ·(its gap's sensitivity).
+    Accuracy    [Lecture 18, Theorem 0.1], in steps of the largest weight / `WEIGHT_STEPS`.
+    """
+
+    guesses: tuple[Guess, ...]
+    epsilon: Fraction
+    neighbours: Neighbours
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.guesses:
+            raise ParameterError("a selection needs at least one candidate")
+        self.mechanism  # noqa: B018 (its parameters are checked before anything is charged)
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        return tuple(guess.marginal for guess in self.guesses)
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """The weights in whole steps, rounded up; all equal weights are 1 step."""
+        largest = max(guess.weight for guess in self.guesses)
+        if all(guess.weight == largest for guess in self.guesses):
+            return (1,) * len(self.guesses)
+        return tuple(-((-guess.weight * WEIGHT_STEPS) // largest) for guess in self.guesses)
+
+    @cached_property
+    def mechanism(self) -> ExponentialMechanism:
+        moved = max(
+            step * guess.sensitivity(self.neighbours, self.max_rows)
+            for guess, step in zip(self.guesses, self.steps, strict=True)
+        )
+        return ExponentialMechanism(epsilon=exact(self.epsilon, "epsilon"), sensitivity=moved)
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
+
+    @property
+    def key(self) -> str:
+        return f"choose among {len(self.guesses)} marginals #{_key(self.guesses)}"
+
+    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> int:
+        scores = [
+            step * guess.gap(count) - round(step * guess.offset)
+            for guess, step, count in zip(self.guesses, self.steps, counts, strict=True)
+        ]
+        return self.mechanism.choose(np.array(scores, dtype=np.int64), noise=noise)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyGaps:
+    """Every gap with discrete Laplace noise (for `epsilon`) or Gaussian noise (for `rho`).
+
+    Privacy     The vector of gaps has L1 sensitivity ΣΔᵢ and squared Euclidean sensitivity ΣΔᵢ²: ε-DP or
+                ρ-zCDP as the mechanism that adds the noise.
+    """
+
+    guesses: tuple[Guess, ...]
+    neighbours: Neighbours
+    max_rows: int = 1
+    epsilon: Number | None = None
+    rho: Number | None = None
+
+    def __post_init__(self) -> None:
+        if not self.guesses:
+            raise ParameterError("gaps need at least one guess")
+        if (self.epsilon is None) == (self.rho is None):
+            raise ParameterError("give one price: epsilon for Laplace noise, or rho for Gaussian noise")
+        self.mechanism  # noqa: B018
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        return tuple(guess.marginal for guess in self.guesses)
+
+    @cached_property
+    def mechanism(self) -> LaplaceMechanism | GaussianMechanism:
+        moved = [guess.sensitivity(self.neighbours, self.max_rows) for guess in self.guesses]
+        if self.epsilon is not None:
+            return LaplaceMechanism(epsilon=exact(self.epsilon, "epsilon"), l1=sum(moved))
+        assert self.rho is not None
+        return GaussianMechanism(rho=exact(self.rho, "rho"), l2_squared=sum(m * m for m in moved))
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
+
+    @property
+    def key(self) -> str:
+        return f"gaps of {len(self.guesses)} marginals #{_key(self.guesses)}"
+
+    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[int]:
+        gaps = [guess.gap(count) for guess, count in zip(self.guesses, counts, strict=True)]
+        return self.mechanism.release(np.array(gaps, dtype=np.int64), noise=noise).tolist()
