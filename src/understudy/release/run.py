@@ -1,0 +1,163 @@
+"""One release under way: what it may spend, what it has bought, and what comes out.
+
+Every step has a name that depends on public values alone, and the step's request to the ledger is made of it. So a
+run that was killed is resumed by running it again under its name: what was bought comes back from the ledger for
+nothing, a step that was paid for and never answered is answered under its debit, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.answer import Answer
+from understudy.curator import Curator
+from understudy.domain import Clique, Domain
+from understudy.errors import InsufficientBudgetError, RefusedError
+from understudy.mechanism.look import Look
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import UNITS, Cost
+from understudy.query.marginal import Marginal
+from understudy.query.projection import Projection
+from understudy.query.workload import Workload
+from understudy.rational import Number, exact
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands: `done` of `of` parts of the work, and what is being done."""
+
+    what: str
+    done: float
+    of: float
+    spent: float = 0.0
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One purchase: what was bought, and what it costs on its own."""
+
+    name: str
+    what: str
+    cost: Cost
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalAnswer:
+    """Counts of a workload's marginal, all within `error` jointly with every other answer of the release.
+
+    `basis` says what the error rests on: `measured` (the law of noise that was added), `certified` (a theorem about
+    the whole mechanism), `bounded` (a bound that was paid for), or `uncertified`, where `error` is infinite.
+    """
+
+    clique: Clique
+    counts: NDArray[np.float64]
+    error: NDArray[np.float64]
+    basis: str
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method hands over: a stand-in, the answers to the workload, and what is proved about them.
+
+    `rows` is how many people the stand-in stands for: public under `replace`, else bought or declared.
+    `proof` names the mechanism, its theorem and its parameters, in plain values.
+    """
+
+    method: str
+    standin: Projection
+    rows: float
+    answers: tuple[MarginalAnswer, ...]
+    proof: Mapping[str, Any]
+
+
+def _silent(progress: Progress) -> None:
+    del progress
+
+
+@dataclass(eq=False)
+class Run:
+    """The purse of one release. `budget` is its own; the ledger's may be larger.
+
+    A pure budget may be spent from a ledger of either currency; one with a delta needs a ledger with a delta.
+    """
+
+    curator: Curator
+    workload: Workload
+    budget: Budget
+    name: str
+    beta: Fraction = Fraction(1, 20)
+    analyst: str = ""
+    report: Callable[[Progress], None] = _silent
+    steps: list[Step] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.budget.is_pure and self.curator.ledger.budget.is_pure:
+            raise RefusedError(
+                "this table's budget is a pure epsilon: ask for a release with delta 0, or declare a budget with a delta"
+            )
+
+    @property
+    def domain(self) -> Domain:
+        return self.curator.domain
+
+    @property
+    def total(self) -> Fraction:
+        """The whole price: epsilon where the budget is pure, else rho."""
+        return Fraction(self.budget.cap.units, UNITS)
+
+    @property
+    def spent(self) -> Cost:
+        """What the steps so far cost together, in the currency of the ledger."""
+        ledger = self.curator.ledger.budget
+        total = ledger.total([])
+        for step in self.steps:
+            total = total + step.cost  # type: ignore[operator]  # one currency throughout
+        return total
+
+    def check_affordable(self, worst: Cost) -> None:
+        """Refuse before the first step what the ledger could not pay to the last one."""
+        left = self.curator.ledger.remaining
+        if worst.units > left.units:
+            raise InsufficientBudgetError(
+                requested=worst.amount, remaining=left.amount, currency=worst.currency
+            )
+
+    def price(self, share: Number) -> dict[str, Fraction]:
+        """A share of the whole price, as the keyword of `Curator.measure`."""
+        return {"epsilon" if self.budget.is_pure else "rho": self.total * exact(share, "share")}
+
+    def measure(
+        self,
+        step: str,
+        marginals: Sequence[Marginal],
+        *,
+        epsilon: Number | Sequence[Number] | None = None,
+        rho: Number | Sequence[Number] | None = None,
+        beta: Number | None = None,
+    ) -> list[Answer]:
+        """Buy noisy counts of marginals, in one debit."""
+        answers = self.curator.measure_all(
+            marginals,
+            epsilon=epsilon,
+            rho=rho,
+            beta=self.beta if beta is None else beta,
+            request=f"{self.name} {step}",
+            analyst=self.analyst,
+        )
+        what = marginals[0].describe() if len(marginals) == 1 else f"{len(marginals)} marginals"
+        self.steps.extend(Step(step, what, answer.cost) for answer in answers)
+        return answers
+
+    def look(self, step: str, look: Look) -> Any:
+        """Buy what a mechanism releases."""
+        found = self.curator.run(look, request=f"{self.name} {step}", analyst=self.analyst)
+        price = self.curator.ledger.budget.price(look.event)
+        self.steps.append(Step(step, look.key.split(" #")[0], price))
+        return found
