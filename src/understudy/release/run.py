@@ -52,8 +52,8 @@ class Step:
 class MarginalAnswer:
     """Counts of a workload's marginal, all within `error` jointly with every other answer of the release.
 
-    `basis` says what the error rests on: `measured` (the law of noise that was added), `certified` (a theorem about
-    the whole mechanism), `bounded` (a bound that was paid for), or `uncertified`, where `error` is infinite.
+    `basis` says what the error rests on: `measured` (the law of noise that was added), `certified` (a theorem
+    about the whole mechanism), `bounded` (a bound that was paid for), or `uncertified`, where `error` is infinite.
     """
 
     clique: Clique
@@ -100,7 +100,8 @@ class Run:
     def __post_init__(self) -> None:
         if not self.budget.is_pure and self.curator.ledger.budget.is_pure:
             raise RefusedError(
-                "this table's budget is a pure epsilon: ask for a release with delta 0, or declare a budget with a delta"
+                "this table's budget is a pure epsilon: ask for a release with delta 0, "
+                "or declare a budget with a delta"
             )
 
     @property
