@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from hashlib import sha256
 from math import isnan
 from typing import ClassVar
 
@@ -110,6 +111,11 @@ class Attribute(ABC):
     @cached_property
     def size(self) -> int:
         return len(self.labels)
+
+    @cached_property
+    def identity(self) -> str:
+        """A name for the attribute and its cells: another one when it is cut otherwise."""
+        return f"{self.name} {sha256(repr(self.labels).encode()).hexdigest()[:12]}"
 
     @cached_property
     def proper_size(self) -> int:

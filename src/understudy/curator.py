@@ -20,7 +20,7 @@ from understudy.declaration import Declaration, Protect
 from understudy.domain import Domain
 from understudy.errors import ParameterError, ProtectionError, QueryError, RefusedError
 from understudy.law import MAX_SCALE, MAX_VARIANCE
-from understudy.ledger.interface import Ledger, fresh_request
+from understudy.ledger.interface import Debit, Ledger, fresh_request
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
@@ -28,8 +28,9 @@ from understudy.mechanism.look import Look
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
+from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Together
-from understudy.privacy.neighbours import Neighbours, Sensitivity, sensitivity
+from understudy.privacy.neighbours import Neighbours, Sensitivity, located, sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, positive, probability
@@ -212,7 +213,11 @@ class Curator:
             )
         ]
         errors = [self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True)]
-        events = tuple(mechanism.event for mechanism, _ in built)
+        declared = self.declaration
+        events = tuple(
+            located(marginal, mechanism.event, declared.neighbours, declared.max_rows)
+            for marginal, (mechanism, _) in zip(marginals, built, strict=True)
+        )
         self._truth.check_size(marginals)
 
         def look() -> list[list[int]]:
@@ -224,11 +229,12 @@ class Curator:
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = events[0] if len(events) == 1 else Together(events)
-        released = self._paid(event, question, request, analyst, look)
+        debit, released = self._paid(event, question, request, analyst, look)
+        costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
         return [
-            self._answer(marginal, np.array(steps, np.int64), mechanism.event, resolution, error, beta)
-            for marginal, steps, (mechanism, resolution), error in zip(
-                marginals, released, built, errors, strict=True
+            self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, beta)
+            for marginal, steps, cost, (_, resolution), error in zip(
+                marginals, released, costs, built, errors, strict=True
             )
         ]
 
@@ -245,7 +251,7 @@ class Curator:
         self,
         marginal: Marginal,
         steps: NDArray[np.int64],
-        event: Event,
+        cost: Cost,
         resolution: int,
         error: float,
         beta: Number,
@@ -256,7 +262,7 @@ class Curator:
             value=self._possible(noisy),
             error=np.full(marginal.shape, float(error)),
             noisy=noisy,
-            cost=self.ledger.budget.price(event),
+            cost=cost,
             beta=float(exact(beta)),
             source="public" if error == 0 else "measured",
         )
@@ -292,7 +298,7 @@ class Curator:
             return mechanism.choose(np.array(gaps, dtype=np.int64), noise=self._noise)
 
         keys = " ".join(f"{m.key}?{guess}" for m, guess in zip(marginals, guesses, strict=True))
-        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look)
+        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look)[1]
 
     # ---- any other mechanism
 
@@ -308,7 +314,7 @@ class Curator:
             request,
             analyst,
             lambda: look.release(self._truth.sums_of(marginals), noise=self._noise),
-        )
+        )[1]
 
     # ---- sparse vector
 
@@ -360,7 +366,7 @@ class Curator:
 
     def _paid(
         self, event: Event, question: str, request: str | None, analyst: str, look: Callable[[], Result]
-    ) -> Result:
+    ) -> tuple[Debit, Result]:
         """Charge, look, keep, release. A request that was answered before gets the same answer.
 
         What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
@@ -372,7 +378,17 @@ class Curator:
         known = self.ledger.answered(debit) if debit.repeated else None
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
-        return json.loads(known)
+        return debit, json.loads(known)
+
+
+def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:
+    """What was charged, shared out in proportion to what each part costs on its own; the parts add up to it."""
+    shares, left, weight = [], whole.units, sum(prices)
+    for price in prices:
+        part = left * price // weight if weight else 0
+        shares.append(type(whole)(part))
+        left, weight = left - part, weight - price
+    return shares
 
 
 def _each(price: Number | Sequence[Number] | None, parts: int) -> Sequence[Number | None]:

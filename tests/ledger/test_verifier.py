@@ -13,7 +13,7 @@ from math import ceil
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.engine import URL
 
@@ -26,13 +26,16 @@ from understudy.privacy.cost import UNITS, concentrated, pure
 from understudy.privacy.event import (
     GaussianNoise,
     LaplaceNoise,
+    Located,
     RandomizedReport,
     Selection,
+    Span,
     SparseVector,
     SpentBefore,
     Together,
     as_plain,
 )
+from understudy.privacy.joint import Joint
 
 LAPLACE = LaplaceNoise(l1=Fraction(2), scale=Fraction(30))
 GAUSS = GaussianNoise(l2_squared=Fraction(2), variance=Fraction(400))
@@ -383,3 +386,45 @@ def test_a_missing_ledger_is_said_to_be_missing(tmp_path):
     DurableLedger(url, "other", Budget.of(1)).close()
     with pytest.raises(LedgerError, match="no ledger of 'people'"):
         export.verify(url, "people")
+
+
+# ---- joint prices
+
+
+SPANS = {"a": 3, "b": 4, "c": 2, "d": 40}
+
+
+@st.composite
+def located_events(draw):
+    names = sorted(draw(st.sets(st.sampled_from(sorted(SPANS)), min_size=1, max_size=4)))
+    region = tuple(Span(name, SPANS[name], draw(st.integers(1, 2 ** SPANS[name] - 1))) for name in names)
+    kind = draw(st.sampled_from([GaussianNoise, GaussianNoise, LaplaceNoise]))
+    size = Fraction(draw(st.integers(1, 2)))
+    width = draw(st.fractions(1, 40, max_denominator=50))
+    noise = (
+        kind(l2_squared=size, variance=width) if kind is GaussianNoise else kind(l1=size, scale=10 * width)
+    )
+    relation = draw(st.sampled_from(["replace", "replace", "replace", "add-remove 2"]))
+    return Located(noise=noise, region=region, relation=relation, split=draw(st.booleans()))
+
+
+@given(
+    st.lists(
+        located_events()
+        | st.builds(Selection, epsilon=st.fractions(Fraction(1, 9), 1, max_denominator=9))
+        | st.lists(located_events(), min_size=2, max_size=3).map(lambda events: Together(tuple(events))),
+        min_size=1,
+        max_size=25,
+    ),
+    st.sampled_from([1, 20, 900]),
+)
+@settings(max_examples=60)
+def test_the_verifier_finds_the_joint_price_on_its_own(events, epsilon):
+    """Two programs, one in arrays and one in plain Python, agree to the last unit, also where the cap is near."""
+    accountant = Joint(Budget.of(epsilon, 1e-6))
+    purse, state = verifier.Purse("rho", accountant.budget.cap.units), accountant.start()
+    for event in events:
+        before = accountant.cost(state).units
+        state = accountant.after(state, event)
+        assert purse.pay(json.loads(json.dumps(as_plain(event)))) == accountant.cost(state).units - before
+    assert purse.shown <= purse.flat

@@ -7,10 +7,11 @@ from hashlib import sha256
 from typing import Any
 
 from understudy.errors import InsufficientBudgetError, ParameterError
-from understudy.privacy.accountant import Accountant, Additive
+from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, Cost
 from understudy.privacy.event import Event
+from understudy.privacy.joint import Joint
 from understudy.privacy.limits import Limits
 
 MAX_NAME = 200
@@ -26,7 +27,7 @@ class Books:
         self.budget = budget
         self.cap = budget.cap
         self._limits = Limits() if limits is None else limits
-        self._accountant: Accountant[Any] = Additive(budget) if accountant is None else accountant
+        self._accountant: Accountant[Any] = Joint(budget) if accountant is None else accountant
         self._state = self._accountant.start()
         self._shares: dict[str, Any] = {}
 

@@ -55,8 +55,8 @@ def _counted(events: list[dict[str, Any]]) -> Counter[tuple[str, float]]:
     found: Counter[tuple[str, float]] = Counter()
     for event in events:
         kind = event["event"]
-        if kind == "Together":
-            found.update(_counted(event["events"]))
+        if kind in ("Together", "Located"):
+            found.update(_counted(event["events"] if kind == "Together" else [event["noise"]]))
             continue
         number = {name: Fraction(text) for name, text in event.items() if name != "event"}
         if kind == "GaussianNoise":

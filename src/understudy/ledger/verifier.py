@@ -9,6 +9,15 @@ the recorded event; every hash, number, sum, link and bound is checked.
     a sparse vector; randomised reports; what was spent before           epsilon             rho = epsilon^2/2
     several events                                                       sum                 sum
 
+Noise on counts that only the rows of a region can move ("Located") is priced jointly. With p the price of the
+noise and f the indicator of the region, two neighbouring tables that differ in the rows x and y lose at most u
+(phi(x) + phi(y)): u = p and phi = f or 1/2 for one count under `replace`; u = p/2 and phi = f for several; u =
+p/F and phi = f under `add-remove m`. All together so cost at most F max (sum of u phi), F = 2 under `replace`,
+else m (Laplace) or m^2 (Gaussian). The maximum is bounded by message passing: for any messages msg_Ca from a
+table T_C to its attributes a, with b_a their sum, it is at most  c + sum_a max b_a + sum_C max(T_C - sum_a
+msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers; thousands of
+them take minutes.
+
 Prices are whole numbers of 10^-15, rounded up. A budget (epsilon, delta) is kept as a cap on rho: rho-zCDP implies
 delta = exp((a-1)(a rho - epsilon)) (1-1/a)^a / (a-1) for every order a > 1.
 """
@@ -76,6 +85,7 @@ class Check:
         self.previous = "0" * 64
         self.at = ""
         self.total = 0
+        self.purse = Purse("", 0)
         self.requests: set[str] = set()
         self.open_debits: dict[int, tuple[int, bool] | None] = {}
         self.answers_checked = 0
@@ -146,6 +156,7 @@ class Check:
         if terms["table"] != self.document.get("table"):
             raise Wrong("it is the ledger of another table")
         check_cap(terms)
+        self.purse = Purse(terms["currency"], terms["cap"])
         self.pay(entry)
 
     def check_debit(self, entry: dict) -> None:
@@ -156,7 +167,7 @@ class Check:
         self.pay(entry)
 
     def pay(self, entry: dict) -> None:
-        cost = math.ceil(price(json.loads(entry["event"]), self.terms["currency"]) * UNITS)
+        cost = self.purse.pay(json.loads(entry["event"]))
         if entry["cost"] != cost:
             raise Wrong(f"it was charged {entry['cost']} units; its event costs {cost}")
         if entry["total"] != self.total + cost:
@@ -210,6 +221,8 @@ def price(event: dict, currency: str) -> Fraction:
     kind = event["event"]
     if kind == "Together":
         return sum((price(part, currency) for part in event["events"]), Fraction(0))
+    if kind == "Located":
+        return price(event["noise"], currency)
     numbers = {name: Fraction(text) for name, text in event.items() if name != "event"}
     if any(value < 0 for value in numbers.values()):
         raise Wrong("its event has a negative number")
@@ -229,6 +242,158 @@ def price(event: dict, currency: str) -> Fraction:
     if kind in ("SparseVector", "RandomizedReport", "SpentBefore"):
         return epsilon if pure else epsilon * epsilon / 2
     raise Wrong("its event is not known to this verifier")
+
+
+class Purse:
+    """What the events so far cost: located ones jointly, all others by their sum."""
+
+    def __init__(self, currency: str, cap: int) -> None:
+        self.currency, self.cap = currency, cap
+        self.others = self.flat = self.constant = self.shown = self.swept = 0
+        self.relation, self.factor = "", 0
+        self.blocks: dict[tuple, Block] = {}
+        self.beliefs: dict[tuple, list[int]] = {}
+
+    def pay(self, event: dict) -> int:
+        """Take an event in; the units by which the total grows."""
+        before = self.others + self.shown
+        self.take(event)
+        return self.others + self.shown - before
+
+    def take(self, event: dict) -> None:
+        parts = event["events"] if event["event"] == "Together" else []
+        if any(part["event"] == "Located" for part in parts):
+            for part in parts:
+                self.take(part)
+            return
+        cost = math.ceil(price(event, self.currency) * UNITS)
+        if event["event"] == "Located" and self.joins(event, cost):
+            self.add(event, cost)
+            self.settle()
+        else:
+            self.others += cost
+
+    def joins(self, event: dict, cost: int) -> bool:
+        noise = "LaplaceNoise" if self.currency == "epsilon" else "GaussianNoise"
+        one = self.relation in ("", event["relation"])
+        return one and event["noise"]["event"] == noise and self.flat + cost <= 1 << 60
+
+    def add(self, event: dict, cost: int) -> None:
+        kind, _, rows = event["relation"].partition(" ")
+        if kind not in ("replace", "add-remove") or (kind == "replace") == bool(rows):
+            raise Wrong("its neighbour relation is not known")
+        power = 1 if self.currency == "epsilon" else 2
+        self.relation, self.factor = event["relation"], 2 if kind == "replace" else int(rows) ** power
+        self.flat += cost
+        single = kind == "replace" and event["split"] is False
+        weight = cost if single else -(-cost // self.factor)
+        spans = {(name, size): cells(size, int(mask, 16)) for name, size, mask in event["region"]}
+        share = math.prod(Fraction(len(inside), size) for (_, size), inside in spans.items())
+        home = None if single and share > Fraction(3, 10) else self.home(tuple(spans))
+        if home is None:
+            self.constant += -(-weight // 2) if single else weight
+            return
+        for attribute in home:
+            self.beliefs.setdefault(attribute, [0] * attribute[1])
+        self.blocks.setdefault(home, Block(home)).add(spans, weight)
+
+    def home(self, clique: tuple) -> tuple | None:
+        """The table that takes a region: its own, else a larger one that is there, else a new one if it fits."""
+        if clique in self.blocks:
+            return clique
+        if len(clique) < 3:
+            for known in self.blocks:
+                if set(clique) < set(known):
+                    return known
+        size = math.prod(size for _, size in clique)
+        room = size + sum(len(block.table) for block in self.blocks.values()) <= 1 << 24
+        return clique if len(clique) <= 3 and size <= 1 << 20 and room else None
+
+    def bound(self) -> int:
+        most = self.constant + sum(block.largest for block in self.blocks.values())
+        most += sum(max(belief) for belief in self.beliefs.values())
+        return min(self.flat, self.factor * most)
+
+    def settle(self) -> None:
+        if self.bound() * 20 > self.swept * 21:
+            self.sweep()
+            self.sweep()
+            self.swept = self.bound()
+        for _ in range(8):
+            if max(self.bound(), self.shown) + self.others <= self.cap or not self.blocks:
+                break
+            self.sweep()
+        self.shown = max(self.bound(), self.shown)
+
+    def sweep(self) -> None:
+        for clique, block in self.blocks.items():
+            block.sweep(clique, self.beliefs)
+
+
+class Block:
+    """The table of one clique of up to three attributes, with its messages and the maximum of what remains."""
+
+    def __init__(self, clique: tuple) -> None:
+        self.shape = [size for _, size in clique] + [1] * (3 - len(clique))
+        self.table = [0] * math.prod(self.shape)
+        self.messages = [[0] * size for size in self.shape]
+        self.clique = clique
+        self.largest = 0
+
+    def add(self, spans: dict, weight: int) -> None:
+        inside = [spans.get(attribute, range(attribute[1])) for attribute in self.clique]
+        inside += [range(1)] * (3 - len(inside))
+        _, second, third = self.shape
+        one, two, three = self.messages
+        for i in inside[0]:
+            for j in inside[1]:
+                base, start = one[i] + two[j], (i * second + j) * third
+                for k in inside[2]:
+                    self.table[start + k] += weight
+                    self.largest = max(self.largest, self.table[start + k] - base - three[k])
+
+    def sweep(self, clique: tuple, beliefs: dict) -> None:
+        axes = len(clique)
+        arriving = [[0] * size for size in self.shape]
+        for axis, attribute in enumerate(clique):
+            arriving[axis] = [b - m for b, m in zip(beliefs[attribute], self.messages[axis], strict=True)]
+        whole = self.shifted(arriving, 1)
+        new = [[most // axes for most in side] for side in self.maxima(whole)]
+        new[axes:] = [[0]] * (3 - axes)
+        for axis, attribute in enumerate(clique):
+            beliefs[attribute] = new[axis]
+            self.messages[axis] = [b - a for b, a in zip(new[axis], arriving[axis], strict=True)]
+        self.largest = max(self.shifted(self.messages, -1))
+
+    def shifted(self, sides: list, sign: int) -> list[int]:
+        """The table plus (or minus) a vector along each axis."""
+        one, two, three = ([sign * value for value in side] for side in sides)
+        found, start, third = [], 0, self.shape[2]
+        for a in one:
+            for b in two:
+                found += [
+                    t + a + b + c for t, c in zip(self.table[start : start + third], three, strict=True)
+                ]
+                start += third
+        return found
+
+    def maxima(self, whole: list[int]) -> list[list[int]]:
+        """The largest value of a table in each slice along each axis."""
+        first, second, third = self.shape
+        rows = [whole[i : i + third] for i in range(0, len(whole), third)]
+        tops = [max(row) for row in rows]
+        return [
+            [max(tops[i * second : (i + 1) * second]) for i in range(first)],
+            [max(tops[j::second]) for j in range(second)],
+            [max(column) for column in zip(*rows, strict=True)],
+        ]
+
+
+def cells(size: int, mask: int) -> list[int]:
+    """The cells of a span."""
+    if type(size) is not int or not 0 < mask < 1 << size:
+        raise Wrong("its region is not understood")
+    return [i for i in range(size) if mask >> i & 1]
 
 
 def check_cap(terms: dict) -> None:

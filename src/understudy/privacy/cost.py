@@ -12,7 +12,7 @@ from math import ceil
 from typing import ClassVar
 
 from understudy.errors import ParameterError, RefusedError
-from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Pure, Selection, Together
+from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Pure, Selection, Together
 
 UNITS = 10**15
 """Units in one epsilon or one rho. Every total of a real table fits into 64 bits."""
@@ -96,6 +96,11 @@ def _(event: Pure) -> Fraction:
 
 
 @epsilon.register
+def _(event: Located) -> Fraction:
+    return epsilon(event.noise)
+
+
+@epsilon.register
 def _(event: Together) -> Fraction:
     return sum((epsilon(part) for part in event.events), Fraction(0))
 
@@ -122,6 +127,11 @@ def _(event: Selection) -> Fraction:
     α·ε²/8.
     """
     return event.epsilon**2 / 8
+
+
+@rho.register
+def _(event: Located) -> Fraction:
+    return rho(event.noise)
 
 
 @rho.register

@@ -65,13 +65,54 @@ class SpentBefore(Pure):
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Cells of one attribute: bit i of `mask` is cell i of `size`.
+
+    `attribute` names the attribute and its cells: attributes that are cut otherwise have another name.
+    """
+
+    attribute: str
+    size: int
+    mask: int
+
+    def __post_init__(self) -> None:
+        if not (self.size >= 1 and 0 < self.mask < 1 << self.size):
+            raise ParameterError("a span holds at least one cell of its attribute, and no cell beyond")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """Noise on counts that only the rows of a `region`, a product of spans, can move.
+
+    `relation` is the neighbour relation, ``replace`` or ``add-remove m`` with m rows to a person. Under `replace`
+    a region that is not `split` is one count, to which each of its rows adds 1; where it is split, one row
+    moves the counts by at most half of the sensitivity that the noise was made for (its square, for Gaussian
+    noise), and two rows by all of it. On its own it costs what its noise costs; several cost less than their
+    sum (`joint`).
+    """
+
+    noise: LaplaceNoise | GaussianNoise
+    region: tuple[Span, ...]
+    relation: str
+    split: bool
+
+    def __post_init__(self) -> None:
+        names = [span.attribute for span in self.region]
+        if names != sorted(set(names)) or not names:
+            raise ParameterError("a region is a product of spans of different attributes, in order")
+        kind, _, rows = self.relation.partition(" ")
+        if self.relation != "replace" and not (kind == "add-remove" and rows.isdecimal() and int(rows) > 0):
+            raise ParameterError("a located event needs a neighbour relation")
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """Several things done one after the other, each possibly chosen after seeing the ones before."""
 
     events: tuple[Event, ...]
 
 
-Event = LaplaceNoise | GaussianNoise | Pure | Together
+Event = LaplaceNoise | GaussianNoise | Pure | Located | Together
 
 _NAMED = {
     kind.__name__: kind
@@ -87,6 +128,10 @@ def as_plain(event: Event) -> dict[str, Any]:
     """
     if isinstance(event, Together):
         return {"event": "Together", "events": [as_plain(part) for part in event.events]}
+    if isinstance(event, Located):
+        region = [[span.attribute, span.size, f"{span.mask:x}"] for span in event.region]
+        where = {"region": region, "relation": event.relation, "split": event.split}
+        return {"event": "Located", "noise": as_plain(event.noise), **where}
     parameters = {field.name: str(getattr(event, field.name)) for field in fields(event)}
     return {"event": type(event).__name__, **parameters}
 
@@ -95,7 +140,17 @@ def from_plain(plain: dict[str, Any]) -> Event:
     """The inverse of `as_plain`; what is not known is refused, never guessed."""
     if plain.get("event") == "Together":
         return Together(tuple(from_plain(part) for part in plain["events"]))
+    if plain.get("event") == "Located":
+        return _located(plain)
     kind = _NAMED.get(plain.get("event", ""))
     if kind is None or {field.name for field in fields(kind)} != plain.keys() - {"event"}:
         raise ParameterError("a recorded event is not understood by this version of the program")
     return kind(**{name: Fraction(text) for name, text in plain.items() if name != "event"})
+
+
+def _located(plain: dict[str, Any]) -> Located:
+    noise, split = from_plain(plain["noise"]), plain["split"]
+    if not isinstance(noise, LaplaceNoise | GaussianNoise) or not isinstance(split, bool) or len(plain) != 5:
+        raise ParameterError("a recorded event is not understood by this version of the program")
+    region = tuple(Span(str(name), int(size), int(mask, 16)) for name, size, mask in plain["region"])
+    return Located(noise=noise, region=region, relation=str(plain["relation"]), split=split)

@@ -8,6 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from understudy.errors import ParameterError
+from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Span
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 
@@ -65,3 +66,29 @@ def sensitivity(
     if marginal.size == 1:
         return Sensitivity(high - low, (high - low) ** 2)
     return Sensitivity(2 * high, 2 * high**2)
+
+
+def located(
+    marginal: Marginal, noise: LaplaceNoise | GaussianNoise, neighbours: Neighbours, max_rows: int = 1
+) -> Event:
+    """The noise on a marginal's counts, with the region whose rows can move them where it is not everybody.
+
+    A condition on several attributes at once is taken by its extent along each: a region may be too large,
+    which costs accuracy of the accounting, never soundness.
+    """
+    moved = noise.l1 if isinstance(noise, LaplaceNoise) else noise.l2_squared
+    if moved == 0 or not marginal.where.is_counting:
+        return noise
+    spans = []
+    for factor in marginal.where.factors:
+        for axis, name in enumerate(factor.clique):
+            others = tuple(i for i in range(factor.weights.ndim) if i != axis)
+            held = np.atleast_1d(factor.weights.any(axis=others) if others else factor.weights > 0)
+            if not held.all():
+                mask = sum(1 << int(cell) for cell in np.flatnonzero(held))
+                spans.append(Span(marginal.domain[name].identity, held.size, mask))
+    if not spans:
+        return noise
+    relation = "replace" if neighbours is Neighbours.REPLACE else f"add-remove {max_rows}"
+    region = tuple(sorted(spans, key=lambda span: span.attribute))
+    return Located(noise=noise, region=region, relation=relation, split=marginal.size > 1)
