@@ -109,7 +109,11 @@ def test_a_handle_moves_one_step_at_a_time(ledgers):
     assert (latest.step, latest.state) == (1, b"state 1")
     assert "state" not in repr(latest)
     assert ledger.answered(debit) == b"opened"
-    assert ledger.spent.units == UNITS // 10
+    assert ledger.steps(debit) == [b"no"]
+    assert ledger.advance(debit, step=1, question="c", answer=b"maybe", state=b"state 2")
+    assert ledger.steps(debit) == [b"no", b"maybe"]
+    assert ledger.steps(charge(ledger, request="another")) == []
+    assert ledger.spent.units == UNITS // 5
 
 
 def test_budgets_with_a_delta_are_kept_in_rho(ledgers):

@@ -89,3 +89,7 @@ class Ledger(Protocol):
         False tells that somebody else's answer came first, or that there is no such handle: read the state again.
         """
         ...
+
+    def steps(self, debit: Debit) -> list[bytes]:
+        """The answers of a handle's steps, in order; its first answer, kept by `settle`, is not among them."""
+        ...

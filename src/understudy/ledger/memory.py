@@ -35,6 +35,7 @@ class MemoryLedger:
         self._requests: dict[str, Debit] = {}
         self._answers: dict[int, bytes] = {}
         self._hidden: dict[int, Hidden] = {}
+        self._steps: dict[int, list[bytes]] = {}
         self._at = ""
         self._books = Books(budget, limits=limits)
         self._books.begin(SpentBefore(epsilon=exact(opening, "opening")))
@@ -95,4 +96,9 @@ class MemoryLedger:
             if latest is None or latest.step != step:
                 return False
             self._hidden[debit.number] = Hidden(step + 1, state)
+            self._steps.setdefault(debit.number, []).append(answer)
             return True
+
+    def steps(self, debit: Debit) -> list[bytes]:
+        with self._lock:
+            return list(self._steps.get(debit.number, ()))

@@ -42,6 +42,14 @@ _LATER = (
 _OF_DEBIT = select(ENTRY).where(ENTRY.c.ledger == bindparam("of"), ENTRY.c.debit == bindparam("debit"))
 _FIRST = _OF_DEBIT.where(ENTRY.c.step == 0)
 _LAST = _OF_DEBIT.order_by(ENTRY.c.step.desc()).limit(1)
+_STEPS = (
+    select(ENTRY, KEPT.c.answer)
+    .join_from(
+        ENTRY, KEPT, (KEPT.c.ledger == ENTRY.c.ledger) & (KEPT.c.number == ENTRY.c.number), isouter=True
+    )
+    .where(ENTRY.c.ledger == bindparam("of"), ENTRY.c.debit == bindparam("debit"), ENTRY.c.step > 0)
+    .order_by(ENTRY.c.step)
+)
 _KEPT = select(KEPT).where(KEPT.c.ledger == bindparam("of"), KEPT.c.number == bindparam("number"))
 
 
@@ -137,6 +145,19 @@ class DurableLedger:
         if kept is None or answer_hash(bytes(kept.answer)) != entry.answer:
             raise _changed("an answer")
         return bytes(kept.answer)
+
+    def steps(self, debit: Debit) -> list[bytes]:
+        with self._database.reading() as tx:
+            rows = tx.execute(_STEPS, {"of": self._name, "debit": debit.number}).all()
+        found = []
+        for row in rows:
+            entry, answer = Entry._make(row[1:-1]), row[-1]
+            if digest(entry) != entry.hash:
+                raise broken(entry.number)
+            if answer is None or answer_hash(bytes(answer)) != entry.answer:
+                raise _changed("an answer")
+            found.append(bytes(answer))
+        return found
 
     def hidden(self, debit: Debit) -> Hidden | None:
         entry, kept = self._kept(_LAST, debit)
