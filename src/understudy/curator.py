@@ -140,7 +140,7 @@ class Curator:
             bits = self._rows_bound().bit_length()
             resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
         while True:
-            moved = self._sensitivity(marginal, resolution)
+            moved = self.sensitivity(marginal, resolution)
             if resolution == 1 or (max(moved.l1, moved.l2_squared) < 2**62 and fits(build(moved))):
                 return build(moved), resolution
             resolution //= 2
@@ -154,7 +154,8 @@ class Curator:
             )
         return max(bound, 1)
 
-    def _sensitivity(self, marginal: Marginal, resolution: int) -> Sensitivity:
+    def sensitivity(self, marginal: Marginal, resolution: int = 1) -> Sensitivity:
+        """How far neighbours can move a marginal's counts, in steps of 1/resolution, as declared."""
         declared = self.declaration
         return sensitivity(marginal, declared.neighbours, resolution=resolution, max_rows=declared.max_rows)
 
@@ -177,6 +178,12 @@ class Curator:
 
         probability(beta)
         return {currency: cheapest(suffices)}
+
+    def quote(self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None) -> Cost:
+        """What `measure` would be charged now. Reads no data."""
+        mechanism, _ = self.mechanism(marginal, epsilon=epsilon, rho=rho)
+        declared = self.declaration
+        return self.ledger.quote(located(marginal, mechanism.event, declared.neighbours, declared.max_rows))
 
     def measure(
         self,
@@ -287,7 +294,7 @@ class Curator:
         marginals = [Marginal.of(candidate.query) for candidate in candidates]
         for candidate in candidates:
             counting_query(candidate.query, self.domain)
-        moved = max(self._sensitivity(marginal, 1).l1 for marginal in marginals)
+        moved = max(self.sensitivity(marginal, 1).l1 for marginal in marginals)
         mechanism = ExponentialMechanism(epsilon=exact(epsilon, "epsilon"), sensitivity=moved)
         guesses = [whole_guess(candidate.guess) for candidate in candidates]
         self._truth.check_size(marginals)

@@ -112,6 +112,7 @@ def test_a_handle_moves_one_step_at_a_time(ledgers):
     assert ledger.steps(debit) == [b"no"]
     assert ledger.advance(debit, step=1, question="c", answer=b"maybe", state=b"state 2")
     assert ledger.steps(debit) == [b"no", b"maybe"]
+    assert ledger.quote(TENTH).units == UNITS // 10
     assert ledger.steps(charge(ledger, request="another")) == []
     assert ledger.spent.units == UNITS // 5
 

@@ -59,6 +59,11 @@ class Books:
         self._shares = self._after(event, analyst, at)
         return self.spent
 
+    def quote(self, event: Event) -> Cost:
+        """What an event would be charged now."""
+        before, after = self.spent, self._accountant.cost(self._accountant.after(self._state, event))
+        return type(after)(after.units - before.units)
+
     def admit(self, event: Event, *, analyst: str, at: str) -> tuple[Cost, Cost]:
         """Enter a debit if the total and every share it draws on allow it: its cost and the new total.
 

@@ -60,6 +60,10 @@ class Ledger(Protocol):
     @property
     def remaining(self) -> Cost: ...
 
+    def quote(self, event: Event) -> Cost:
+        """What an event would be charged now: no more than this, unless another one comes first."""
+        ...
+
     def charge(self, event: Event, *, question: str, request: str, analyst: str = "") -> Debit:
         """Debit an event, or refuse with an `InsufficientBudgetError` and change nothing.
 

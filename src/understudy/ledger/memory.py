@@ -56,6 +56,9 @@ class MemoryLedger:
     def remaining(self) -> Cost:
         return self._books.remaining
 
+    def quote(self, event: Event) -> Cost:
+        return self._books.quote(event)
+
     def charge(self, event: Event, *, question: str, request: str, analyst: str = "") -> Debit:
         checked_request(request)
         checked_name(analyst, "an analyst's name")

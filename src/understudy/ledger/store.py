@@ -116,6 +116,9 @@ class DurableLedger:
     def remaining(self) -> Cost:
         return self._now().books.remaining
 
+    def quote(self, event: Event) -> Cost:
+        return self._now().books.quote(event)
+
     def close(self) -> None:
         """Let go of the store's connections."""
         self._database.close()

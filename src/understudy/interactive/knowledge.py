@@ -1,0 +1,147 @@
+"""What is known about counts: intervals that all hold together, and what follows from them.
+
+On the event that every band holds, each interval contains its true count; intersection, complement, monotonicity
+and the Fréchet bounds are deductions, so what they give contains the true count as well. Deducing costs neither
+privacy nor any of the failure probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain import Clique
+from understudy.interactive.conjunction import Box, Grid, Words
+from understudy.interactive.one_way import OneWay
+from understudy.query.marginal import Marginal
+
+Values = NDArray[np.float64]
+Interval = tuple[float, float]
+
+MOST_BOXES = 1 << 15
+"""Intervals of boxes that are searched for supersets and subsets; older ones are forgotten first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Intervals for every cell of a marginal."""
+
+    low: Values
+    high: Values
+
+
+@dataclass(eq=False)
+class Knowledge:
+    """Everything that was released, as intervals of counts; `total`, the number of rows, is a finite one."""
+
+    grid: Grid
+    total: Interval
+    one_ways: dict[str, OneWay] = field(default_factory=dict)
+    _words: Words = field(init=False)
+    _low: Values = field(init=False)
+    _high: Values = field(init=False)
+    _used: int = 0
+    _tables: dict[tuple[Clique, tuple[tuple[str, bytes], ...]], Table] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._words = np.zeros((64, self.grid.everyone.size), np.uint64)
+        self._low, self._high = np.zeros(64), np.zeros(64)
+
+    def learn(self, box: Box, interval: Interval) -> None:
+        """The count of a box lies in an interval."""
+        if self._used == len(self._low) and self._used < MOST_BOXES:
+            self._words = np.concatenate([self._words, np.zeros_like(self._words)])
+            self._low = np.concatenate([self._low, np.zeros_like(self._low)])
+            self._high = np.concatenate([self._high, np.zeros_like(self._high)])
+        place = self._used % MOST_BOXES
+        self._words[place] = self.grid.words(box)
+        self._low[place], self._high[place] = interval
+        self._used += 1
+
+    def learn_table(self, by: Clique, where: Box, table: Table) -> None:
+        """The counts of a marginal of the rows in a box lie in intervals."""
+        self._tables[by, where.key] = table
+
+    # ---- one count
+
+    def interval(self, box: Box) -> Interval:
+        """The narrowest interval that follows for a box."""
+        low, high = self.frechet(box)
+        for found in (self._within_boxes(box), self._of_tables(box)):
+            low, high = max(low, found[0]), min(high, found[1])
+        other = box.complement()
+        if other is not None:
+            below, above = self._within_boxes(other)
+            low, high = max(low, self.total[0] - above), min(high, self.total[1] - below)
+        return low, max(low, high)
+
+    def frechet(self, box: Box) -> Interval:
+        """Bounds of a conjunction from its conditions one by one: U = min Uᵢ, L = N - Σ(N - Lᵢ)."""
+        low, high, missing = self.total[0], self.total[1], 0.0
+        for name, cells in box.sides.items():
+            known = self.one_ways.get(name)
+            below, above = (0.0, self.total[1]) if known is None else known.interval(cells)
+            high = min(high, max(above, 0.0))
+            missing += self.total[1] - max(below, 0.0)
+        if box.sides:
+            low = max(0.0, self.total[1] - missing)
+        return low, high
+
+    def _within_boxes(self, box: Box) -> Interval:
+        """At most what a box around it has, at least what a box inside it has."""
+        used = min(self._used, MOST_BOXES)
+        words, mine = self._words[:used], self.grid.words(box)
+        joint = words & mine
+        around = (joint == mine).all(axis=1)
+        inside = (joint == words).all(axis=1)
+        high = float(self._high[:used][around].min(initial=np.inf))
+        low = float(self._low[:used][inside].max(initial=0.0))
+        return low, high
+
+    def _of_tables(self, box: Box) -> Interval:
+        """The cell of a marginal that was released, where the box is one."""
+        single = [name for name, cells in box.sides.items() if cells.sum() == 1]
+        low, high = 0.0, np.inf
+        for length in range(1, len(single) + 1):
+            for names in combinations(single, length):
+                by = self.grid.domain.clique(names)
+                rest = Box(self.grid.domain, {n: c for n, c in box.sides.items() if n not in names})
+                table = self._tables.get((by, rest.key))
+                if table is not None:
+                    cell = tuple(int(np.flatnonzero(box.sides[name])[0]) for name in by)
+                    low, high = max(low, float(table.low[cell])), min(high, float(table.high[cell]))
+        return low, high
+
+    # ---- all cells of a marginal
+
+    def table(self, by: Clique, where: Box) -> Table:
+        """The narrowest intervals that follow for the cells of a marginal of the rows in a box."""
+        known = self._tables.get((by, where.key))
+        if known is not None:
+            return known
+        shape = self.grid.domain.shape(by)
+        below, above = self.interval(where)
+        high = np.full(shape, above)
+        missing = np.full(shape, self.total[1] - below)
+        for axis, name in enumerate(by):
+            one = self.one_ways.get(name)
+            if one is None:
+                missing = missing + self.total[1]
+                continue
+            low_cells, high_cells = one.single
+            across = [-1 if i == axis else 1 for i in range(len(by))]
+            high = np.minimum(high, np.maximum(high_cells, 0).reshape(across))
+            missing = missing + (self.total[1] - np.maximum(low_cells, 0)).reshape(across)
+        low = np.maximum(self.total[1] - missing, 0)
+        return Table(low, np.maximum(high, low))
+
+
+def boxes_of(marginal: Marginal) -> Box | None:
+    """The box that a marginal is taken of; None where its condition is no box or touches its own cells."""
+    box = Box.of(marginal.where)
+    if box is None or set(box.sides) & set(marginal.by):
+        return None
+    return box

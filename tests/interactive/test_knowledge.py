@@ -1,0 +1,196 @@
+"""Deductions from bands, against brute force on small grids."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from statistical import assert_at_most
+from understudy.attribute import Categories
+from understudy.bins import Bins
+from understudy.domain import Domain
+from understudy.interactive import one_way
+from understudy.interactive.conjunction import Box, Grid, from_plain, plain
+from understudy.interactive.knowledge import Knowledge, Table
+from understudy.interactive.one_way import OneWay, half_widths, suprema
+from understudy.noise import SeededNoise, discrete_gaussian, discrete_laplace
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+
+DOMAIN = Domain(
+    (
+        Bins.integers("age", 0, 4),
+        Categories(name="sex", values=("F", "M")),
+        Categories(name="town", values=tuple(f"t{i}" for i in range(70))),
+    )
+)
+GRID = Grid(DOMAIN)
+
+
+def side(name):
+    size = DOMAIN[name].size
+    return st.lists(st.booleans(), min_size=size, max_size=size).map(np.array).filter(lambda c: c.any())
+
+
+@st.composite
+def boxes(draw):
+    names = draw(st.sets(st.sampled_from(DOMAIN.names)))
+    query = LinearQuery.conjunction(DOMAIN, {name: draw(side(name)) for name in names})
+    return Box.of(query)
+
+
+def cells_of(box):
+    found = np.ones(DOMAIN.shape(DOMAIN.names), bool)
+    for axis, name in enumerate(DOMAIN.names):
+        if name in box.sides:
+            found &= box.sides[name].reshape([-1 if i == axis else 1 for i in range(3)])
+    return found
+
+
+TRUTH = np.random.default_rng(4).poisson(2.0, DOMAIN.shape(DOMAIN.names)).astype(float)
+ROWS = float(TRUTH.sum())
+
+
+def count(box):
+    return float(TRUTH[cells_of(box)].sum())
+
+
+@given(boxes(), boxes())
+def test_words_compare_boxes_as_sets(one, two):
+    a, b = GRID.words(one), GRID.words(two)
+    assert ((a & b) == a).all() == (not (cells_of(one) & ~cells_of(two)).any())
+    assert (one.key == two.key) == bool((cells_of(one) == cells_of(two)).all())
+
+
+@given(boxes())
+def test_a_box_is_its_query_and_one_of_it_and_its_complement_is_canonical(box):
+    assert Box.of(box.query).key == box.key
+    other = box.complement()
+    if other is not None:
+        assert (cells_of(box) ^ cells_of(other)).all()
+        assert box.is_canonical != other.is_canonical
+
+
+def test_what_is_no_box_has_none():
+    table = LinearQuery.table(DOMAIN, ("age", "sex"), np.eye(5, 3))
+    weighted = LinearQuery.conjunction(DOMAIN, {"age": np.linspace(0, 1, 5)})
+    nobody = LinearQuery.conjunction(DOMAIN, {"age": np.zeros(5)})
+    assert [Box.of(query) for query in (table, weighted, nobody)] == [None, None, None]
+
+
+@given(boxes(), st.sampled_from([(), ("age",), ("sex", "town")]))
+def test_a_question_can_be_written_down(box, by):
+    marginal = Marginal(DOMAIN, by, box.query)
+    assert from_plain(DOMAIN, plain(marginal)).key == marginal.key
+
+
+@given(st.lists(st.tuples(boxes(), st.integers(0, 40), st.integers(0, 40)), max_size=15), boxes(), st.data())
+@settings(max_examples=60)
+def test_every_deduction_contains_the_truth_when_the_bands_do(learnt, asked, data):
+    knowledge = Knowledge(GRID, (ROWS - data.draw(st.integers(0, 9)), ROWS + data.draw(st.integers(0, 9))))
+    for name in data.draw(st.sets(st.sampled_from(DOMAIN.names))):
+        axes = tuple(i for i, other in enumerate(DOMAIN.names) if other != name)
+        exact = TRUTH.sum(axis=axes)
+        off = data.draw(st.integers(-6, 6))
+        widths = abs(off) * np.arange(exact.size + 1, dtype=float)
+        knowledge.one_ways[name] = OneWay(exact + off, widths, ordered=name == "age")
+    for box, below, above in learnt:
+        knowledge.learn(box, (count(box) - below, count(box) + above))
+    for by in [("sex",), ("age", "sex")]:
+        if not set(by) & set(asked.sides):
+            knowledge.learn_table(by, asked, exact_table(by, asked, 3.0))
+            break
+    low, high = knowledge.interval(asked)
+    assert low <= count(asked) <= high
+    for by in [("town",), ("age", "sex")]:
+        if not set(by) & set(asked.sides):
+            exact, table = exact_table(by, asked, 0.0).low, knowledge.table(by, asked)
+            assert (table.low <= exact).all()
+            assert (exact <= table.high).all()
+
+
+def exact_table(by, box, slack):
+    axes = tuple(i for i, name in enumerate(DOMAIN.names) if name not in by)
+    exact = (TRUTH * cells_of(box)).sum(axis=axes)
+    return Table(exact - slack, exact + slack)
+
+
+def test_supersets_subsets_complements_and_cells_are_used():
+    knowledge = Knowledge(GRID, (ROWS, ROWS))
+    young = Box(DOMAIN, {"age": np.arange(5) < 2})
+    women = young.within("sex", np.array([True, False, False]))
+    knowledge.learn(young, (90.0, 110.0))
+    assert knowledge.interval(women) == (0.0, 110.0)
+    assert knowledge.interval(young.complement()) == (ROWS - 110, ROWS - 90)
+    knowledge.learn(women, (40.0, 50.0))
+    assert knowledge.interval(Box(DOMAIN, {"age": np.arange(5) < 3})) == (90.0, ROWS)
+    knowledge.learn_table(("sex",), young, Table(np.array([44.0, 5, 6]), np.array([46.0, 50, 60])))
+    assert knowledge.interval(women) == (44.0, 46.0)
+
+
+def test_the_oldest_boxes_are_forgotten_first(monkeypatch):
+    monkeypatch.setattr("understudy.interactive.knowledge.MOST_BOXES", 100)
+    knowledge = Knowledge(GRID, (ROWS, ROWS))
+    for i in range(150):
+        cells = np.arange(71) == i % 71
+        knowledge.learn(Box(DOMAIN, {"town": cells}), (float(i), float(i)))
+    assert len(knowledge._low) <= 128
+    assert knowledge.interval(Box(DOMAIN, {"town": np.arange(71) == 7})) == (149.0, 149.0)
+
+
+# ---- bands
+
+
+@given(
+    st.integers(2, 6).flatmap(
+        lambda size: st.lists(st.integers(-50, 50), min_size=size, max_size=size).map(np.array)
+    ),
+    st.booleans(),
+    st.booleans(),
+)
+def test_suprema_are_those_of_all_sets(noise, ordered, centred):
+    noise = noise.astype(float)
+    size = noise.size
+    used = noise - noise.mean() if centred else noise
+    best = np.zeros(size + 1)
+    for bits in range(2**size):
+        cells = np.array([bits >> i & 1 for i in range(size)], bool)
+        runs = int(np.abs(np.diff(np.r_[0, cells, 0])).sum()) // 2
+        if not ordered or runs <= 1:
+            best[cells.sum()] = max(best[cells.sum()], abs(used[cells].sum()))
+    assert suprema(noise[None, :], ordered=ordered, centred=centred)[0] == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_band_covers_its_whole_class(laplace, ordered):
+    """Fresh draws on the exact law pass the band with probability at most beta; bands 10% narrower do not hold."""
+    beta, size, spread = 0.02, 6, Fraction(400)
+    widths = half_widths(size, spread, beta, ordered=ordered, centred=True, laplace=laplace)
+    draw = discrete_laplace if laplace else discrete_gaussian
+    noise = draw(spread, 40_000 * size, noise=SeededNoise(77)).reshape(-1, size).astype(float)
+    found = suprema(noise, ordered=ordered, centred=True)
+    assert_at_most(int((found > widths + 1e-9).any(axis=1).sum()), len(found), beta)
+    with pytest.raises(AssertionError):
+        assert_at_most(int((found > 0.9 * widths + 1e-9).any(axis=1).sum()), len(found), beta)
+
+
+def test_the_safe_quantile_is_safe():
+    generator = np.random.default_rng(5)
+    for _ in range(50):
+        sample = generator.exponential(size=40_000)
+        assert one_way._safe_quantile(sample, 0.01) >= np.log(100)
+    with pytest.raises(ValueError, match="draws"):
+        one_way._safe_quantile(np.zeros(100), 0.001)
+
+
+def test_runs_of_an_ordered_attribute_add_up():
+    widths = np.array([0.0, 2, 3, 4, 5, 6])
+    known = OneWay(np.arange(5.0), widths, ordered=True)
+    assert known.interval(np.array([True, True, False, False, True])) == (5 - 3 - 2, 5 + 3 + 2)
+    unordered = OneWay(np.arange(5.0), widths, ordered=False)
+    assert unordered.interval(np.array([True, True, False, False, True])) == (5 - 4, 5 + 4)
