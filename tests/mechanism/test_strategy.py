@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.bins import Bins
+from understudy.domain import Domain
+from understudy.errors import ParameterError, QueryError
+from understudy.mechanism import strategy
+from understudy.mechanism.strategy import Strategy
+from understudy.noise import SeededNoise
+from understudy.privacy.event import GaussianNoise, Located
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+
+DOMAIN = Domain((Bins.integers("a", 0, 2), Bins.integers("b", 0, 3), Bins.integers("c", 0, 1)))
+
+
+@st.composite
+def strategies(draw, neighbours, *, filters=(0, 1)):
+    by = draw(st.sampled_from([("a",), ("a", "b"), ("b",)]))
+    matrices = tuple(
+        np.array(draw(st.lists(st.lists(st.integers(-4, 4), min_size=s, max_size=s), min_size=1, max_size=4)))
+        for s in DOMAIN.shape(by)
+    )
+    where = LinearQuery.conjunction(DOMAIN, {"c": [1, 0]}) if draw(st.sampled_from(filters)) else None
+    rows = draw(st.integers(1, 2)) if neighbours is Neighbours.ADD_REMOVE else 1
+    return Strategy(
+        Marginal(DOMAIN, by, where) if where else Marginal(DOMAIN, by),
+        matrices,
+        neighbours,
+        rows,
+        rho=Fraction(1, 2),
+    )
+
+
+def columns(found):
+    expanded = found.matrices[0]
+    for matrix in found.matrices[1:]:
+        expanded = np.kron(expanded, matrix)
+    return expanded.T
+
+
+@given(strategies(Neighbours.REPLACE))
+@settings(max_examples=60)
+def test_replacing_a_row_moves_the_combinations_by_no_more_than_declared(found):
+    vectors = list(columns(found))
+    if found.marginal.where.factors:
+        vectors.append(np.zeros_like(vectors[0]))  # a row that the marginal does not see
+    far = [a - b for a in vectors for b in vectors]
+    assert found.sensitivity.l1 >= max(np.abs(v).sum() for v in far)
+    assert found.sensitivity.l2_squared >= max((v**2).sum() for v in far)
+    if not found.marginal.where.factors:
+        assert found.sensitivity.l2_squared == max((v**2).sum() for v in far)
+
+
+@given(strategies(Neighbours.REPLACE, filters=(0,)))
+def test_the_bound_for_large_marginals_is_one(found):
+    exact_l1, exact_l2 = found._farthest_pair()
+    few, strategy.MAX_PAIRS = strategy.MAX_PAIRS, 0
+    try:
+        l1, l2_squared = found._farthest_pair()
+    finally:
+        strategy.MAX_PAIRS = few
+    assert l1 >= exact_l1
+    assert l2_squared >= exact_l2
+
+
+@given(strategies(Neighbours.ADD_REMOVE), st.data())
+def test_a_persons_rows_move_the_combinations_by_no_more_than_declared(found, data):
+    vectors = columns(found)
+    rows = data.draw(st.lists(st.integers(0, len(vectors) - 1), min_size=1, max_size=found.max_rows))
+    moved = sum(vectors[row] for row in rows)
+    assert (moved**2).sum() <= found.sensitivity.l2_squared
+    assert np.abs(moved).sum() <= found.sensitivity.l1
+
+
+@given(strategies(Neighbours.REPLACE, filters=(1,)))
+def test_a_row_alone_moves_a_located_strategy_by_half_at_most(found):
+    event = found.event
+    if found.sensitivity.l2_squared:
+        assert isinstance(event, Located)
+        assert isinstance(event.noise, GaussianNoise)
+        assert max((v**2).sum() for v in columns(found)) <= event.noise.l2_squared / 2
+
+
+def test_the_product_is_never_expanded_and_yet_right():
+    rng = np.random.default_rng(0)
+    matrices = (rng.integers(-3, 4, (5, 3)), rng.integers(-3, 4, (2, 4)))
+    found = Strategy(Marginal(DOMAIN, ("a", "b")), matrices, Neighbours.REPLACE, rho=1)
+    counts = rng.integers(0, 50, (3, 4))
+    expected = np.kron(*matrices) @ counts.ravel()
+    assert (found.combine(counts).ravel() == expected).all()
+    assert found.shape == (5, 2)
+    noisy = found.release([counts], noise=SeededNoise(1))
+    assert len(noisy) == 10
+    assert noisy != expected.tolist()
+
+
+def test_bad_strategies_are_refused():
+    by_a = Marginal(DOMAIN, ("a",))
+    for bad in ([[1, 2]], [[1.0, 2, 3]], [1, 2, 3], [[2**30, 0, 0]]):
+        with pytest.raises(ParameterError):
+            Strategy(by_a, (np.array(bad),), Neighbours.REPLACE, rho=1)
+    for price in ({}, {"rho": 1, "epsilon": 1}, {"rho": 0}):
+        with pytest.raises(ParameterError):
+            Strategy(by_a, (np.eye(3, dtype=int),), Neighbours.REPLACE, **price)
+    with pytest.raises(QueryError):
+        Strategy(Marginal(DOMAIN, ()), (), Neighbours.REPLACE, rho=1)
