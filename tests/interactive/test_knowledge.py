@@ -15,6 +15,7 @@ from understudy.bins import Bins
 from understudy.domain import Domain
 from understudy.interactive import one_way
 from understudy.interactive.conjunction import Box, Grid, from_plain, plain
+from understudy.interactive.design import Design
 from understudy.interactive.knowledge import Knowledge, Table
 from understudy.interactive.one_way import OneWay, half_widths, suprema
 from understudy.noise import SeededNoise, discrete_gaussian, discrete_laplace
@@ -155,14 +156,14 @@ def test_the_oldest_boxes_are_forgotten_first(monkeypatch):
 def test_suprema_are_those_of_all_sets(noise, ordered, centred):
     noise = noise.astype(float)
     size = noise.size
-    used = noise - noise.mean() if centred else noise
+    used = Design(size, ordered=ordered, centred=centred, laplace=True).noise_of(noise[None, :])[0]
     best = np.zeros(size + 1)
     for bits in range(2**size):
         cells = np.array([bits >> i & 1 for i in range(size)], bool)
         runs = int(np.abs(np.diff(np.r_[0, cells, 0])).sum()) // 2
         if not ordered or runs <= 1:
             best[cells.sum()] = max(best[cells.sum()], abs(used[cells].sum()))
-    assert suprema(noise[None, :], ordered=ordered, centred=centred)[0] == pytest.approx(best, abs=1e-9)
+    assert suprema(used[None, :], ordered=ordered)[0] == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("laplace", [False, True])
@@ -170,10 +171,12 @@ def test_suprema_are_those_of_all_sets(noise, ordered, centred):
 def test_a_band_covers_its_whole_class(laplace, ordered):
     """Fresh draws on the exact law pass the band with probability at most beta; bands 10% narrower do not hold."""
     beta, size, spread = 0.02, 6, Fraction(400)
-    widths = half_widths(size, spread, beta, ordered=ordered, centred=True, laplace=laplace)
+    design = Design(size, ordered=ordered, centred=True, laplace=laplace)
+    spread *= 1 if design.is_plain else 10**4
+    widths = half_widths(design, spread, beta)
     draw = discrete_laplace if laplace else discrete_gaussian
     noise = draw(spread, 40_000 * size, noise=SeededNoise(77)).reshape(-1, size).astype(float)
-    found = suprema(noise, ordered=ordered, centred=True)
+    found = suprema(design.noise_of(noise), ordered=ordered)
     assert_at_most(int((found > widths + 1e-9).any(axis=1).sum()), len(found), beta)
     with pytest.raises(AssertionError):
         assert_at_most(int((found > 0.9 * widths + 1e-9).any(axis=1).sum()), len(found), beta)
@@ -194,3 +197,28 @@ def test_runs_of_an_ordered_attribute_add_up():
     assert known.interval(np.array([True, True, False, False, True])) == (5 - 3 - 2, 5 + 3 + 2)
     unordered = OneWay(np.arange(5.0), widths, ordered=False)
     assert unordered.interval(np.array([True, True, False, False, True])) == (5 - 4, 5 + 4)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("size", [3, 10, 40])
+def test_a_range_design_gives_the_histogram_back_and_is_cheaper_than_plain_counts(size, centred):
+    design = Design(size, ordered=True, centred=centred)
+    counts = np.random.default_rng(size).integers(0, 99, size).astype(float)
+    assert design.histogram(design.matrix @ counts, counts.sum()) == pytest.approx(counts, abs=1e-6)
+    plain = Design(size, ordered=True, centred=centred, laplace=True)
+    assert cost(design) < cost(plain) * (1.001 if size == 3 else 0.8)
+
+
+def cost(design):
+    """(largest variance of a range) × (price for the worst pair, or cell)."""
+    weights = design.matrix.astype(float)
+    ranges = [
+        [float(a <= cell < b) for cell in range(design.size)]
+        for a in range(design.size)
+        for b in range(a + 1, design.size + 1)
+    ]
+    reach = np.array(ranges) @ design.noise_of(np.eye(len(weights))).T
+    gram = weights.T @ weights
+    own = np.diag(gram)
+    price = (own[:, None] + own[None, :] - 2 * gram).max() if design.centred else own.max()
+    return (reach**2).sum(axis=1).max() * price

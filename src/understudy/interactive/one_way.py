@@ -1,6 +1,6 @@
-"""Bands for all subsets, or all ranges, of one attribute at once, from one noisy histogram.
+"""Bands for all subsets, or all ranges, of one attribute at once, from one noisy measurement (`design`).
 
-The histogram is bought once. The band speaks of every member of the class together, before anybody chooses from
+The measurement is bought once. The band speaks of every member of the class together, before anybody chooses from
 it: for a class of sets S with noise N(S), the band of the sets of size k is m_k + κ·s_k, where κ is the 1 - β
 quantile of max_k (M_k - m_k)/s_k and M_k = max |N(S)| over the sets of size k. Any constants m_k, s_k make it
 valid; means and deviations make it even. The quantile is found by simulation on the exact discrete law, with an
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from understudy.interactive.conjunction import Cells
+from understudy.interactive.design import Design
 from understudy.noise import SeededNoise, discrete_gaussian, discrete_laplace
 
 Values = NDArray[np.float64]
@@ -58,15 +59,13 @@ class OneWay:
         return self.counts - self.half_widths[1], self.counts + self.half_widths[1]
 
 
-def suprema(noise: Values, *, ordered: bool, centred: bool) -> Values:
-    """M_k for k = 0 … d, for each row of simulated noise.
+def suprema(noise: Values, *, ordered: bool) -> Values:
+    """M_k for k = 0 … d, for each row of simulated noise on the histogram.
 
-    Centred noise, for a histogram whose total is known, is the noise less its mean. For sets of size k the
-    largest sum is that of the k largest; for ranges it is the largest difference of prefix sums.
+    For sets of size k the largest sum is that of the k largest; for ranges it is the largest difference of prefix
+    sums.
     """
     draws, size = noise.shape
-    if centred:
-        noise = noise - noise.mean(axis=1, keepdims=True)
     if ordered:
         prefix = np.concatenate([np.zeros((draws, 1)), np.cumsum(noise, axis=1)], axis=1)
         found = [np.abs(prefix[:, k:] - prefix[:, : size + 1 - k]).max(axis=1) for k in range(1, size + 1)]
@@ -78,42 +77,36 @@ def suprema(noise: Values, *, ordered: bool, centred: bool) -> Values:
 
 
 @lru_cache(maxsize=512)
-def shape(
-    size: int, *, ordered: bool, centred: bool, beta: float, laplace: bool
-) -> tuple[Values, Values, float]:
+def shape(design: Design, beta: float) -> tuple[Values, Values, float]:
     """m_k, s_k and about κ for noise of deviation 1 (scale 1 for Laplace): a guide for choosing the noise."""
     generator = np.random.default_rng(SIMULATION)
-    draws = max(BLOCK, round(40 / beta))
-    draws = min(draws, DRAWS)
-    noise = generator.laplace(size=(draws, size)) if laplace else generator.normal(size=(draws, size))
-    found = suprema(noise, ordered=ordered, centred=centred)
+    size = (min(max(BLOCK, round(40 / beta)), DRAWS), len(design.matrix))
+    noise = generator.laplace(size=size) if design.laplace else generator.normal(size=size)
+    found = suprema(design.noise_of(noise), ordered=design.ordered)
     mean, deviation = found.mean(axis=0), found.std(axis=0)
-    if centred:
+    if design.centred:
         deviation[-1] = 0.0
     kappa = float(np.quantile(_standardised(found, mean, deviation), 1 - min(beta, 0.5)))
     return mean, deviation, kappa
 
 
 @lru_cache(maxsize=512)
-def half_widths(
-    size: int, spread: Fraction, beta: float, *, ordered: bool, centred: bool, laplace: bool
-) -> Values:
-    """The band for each size of set, at noise of variance (for Laplace: scale) `spread`."""
-    unit = float(spread) if laplace else float(spread) ** 0.5
-    mean, deviation, _ = shape(size, ordered=ordered, centred=centred, beta=beta, laplace=laplace)
+def half_widths(design: Design, spread: Fraction, beta: float) -> Values:
+    """The band for each size of set, at noise of variance (for Laplace: scale) `spread` on the combinations."""
+    unit = float(spread) if design.laplace else float(spread) ** 0.5
+    mean, deviation, _ = shape(design, beta)
     mean, deviation = mean * unit, deviation * unit
-    noise, draws = SeededNoise(SIMULATION), max(DRAWS, round(32 / beta))
+    noise, draws, cells = SeededNoise(SIMULATION), max(DRAWS, round(32 / beta)), len(design.matrix)
+    draw = discrete_laplace if design.laplace else discrete_gaussian
     largest: list[Values] = []
-    draw = discrete_laplace if laplace else discrete_gaussian
     for start in range(0, draws, BLOCK):
         rows = min(BLOCK, draws - start)
-        drawn = draw(spread, rows * size, noise=noise).reshape(rows, size).astype(np.float64)
-        largest.append(_standardised(suprema(drawn, ordered=ordered, centred=centred), mean, deviation))
-    kappa = _safe_quantile(np.concatenate(largest), beta)
-    widths = mean + kappa * deviation
-    if centred:
+        drawn = draw(spread, rows * cells, noise=noise).reshape(rows, cells).astype(np.float64)
+        found = suprema(design.noise_of(drawn), ordered=design.ordered)
+        largest.append(_standardised(found, mean, deviation))
+    widths = np.maximum(mean + _safe_quantile(np.concatenate(largest), beta) * deviation, 0.0)
+    if design.centred:
         widths[-1] = 0.0  # the whole is known
-    widths = np.maximum(widths, 0.0)
     widths.flags.writeable = False
     return widths
 

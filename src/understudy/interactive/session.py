@@ -16,8 +16,7 @@ this one stopped: each purchase is written down before it is made, under a reque
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import floor, nextafter
@@ -28,14 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer import Answer
+from understudy.bins import Bins
 from understudy.curator import Curator
 from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RefusedError
 from understudy.interactive.conjunction import Box, Grid, from_plain, plain
+from understudy.interactive.design import Design
 from understudy.interactive.knowledge import Interval, Knowledge, Table
 from understudy.interactive.one_way import OneWay, half_widths, shape
 from understudy.ledger.interface import Debit, fresh_request
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.strategy import Strategy
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Together
@@ -149,7 +151,9 @@ class Session:
     def _bought(self, marginal: Marginal) -> Answer:
         share, price, cells = self._plan_fresh(marginal)
         plan = {"kind": "fresh", "question": plain(marginal), "share": share, "cells": cells}
-        return self._make(plan | {key: str(value) for key, value in price.items()})
+        answer = self._make(plan | {key: str(value) for key, value in price.items()})
+        assert answer is not None
+        return answer
 
     def _plan_fresh(self, marginal: Marginal) -> tuple[float, dict[str, Fraction], int]:
         """The share of β, the price, and how many cells need the noise: all from public values."""
@@ -167,7 +171,7 @@ class Session:
             return {"epsilon": _laplace_price(sensitivity.l1, self.width, share, cells)}
         return {"rho": _gaussian_price(sensitivity.l2_squared, self.width, share, cells)}
 
-    def _make(self, plan: dict[str, Any]) -> Answer:
+    def _make(self, plan: dict[str, Any]) -> Answer | None:
         """Write a purchase down, make it, and learn from it."""
         written = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
         ledger = self.curator.ledger
@@ -177,18 +181,20 @@ class Session:
             raise RefusedError("another process is asking in this session at this moment; ask again")
         return self._carry_out(plan)
 
-    def _carry_out(self, plan: dict[str, Any]) -> Answer:
-        """Make the purchase of the next step, or find it made."""
+    def _carry_out(self, plan: dict[str, Any]) -> Answer | None:
+        """Make the purchase of the next step, or find it made; the answer, where it was for a question."""
         self._step += 1
         request = f"{self.name} {self._step}"
         self._left = max(nextafter(self._left - plan["share"], 0.0), 0.0)
         marginal = from_plain(self.curator.domain, plan["question"])
         price = {key: Fraction(plan[key]) for key in ("epsilon", "rho") if key in plan}
-        answer = self.curator.measure(marginal, **price, request=request, analyst=self.analyst)
         if plan["kind"] == "one way":
-            return self._learn_one_way(marginal, answer, plan)
+            self._learn_one_way(marginal, price, plan, request)
+            return None
+        answer = self.curator.measure(marginal, **price, request=request, analyst=self.analyst)
         if plan["kind"] == "rows":
-            return self._learn_rows(answer, plan)
+            self._learn_rows(answer, plan)
+            return None
         return self._learn_fresh(marginal, answer)
 
     def _learn_fresh(self, marginal: Marginal, answer: Answer) -> Answer:
@@ -218,8 +224,7 @@ class Session:
     def _start(self) -> None:
         if self._knowledge.total[0] != self._knowledge.total[1]:
             self._buy_rows()
-        for attribute, plan in self._warm_plans():
-            del attribute
+        for plan in self._warm_plans():
             self._make(plan)
 
     def _public_rows(self) -> Interval:
@@ -236,80 +241,76 @@ class Session:
         plan = {"kind": "rows", "question": plain(everyone), "share": share, "error": error}
         self._make(plan | {key: str(value) for key, value in price.items()})
 
-    def _learn_rows(self, answer: Answer, plan: dict[str, Any]) -> Answer:
+    def _learn_rows(self, answer: Answer, plan: dict[str, Any]) -> None:
         low, high = float(answer.noisy) - plan["error"], float(answer.noisy) + plan["error"]
         known = self._knowledge.total
         self._knowledge.total = (max(low, known[0]), min(max(high, low), known[1]))
-        return answer
 
-    def _warm_plans(self) -> list[tuple[str, dict[str, Any]]]:
+    def _warm_plans(self) -> list[dict[str, Any]]:
         """Histograms of single attributes, the cheapest first, while they cost little beside the questions."""
-        domain, pure = self.curator.domain, self.curator.ledger.budget.is_pure
+        domain = self.curator.domain
         share = float(self.terms.beta) * WARM_SHARE / len(domain)
-        direct = self._price(
-            Marginal.of(LinearQuery.conjunction(domain, {domain.names[0]: _first(domain)})),
-            float(self.terms.beta) / self.terms.queries,
-            1,
-        )
-        [(currency, unit)] = direct.items()
+        currency, unit = self._direct()
         plans = []
         for attribute in domain:
-            if attribute.size == 1:
-                continue
-            marginal = Marginal(domain, (attribute.name,))
-            ordered = _is_ordered(attribute)
-            mean, deviation, kappa = shape(
-                attribute.size, ordered=ordered, centred=self._is_centred, beta=share, laplace=pure
-            )
-            widest = float((mean + kappa * deviation).max())
-            spread = WARM_WIDTH * self.width / widest
-            sensitivity = self.curator.sensitivity(marginal)
-            price = sensitivity.l1 / spread if pure else sensitivity.l2_squared / (2 * spread**2)
-            rounded = _digits(min(price, float(unit) * WARM_MOST))
-            plans.append(
-                (
-                    attribute.name,
-                    {
-                        "kind": "one way",
-                        "question": plain(marginal),
-                        "share": share,
-                        "ordered": ordered,
-                        currency: str(rounded),
-                    },
+            if attribute.size > 1:
+                marginal = Marginal(domain, (attribute.name,))
+                mean, deviation, kappa = shape(self._design(marginal), share)
+                price = self._one_way_price(marginal, WARM_WIDTH * self.width, mean + kappa * deviation)
+                rounded = _digits(min(price, float(unit) * WARM_MOST))
+                plans.append(
+                    {"kind": "one way", "question": plain(marginal), "share": share, currency: str(rounded)}
                 )
-            )
-        plans.sort(key=lambda named: Fraction(named[1][currency]))
+        plans.sort(key=lambda plan: Fraction(plan[currency]))
         kept, spent = [], Fraction(0)
-        for name, plan in plans:
+        for plan in plans:
             spent += Fraction(plan[currency])
             if spent <= unit * self.terms.queries * WARM_PART:
-                kept.append((name, plan))
+                kept.append(plan)
         return kept
 
-    @property
-    def _is_centred(self) -> bool:
-        """Whether the number of rows is known exactly."""
-        return self._knowledge.total[0] == self._knowledge.total[1]
+    def _direct(self) -> tuple[str, Fraction]:
+        """The currency, and the price of one question asked directly."""
+        first = self.curator.domain.names[0]
+        one = LinearQuery.conjunction(
+            self.curator.domain, {first: np.arange(self.curator.domain[first].size) == 0}
+        )
+        [found] = self._price(
+            Marginal.of(one), _rounded(float(self.terms.beta) / self.terms.queries), 1
+        ).items()
+        return found
 
-    def _learn_one_way(self, marginal: Marginal, answer: Answer, plan: dict[str, Any]) -> Answer:
-        mechanism, _ = self.curator.mechanism(
-            marginal, **{key: Fraction(plan[key]) for key in ("epsilon", "rho") if key in plan}
+    def _design(self, marginal: Marginal) -> Design:
+        attribute = self.curator.domain[marginal.by[0]]
+        return Design(
+            attribute.size,
+            ordered=isinstance(attribute, Bins) and attribute.size > 2,
+            centred=self._knowledge.total[0] == self._knowledge.total[1],
+            laplace=self.curator.ledger.budget.is_pure,
         )
-        laplace = isinstance(mechanism, LaplaceMechanism)
+
+    def _strategy(self, marginal: Marginal, **price: Number) -> Strategy:
+        declared = self.curator.declaration
+        matrix = self._design(marginal).matrix
+        return Strategy(marginal, (matrix,), declared.neighbours, declared.max_rows, **price)
+
+    def _one_way_price(self, marginal: Marginal, width: float, bands: NDArray[np.float64]) -> float:
+        """The price at which the widest of the bands, given for noise of deviation (or scale) 1, is `width`."""
+        spread = width / float(bands.max())
+        if self.curator.ledger.budget.is_pure:
+            return self._strategy(marginal, epsilon=1).sensitivity.l1 / spread
+        return self._strategy(marginal, rho=1).sensitivity.l2_squared / (2 * spread**2)
+
+    def _learn_one_way(
+        self, marginal: Marginal, price: dict[str, Fraction], plan: dict[str, Any], request: str
+    ) -> None:
+        design, strategy = self._design(marginal), self._strategy(marginal, **price)
+        mechanism = strategy.mechanism
         spread = mechanism.scale if isinstance(mechanism, LaplaceMechanism) else mechanism.variance
-        widths = half_widths(
-            marginal.size,
-            spread,
-            plan["share"],
-            ordered=plan["ordered"],
-            centred=self._is_centred,
-            laplace=laplace,
-        )
-        counts = answer.noisy
-        if self._is_centred:
-            counts = counts - (counts.sum() - self._knowledge.total[0]) / counts.size
-        self._knowledge.one_ways[marginal.by[0]] = OneWay(counts, widths, plan["ordered"])
-        return answer
+        released = self.curator.run(strategy, request=request, analyst=self.analyst)
+        counts = design.histogram(np.array(released, dtype=np.float64), self._knowledge.total[0])
+        widths = half_widths(design, spread, plan["share"])
+        self._knowledge.one_ways[marginal.by[0]] = OneWay(counts, widths, design.ordered)
 
     # ---- the handle
 
@@ -334,7 +335,7 @@ class Session:
                 answer = self._carry_out(plan)
             except InsufficientBudgetError:
                 continue
-            if plan["kind"] == "fresh":
+            if answer is not None:
                 self._asked += 1
                 self._answers[from_plain(self.curator.domain, plan["question"]).key] = answer
 
@@ -363,19 +364,7 @@ class Session:
 
 
 def _repeat(answer: Answer) -> Answer:
-    from dataclasses import replace
-
     return replace(answer, source="repeat", cost=type(answer.cost)(0))
-
-
-def _first(domain: Any) -> NDArray[np.bool_]:
-    return np.arange(domain[domain.names[0]].size) == 0
-
-
-def _is_ordered(attribute: Any) -> bool:
-    from understudy.bins import Bins
-
-    return isinstance(attribute, Bins) and attribute.size > 2
 
 
 def _rounded(share: float) -> float:
@@ -418,6 +407,3 @@ def open_session(
         raise ParameterError("a session needs at least one question")
     terms = Terms(positive(alpha, "alpha", at_most=1), probability(beta), queries)
     return Session(curator, terms, name=name, analyst=analyst)
-
-
-__all__: Sequence[str] = ("Session", "Terms", "open_session")
