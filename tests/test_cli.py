@@ -151,7 +151,7 @@ def test_a_ledger_is_verified_and_exported(folder):
 def test_the_demo_shows_truth_beside_answers(tmp_path):
     reply = json.loads(run("demo", "--people", "2000", "--json", cwd=tmp_path).stdout)
     assert len(reply["questions"]) == 20
-    assert reply["spent"] == reply["budget"]
+    assert 0 < reply["spent"]["epsilon"] <= reply["budget"]["epsilon"]  # questions about others cost less
     assert reply["error_bars"]["held"] >= reply["error_bars"]["of"] - 2
     assert (tmp_path / "demo" / "understudy.yml").exists()
     shown = run("demo", "--people", "2000", cwd=tmp_path).stdout

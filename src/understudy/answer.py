@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.frames import answer_frame
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
 
@@ -41,6 +42,10 @@ class Answer:
         """(labels, value, error) for each cell."""
         cells = zip(self.query.labels(), self.value.ravel(), self.error.ravel(), strict=True)
         return [(labels, float(value), float(error)) for labels, value, error in cells]
+
+    def to_frame(self, backend: str = "pyarrow") -> Any:
+        """A pandas, polars or Arrow frame with a row for each cell: its labels, `value`, `error` and `noisy`."""
+        return answer_frame(self, backend)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for machines."""

@@ -1,30 +1,33 @@
-"""A first draft of a declaration, read off the data: for the custodian's eyes only, to be reviewed line by line.
+"""A first draft of a declaration, for the custodian's eyes only, to be reviewed line by line.
 
-A domain that was read off the data tells what the data holds. So every such line carries a mark, and `check`
-goes on warning until the custodian has reviewed it and taken the mark away.
+It is read off the data, or off a description that another tool has of the table, or off both. A domain that was
+read off the data tells what the data holds: every such line carries a mark, and `check` goes on warning until
+the custodian has reviewed it and taken the mark away. What a description lacks is marked as well, and `check`
+refuses the file until it is filled in.
 """
 
 from __future__ import annotations
 
 import csv
-import datetime as dt
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from math import ceil, floor, isfinite, log10
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor, isfinite
 from pathlib import Path
 from typing import Any
 
 import ibis
-import yaml
 
 from understudy.declaration import SourceSpec
 from understudy.errors import SourceError
+from understudy.importing import cells
+from understudy.importing.formats import read
+from understudy.importing.outline import MARK, Entry, Outline, name_from, scalar, unquoted, unreviewed
 from understudy.table.source import TEXT_ENDINGS, open_source, read_header
 
-MARK = "# READ OFF THE DATA: review"
+__all__ = ["MARK", "draft", "unreviewed", "write", "write_described"]
+
 MAX_CATEGORIES = 60
-BINS = 20
 
 
 @dataclass(frozen=True)
@@ -43,24 +46,31 @@ class Column:
 
 def draft(data: Path, *, table: str = "", location: str | None = None) -> str:
     """The text of a declaration for a data file."""
+    return _outline(data, table=table, location=location or str(data)).text()
+
+
+def _outline(data: Path, *, table: str, location: str) -> Outline:
     delimiter = _delimiter(data) if _is_text(data) else ","
     source = open_source(SourceSpec(str(data.resolve()), table, delimiter), base=Path())
     seen = [_look(column, source.expression) for column in _typed(source.expression, text=_is_text(data))]
-    lines = [
-        "# Drafted by `understudy init`. Lines marked READ OFF THE DATA tell what the table holds: replace what",
-        "# they say by what is publicly known (code lists, legal limits, round numbers), then remove the mark.",
-        "understudy: 1",
-        f"name: {_table_name(data)}",
-        f"source: {_scalar(location or str(data))}",
-        *([f"table: {_scalar(table)}"] if table else []),
-        *([f"delimiter: {_scalar(delimiter)}"] if delimiter != "," else []),
-        "protect: privacy        # or validity: a holdout set that nobody needs protection from",
-        "neighbours: replace     # the number of rows is public; add-remove keeps it private",
-        "budget: {epsilon: 1}    # the total for this table, for ever; add delta for Gaussian noise",
-        "attributes:",
-    ]
-    lines += [f"  {line}" for column in seen for line in _declare(column)]
-    return "\n".join(lines) + "\n"
+    return Outline(
+        heading=(
+            "Drafted by `understudy init`. Lines marked READ OFF THE DATA tell what the table holds: replace what",
+            "they say by what is publicly known (code lists, legal limits, round numbers), then remove the mark.",
+        ),
+        settings=(
+            Entry.of("name", name_from(data.name.split(".")[0])),
+            Entry.of("source", scalar(location)),
+            *([Entry.of("table", scalar(table))] if table else []),
+            *([Entry.of("delimiter", scalar(delimiter))] if delimiter != "," else []),
+            Entry.of("protect", "privacy", "or validity: a holdout set that nobody needs protection from"),
+            Entry.of("neighbours", "replace", "the number of rows is public; add-remove keeps it private"),
+            Entry.of(
+                "budget", "{epsilon: 1}", "the total for this table, for ever; add delta for Gaussian noise"
+            ),
+        ),
+        attributes=tuple(map(_declare, seen)),
+    )
 
 
 def _is_text(data: Path) -> bool:
@@ -134,22 +144,16 @@ def _look(column: Any, table: Any) -> Column:
     )
 
 
-def _declare(column: Column) -> Iterator[str]:
-    name = _scalar(column.name)
-    null = ", null: true" if column.nulls else ""
+def _declare(column: Column) -> Entry:
     if column.kind == "boolean":
-        yield f"{name}: {{type: boolean{null}}}" + (f"  {MARK}" if null else "")
-    elif column.kind == "category" and column.values:
-        values = ", ".join(_scalar(value) for value in column.values)
-        yield f"{name}: {{type: category, values: [{values}]{null}}}  {MARK}"
-    elif column.kind == "category" or _is_identifier(column) or column.low is None or not _is_finite(column):
-        yield f"# {name}: left out, {column.distinct:,} distinct values (an identifier or free text?)  {MARK}"
-    elif column.kind == "integer" and column.high - column.low < 2 * BINS:
-        high = max(column.high, column.low + 1)
-        yield f"{name}: {{type: integer, bounds: [{column.low}, {high}]{null}}}  {MARK}"
-    else:
-        edges = _year_edges(column) if column.kind == "date" else _round_edges(column)
-        yield f"{name}: {{type: {column.kind}, edges: [{', '.join(edges)}]{null}}}  {MARK}"
+        return replace(cells.boolean(column.name, null=column.nulls), seen=column.nulls)
+    if column.kind == "category" and column.values:
+        return replace(cells.category(column.name, column.values, null=column.nulls), seen=True)
+    if column.kind == "category" or _is_identifier(column) or column.low is None or not _is_finite(column):
+        why = f"{column.distinct:,} distinct values (an identifier or free text?)"
+        return Entry.without(column.name, why, seen=True)
+    entry = cells.ordered(column.name, column.kind, *_rounded(column), null=column.nulls)
+    return replace(entry, seen=True, remark="")
 
 
 def _is_identifier(column: Column) -> bool:
@@ -161,57 +165,114 @@ def _is_finite(column: Column) -> bool:
     return column.kind == "date" or (isfinite(column.low) and isfinite(column.high))
 
 
-def _round_edges(column: Column) -> list[str]:
-    """About twenty bins with round edges around the values seen."""
-    low, high = float(column.low), float(column.high)
-    rough = max((high - low) / BINS, 1e-9)
-    unit = 10.0 ** floor(log10(rough))
-    step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= rough)
-    if column.kind == "integer":
-        step = max(1.0, step)
+def _rounded(column: Column) -> tuple[Any, Any]:
+    """Round bounds around the values seen; those of a few whole numbers as they are."""
+    if column.kind == "date":
+        last = min(column.high.year + 1, 9999)
+        return column.low.replace(month=1, day=1), column.high.replace(year=last, month=1, day=1)
+    low, high = Fraction(column.low), Fraction(column.high)
+    if column.kind == "integer" and high - low < 2 * cells.BINS:
+        return low, max(high, low + 1)
+    step = cells.round_step(low, high, column.kind)
     first, last = floor(low / step), ceil(high / step)
-    edges = [i * step for i in range(first, max(last, first + 1) + 1)]
-    return [str(int(edge)) if column.kind == "integer" else f"{edge:.10g}" for edge in edges]
-
-
-def _year_edges(column: Column) -> list[str]:
-    first, last = column.low.year, column.high.year + 1
-    step = max(1, ceil((last - first) / BINS))
-    years = list(range(first, last + step, step))
-    return [dt.date(min(year, 9999), 1, 1).isoformat() for year in years]
-
-
-def _table_name(data: Path) -> str:
-    name = re.sub(r"[^\w.-]+", "-", data.name.split(".")[0], flags=re.ASCII).strip("-.") or "table"
-    return name[:100]
-
-
-def _scalar(text: str) -> str:
-    """Text as YAML that reads back as the same text, inside brackets as well."""
-    if re.fullmatch(r"[A-Za-z_][\w-]*", text, flags=re.ASCII):
-        return text
-    quoted = yaml.dump(text, default_style='"', allow_unicode=True, width=10**9).strip()
-    return quoted
-
-
-def unreviewed(text: str) -> list[int]:
-    """The numbers of the lines that still carry the mark."""
-    return [i for i, line in enumerate(text.splitlines(), 1) if MARK in line]
+    return first * step, max(last, first + 1) * step
 
 
 def write(data: Path, target: Path, *, table: str = "", overwrite: bool = False) -> str:
     """Draft a declaration into `target`, which must not exist unless it may be overwritten."""
+    _check_free(target, overwrite=overwrite)
+    outline = _guarded(data, lambda: _outline(data, table=table, location=_location(data, target)))
+    text = outline.text()
+    target.write_text(text, encoding="utf-8")
+    return text
+
+
+def write_described(
+    description: Path,
+    target: Path,
+    *,
+    data: Path | None = None,
+    table: str = "",
+    overwrite: bool = False,
+    complete: Callable[[Outline], Outline] | None = None,
+) -> Outline:
+    """Draft a declaration from a SmartNoise or Frictionless description into `target`.
+
+    Only where `data` is named, the table is looked at: for what the description lacks, and every such line is
+    marked. `complete` may then fill in what is still lacking, by asking.
+    """
+    _check_free(target, overwrite=overwrite)
+    outline = read(description, table=table)
+    source = outline.setting["source"]
+    if data is not None:
+        named = table.rsplit(".", 1)[-1]
+        outline = _guarded(data, lambda: _seen(outline, data, table=named, location=_location(data, target)))
+    elif not source.lacks:
+        beside = description.parent / unquoted(source.fields[""])
+        outline = outline.with_setting(Entry.of("source", scalar(_location(beside, target))))
+    if complete is not None:
+        outline = complete(outline)
+    target.write_text(outline.text(), encoding="utf-8")
+    return outline
+
+
+def _check_free(target: Path, *, overwrite: bool) -> None:
     if target.exists() and not overwrite:
         raise SourceError(f"{target} exists already; remove it first, or write elsewhere with --output")
+
+
+def _location(data: Path, target: Path) -> str:
+    """The place of the data as the declaration in `target` would name it."""
     try:
-        location = str(data.resolve().relative_to(target.resolve().parent))
+        return str(data.resolve().relative_to(target.resolve().parent))
     except ValueError:
-        location = str(data.resolve())
+        return str(data.resolve())
+
+
+def _guarded(data: Path, look: Callable[[], Outline]) -> Outline:
     try:
-        text = draft(data, table=table, location=location)
+        return look()
     except SourceError:
         raise
     except Exception as error:  # an engine's own text may quote rows
         raise SourceError(f"{data} cannot be read through ({type(error).__name__}); draft by hand") from None
-    target.write_text(text, encoding="utf-8")
-    return text
+
+
+def _seen(outline: Outline, data: Path, *, table: str, location: str) -> Outline:
+    """The outline with the lacking attributes read off the data, and the data as its source."""
+    described = outline.setting.get("delimiter")
+    delimiter = ","
+    if _is_text(data):
+        delimiter = unquoted(described.fields[""]) if described else _delimiter(data)
+    if _is_text(data) or data.suffix.lower() == ".parquet":  # such a file holds one table
+        table = ""
+    source = open_source(SourceSpec(str(data.resolve()), table, delimiter), base=Path())
+    rows = source.expression
+    attributes = [
+        _looked_up(entry, rows) if entry.lacks and entry.column in rows.columns else entry
+        for entry in outline.attributes
+    ]
+    known = {entry.column for entry in outline.attributes}
+    extra = [
+        Entry.without(name, "a column of the table that is not described")
+        for name in rows.columns
+        if name not in known
+    ]
+    outline = outline.without_setting("delimiter").with_setting(Entry.of("source", scalar(location)))
+    if delimiter != ",":
+        outline = outline.with_setting(Entry.of("delimiter", scalar(delimiter)))
+    if table:
+        outline = outline.with_setting(Entry.of("table", scalar(table)))
+    return replace(outline, attributes=(*attributes, *extra))
+
+
+def _looked_up(entry: Entry, rows: Any) -> Entry:
+    """A lacking attribute, read off its column in the type that is described."""
+    kind = entry.fields["type"]
+    wanted = {"category": "string", "integer": "int64", "real": "float64", "date": "date"}[kind]
+    column = rows[entry.column]
+    column = column.nullif("").try_cast(wanted) if column.type().is_string() else column.cast(wanted)
+    found = _declare(replace(_look(column.name(entry.key), rows), kind=kind))
+    described = {key: value for key, value in entry.fields.items() if key in ("null", "column")}
+    seen = {key: value for key, value in found.fields.items() if key != "null"}
+    return found if found.left_out else replace(found, fields=seen | described)
