@@ -361,13 +361,13 @@ class Curator:
 
     # ---- the exact door
 
-    def exact(self, marginal: Marginal) -> NDArray[np.int64]:
-        """Exact counts, for mechanisms that protect validity alone."""
+    def exact(self, marginal: Marginal, *, resolution: int = 1) -> NDArray[np.int64]:
+        """Exact sums in steps of 1/resolution, for mechanisms that protect validity alone."""
         if self.declaration.protect is not Protect.VALIDITY:
             raise ProtectionError(
                 "exact values are for projects that declare `protect: validity`; this one protects privacy"
             )
-        return self._truth.sums(marginal)
+        return self._truth.sums(marginal, resolution=resolution)
 
     # ---- the one way
 
