@@ -11,7 +11,16 @@ from understudy.query.linear import LinearQuery
 from understudy.query.projection import Projection
 from understudy.rational import Number
 
-Hypothesis = TypeVar("Hypothesis", bound=Projection)
+
+class StandIn(Projection, Protocol):
+    """A projection that also answers queries itself, without expanding what it need not."""
+
+    def answer(self, query: LinearQuery) -> float:
+        """The rate of a query."""
+        ...
+
+
+Hypothesis = TypeVar("Hypothesis", bound=StandIn)
 
 
 class DatabaseUpdate(Protocol[Hypothesis]):

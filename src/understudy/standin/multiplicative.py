@@ -1,0 +1,166 @@
+"""Multiplicative weights as database update algorithms, on a dense histogram.
+
+Both keep the potential Ψ = KL(D‖Dᵗ), which is ln|X| at most at the uniform start and never negative, and are good
+for as many updates as it takes to use it up. D is the table's histogram, as rates; so are α, v and margins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain import Domain
+from understudy.errors import ParameterError
+from understudy.query.linear import LinearQuery
+from understudy.rational import Number, exact, positive
+from understudy.standin.weights import DenseWeights, Precision
+from understudy.theory.lecture7 import mw_updates
+from understudy.theory.logarithm import floor_log_over
+
+EDGE = 1e-9
+"""A projection stops this far from 0 and 1: at them it would make cells zero for ever."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiplicativeWeights:
+    """Dᵗ⁺¹(x) ∝ Dᵗ(x) exp(±s Q(x)), up if v > Q(Dᵗ) and down if v < Q(Dᵗ), with a fixed step s.
+
+    Accuracy    The sign of v - Q(Dᵗ) is that of Q(D) - Q(Dᵗ) [Lecture 7, Definition 1]. By Hoeffding's lemma an
+                update against a gap g lowers Ψ by sg - s²/8 at least. "tight": s = 4α lowers it by 2α², so
+                B(α) = ⌊ln|X|/(2α²)⌋. "textbook": s = α/2, with the B(α) = ⌊4 ln|X|/α²⌋ of [GRU12], eight times
+                as many. [Lecture 7, Definition 2]
+    Complexity  One pass over the query's support, and one to find Q(Dᵗ) unless it was the last thing asked.
+    Privacy     Post-processing of v.
+    """
+
+    domain: Domain
+    alpha: Number
+    """The least gap that is updated on: half of what the Iterative Construction promises."""
+    step: Literal["tight", "textbook"] = "tight"
+    dtype: Precision = "float64"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        positive(self.alpha, "alpha", at_most=1)
+        if self.step not in ("tight", "textbook"):
+            raise ParameterError(f"step must be 'tight' or 'textbook', not {self.step!r}")
+
+    @property
+    def log_factor(self) -> Fraction:
+        """The step s."""
+        return exact(self.alpha) * 4 if self.step == "tight" else exact(self.alpha) / 2
+
+    def start(self) -> DenseWeights:
+        return DenseWeights.uniform(self.domain, dtype=self.dtype, threads=self.threads)
+
+    def update(self, hypothesis: DenseWeights, query: LinearQuery, value: float) -> DenseWeights:
+        hypothesis.reweight(query, self._signed(hypothesis, query, value))
+        return hypothesis
+
+    def update_then_answer(
+        self, hypothesis: DenseWeights, query: LinearQuery, value: float, following: LinearQuery
+    ) -> float:
+        """`update`, in place, and the answer to the query that follows, in one pass."""
+        return hypothesis.reweight_then_answer(query, self._signed(hypothesis, query, value), following)
+
+    def _signed(self, hypothesis: DenseWeights, query: LinearQuery, value: float) -> float:
+        return float(self.log_factor) * (1 if value > hypothesis.answer(query) else -1)
+
+    def most_updates(self, alpha: Number) -> int:
+        """B(α) of this step. At another α than its own: ⌊ln|X|/(sα - s²/8)⌋, where that is positive."""
+        gap, step = positive(alpha, "alpha"), self.log_factor
+        if gap == exact(self.alpha):
+            return mw_updates(self.domain.size(), gap, self.step)
+        if (drop := step * gap - step**2 / 8) <= 0:
+            raise ParameterError(f"steps of {float(step):g} need not come nearer against gaps of {alpha}")
+        return floor_log_over(self.domain.size(), drop)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectedWeights:
+    """Dᵗ⁺¹ is the distribution nearest to Dᵗ, in KL, among those that answer Q within v ± `margin`.
+
+    It tilts Dᵗ by exp(sQ) until Q is at the end a of that interval nearest to Q(Dᵗ): for a 0/1 query the support
+    is multiplied by a/Q(Dᵗ) and the rest by (1 - a)/(1 - Q(Dᵗ)). Where Q(Dᵗ) is in the interval nothing changes.
+
+    Accuracy    While |Q(D) - v| ≤ margin, D is on the far side of a, so Ψ falls by max_s {sa - ln E exp(sQ)}, with
+                Q under Dᵗ, which is 2(a - Q(Dᵗ))² at least by Hoeffding's lemma. Against a gap of α or more, a is
+                at least α - 2·margin away, hence B(α) = ⌊ln|X|/(2(α - 2·margin)²)⌋. [Lecture 7, Definition 2] asks
+                for estimates within α only; this needs them within `margin`, and takes the whole step where the
+                gap is larger than α.
+    Privacy     Post-processing of v.
+    """
+
+    domain: Domain
+    margin: Number
+    dtype: Precision = "float64"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= exact(self.margin, "margin") < 1:
+            raise ParameterError(f"margin must be at least 0 and below 1, not {self.margin}")
+
+    def start(self) -> DenseWeights:
+        return DenseWeights.uniform(self.domain, dtype=self.dtype, threads=self.threads)
+
+    def update(self, hypothesis: DenseWeights, query: LinearQuery, value: float) -> DenseWeights:
+        now, margin = hypothesis.answer(query), float(self.margin)
+        target = min(max(now, value - margin), value + margin)
+        low, high = min(now, EDGE), max(now, 1 - EDGE)
+        target = min(max(target, low), high)
+        if target != now:
+            hypothesis.reweight(query, self._tilt(hypothesis, query, now, target))
+        return hypothesis
+
+    def _tilt(self, hypothesis: DenseWeights, query: LinearQuery, now: float, target: float) -> float:
+        if query.is_counting:
+            return _logit(target) - _logit(now) if 0 < now < 1 else 0.0
+        return tilt_to(hypothesis.project(query.clique), query.weights(), target)
+
+    def most_updates(self, alpha: Number) -> int:
+        """B(α); refused unless α is more than twice the margin."""
+        gap = positive(alpha, "alpha") - max(2 * exact(self.margin), exact(EDGE))
+        if gap <= 0:
+            raise ParameterError(f"alpha must be more than twice the margin of {self.margin}, not {alpha}")
+        return mw_updates(self.domain.size(), gap)
+
+
+def tilt_to(rates: NDArray[np.float64], weights: NDArray[np.float64], target: float) -> float:
+    """The s for which the average of `weights` under rates·exp(s·weights) is `target`, or as near as 64 gets.
+
+    The average increases with s, from the least weight that has a rate to the largest. A target at or beyond these
+    is out of reach, and every rate stays positive.
+    """
+    held = rates > 0
+    rates, weights = rates[held], weights[held]
+
+    def average(s: float) -> float:
+        tilted = rates * np.exp(s * weights - (s * weights).max())
+        return float(tilted @ weights / tilted.sum())
+
+    if weights.max() == weights.min():
+        return 0.0
+    low, high = -1.0, 1.0
+    while average(low) > target and low > -_FURTHEST:
+        low *= 2
+    while average(high) < target and high < _FURTHEST:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if average(middle) < target else (low, middle)
+    # The end on this side of the target: a projection must not overshoot.
+    return low if average(0.0) < target else high
+
+
+_FURTHEST = 64.0
+
+
+def _logit(rate: float) -> float:
+    return log(rate) - log(1 - rate)
