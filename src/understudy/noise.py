@@ -28,6 +28,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from understudy.errors import ParameterError
 from understudy.law import (
@@ -303,6 +304,12 @@ def _fill(sampler: _Sampler, size: int, noise: NoiseSource) -> NDArray[np.int64]
         draws[done : done + batch.size] = batch
         done += batch.size
     return draws
+
+
+def normal(size: int, *, noise: NoiseSource) -> NDArray[np.float64]:
+    """Standard normal numbers, to float accuracy. For validity alone, where nobody's privacy rests on low bits."""
+    words = noise.words(_count(size)) >> np.uint64(11)
+    return ndtri((words + 0.5) / 2**53)
 
 
 def _count(size: int) -> int:

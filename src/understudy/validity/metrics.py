@@ -1,0 +1,115 @@
+"""Scores that are means of one number in [0, 1] for each row: what the certificates speak of.
+
+Larger is better. A loss is clipped to declared bounds and turned over, so that 1 is no loss at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import ParameterError
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score for each row. `response` is the method of an estimator that makes the predictions."""
+
+    name: str
+    response: str
+    rowwise: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], Values]
+
+    def of(self, truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any] | None = None) -> Values:
+        """One number in [0, 1] for each row; anything else that a prediction gives counts as 0."""
+        if len(predicted) != len(truth):
+            raise ParameterError(f"{len(truth)} rows need {len(truth)} predictions, not {len(predicted)}")
+        labels = np.unique(truth) if classes is None else np.asarray(classes)
+        found = np.asarray(self.rowwise(truth, np.asarray(predicted), labels), dtype=np.float64)
+        return np.clip(np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1.0)
+
+    def estimate(self, estimator: Any, X: Any, truth: NDArray[Any]) -> Values:
+        """The scores of an estimator's predictions for the rows of X."""
+        predict = getattr(estimator, self.response, None)
+        if predict is None:
+            raise ParameterError(
+                f"{self.name} needs an estimator with {self.response}; {type(estimator).__name__} has none"
+            )
+        return self.of(truth, np.asarray(predict(X)), getattr(estimator, "classes_", None))
+
+
+def _right(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+    del classes
+    return (truth == predicted).astype(np.float64)
+
+
+def _held(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+    """The probability that was given to the true class; 0 for a class that was never seen."""
+    if predicted.ndim == 1:  # the probability of the second of two classes
+        predicted = np.column_stack([1 - predicted, predicted])
+    place = np.searchsorted(classes, truth)
+    known = (place < len(classes)) & (classes[np.minimum(place, len(classes) - 1)] == truth)
+    found = predicted[np.arange(len(truth)), np.where(known, place, 0)]
+    return np.where(known, found, 0.0)
+
+
+def _brier(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+    if predicted.ndim == 1:
+        predicted = np.column_stack([1 - predicted, predicted])
+    hit = classes[None, :] == truth[:, None]
+    unseen = 1.0 - hit.any(axis=1)
+    return 1 - (((predicted - hit) ** 2).sum(axis=1) + unseen) / 2
+
+
+def log_loss(cap: float = 5.0) -> Metric:
+    """1 - min(-ln p, cap)/cap, for the probability p of the true class."""
+    if not 0 < cap < np.inf:
+        raise ParameterError(f"a log-loss is clipped at a positive number, not {cap}")
+
+    def rowwise(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = -np.log(_held(truth, predicted, classes))
+        return 1 - np.minimum(loss, cap) / cap
+
+    return Metric("log_loss", "predict_proba", rowwise)
+
+
+def quantile_loss(quantile: float = 0.5, *, scale: float) -> Metric:
+    """1 - min(pinball loss, scale)/scale; at 1/2 it is half the absolute error."""
+    if not (0 < quantile < 1 and 0 < scale < np.inf):
+        raise ParameterError("a quantile loss needs a quantile between 0 and 1 and a positive scale")
+
+    def rowwise(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+        del classes
+        off = truth.astype(np.float64) - predicted.astype(np.float64)
+        return 1 - np.minimum(np.maximum(quantile * off, (quantile - 1) * off), scale) / scale
+
+    return Metric("quantile_loss", "predict", rowwise)
+
+
+METRICS = {
+    "accuracy": Metric("accuracy", "predict", _right),
+    "brier": Metric("brier", "predict_proba", _brier),
+    "log_loss": log_loss(),
+}
+
+
+def metric_of(wanted: str | Metric) -> Metric:
+    """A metric by its name; one that is no mean over rows is refused with the reason."""
+    if isinstance(wanted, Metric):
+        return wanted
+    if wanted in ("roc_auc", "auc"):
+        raise ParameterError(
+            "the area under the curve is no mean over rows: only the certificate of 1/n-sensitive queries covers "
+            "it (`us.Holdout(…, mode='auc')`); score with accuracy, brier, log_loss or quantile_loss here"
+        )
+    if wanted not in METRICS:
+        raise ParameterError(
+            f"no metric {wanted!r}; there are: {', '.join(METRICS)}, or a Metric of your own"
+        )
+    return METRICS[wanted]

@@ -1,0 +1,100 @@
+"""The Monitor of Lecture 18: run a procedure on T fresh samples, and see by how much it overfits.
+
+It is the proof's own device, made a program: it needs the population (a sampler and the true expectations), so
+it runs in simulations, on synthetic data, or on a table so large that it can play the population.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import ParameterError
+from understudy.mechanism.exponential import ExponentialMechanism
+from understudy.noise import NoiseSource, SystemNoise
+from understudy.rational import Number, exact
+from understudy.theory.lecture18 import monitor_ceiling, monitor_gain
+
+STEPS = 1 << 10
+"""Lattice steps for a change of one row."""
+
+Query = Callable[[Any], NDArray[np.float64]]
+"""A statistical query: one number in [0, 1] for each row of a sample."""
+
+
+@dataclass(frozen=True)
+class Overfit:
+    """What T runs showed. `errors` are q_t(S_t) - q_t(D), one for each run.
+
+    `chosen` is what the exponential mechanism picked among the 2T queries q_t and 1 - q_t: the Monitor's output.
+    """
+
+    errors: NDArray[np.float64]
+    chosen: float
+    run: int
+    negated: bool
+
+    @property
+    def largest(self) -> float:
+        """S_max: the worst generalisation error of all runs."""
+        return float(np.abs(self.errors).max())
+
+    def exceeded(self, alpha: float) -> float:
+        """The share of runs whose error reached α: an estimate of p_α."""
+        return float((np.abs(self.errors) >= alpha).mean())
+
+    def gain(self, alpha: float) -> float:
+        """α(1 - (1 - p_α)^T): what E[S_max] is at least. [Lecture 18, Claim 0.3]"""
+        return monitor_gain(alpha, self.exceeded(alpha), len(self.errors))
+
+    def ceiling(self, eps: Number, delta: Number = 0) -> float:
+        """(e^ε - 1) + Tδ: what the expected error of the chosen query is at most. [Lecture 18, Lemma 0.4]
+
+        ε is that of the procedure together with the Monitor's own choice.
+        """
+        return monitor_ceiling(eps, delta, len(self.errors))
+
+
+def monitor(
+    procedure: Callable[[Any], Query],
+    sample: Callable[[], Any],
+    expectation: Callable[[Query], float],
+    *,
+    runs: int = 100,
+    epsilon: Number = 1,
+    noise: NoiseSource | None = None,
+) -> Overfit:
+    """Run `procedure` on fresh samples and choose the query that generalises worst. [Lecture 18, Algorithm 2]
+
+    Privacy     ε of the procedure plus `epsilon`: the samples are disjoint, so the runs cost as one; the score
+                q(S) - q(D) of each of the 2T queries moves by 1/m when a row of one sample does, and D is no data.
+    """
+    if runs < 1:
+        raise ParameterError("the Monitor needs at least one run")
+    errors, sizes = [], set()
+    for _ in range(runs):
+        rows = sample()
+        query = procedure(rows)
+        values = np.clip(np.asarray(query(rows), dtype=np.float64), 0, 1)
+        if values.ndim != 1 or values.size == 0:
+            raise ParameterError("a query gives one number for each row of a sample")
+        sizes.add(values.size)
+        errors.append(float(values.mean()) - float(expectation(query)))
+    if len(sizes) != 1:
+        raise ParameterError("all samples must have the same number of rows")
+    found = np.array(errors)
+    place = _worst(found, sizes.pop(), exact(epsilon, "epsilon"), noise or SystemNoise())
+    run, negated = place % runs, place >= runs
+    return Overfit(found, float(-found[run] if negated else found[run]), run, negated)
+
+
+def _worst(errors: NDArray[np.float64], rows: int, epsilon: Fraction, noise: NoiseSource) -> int:
+    """The exponential mechanism over q_t and 1 - q_t; a row moves a rounded score by a step more than `STEPS`."""
+    steps = np.rint(errors * rows * STEPS).astype(np.int64)
+    mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=STEPS + 1)
+    return mechanism.choose(np.concatenate([steps, -steps]), noise=noise)
