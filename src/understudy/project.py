@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from understudy.privacy.event import Together
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.expression import Question, parse
 from understudy.query.marginal import Marginal
-from understudy.rational import Number, exact
+from understudy.query.sql import CompiledSql, SqlCompiler
+from understudy.rational import Number, exact, probability
+from understudy.sql_answer import SqlAnswer, quote, run, share
 from understudy.table.source import Source, in_memory, open_source
 from understudy.table.truth import Truth
 
@@ -86,13 +89,19 @@ class Project:
         beta: Number = 0.05,
         request: str | None = None,
         analyst: str = "",
-    ) -> Answer:
-        """Answer a question such as ``count age < 30 and sex = F by district``.
+    ) -> Any:
+        """Answer a question such as ``count age < 30 and sex = F by district``, or a SELECT statement.
+
+        The first gets an `Answer`, the second what `sql` gives.
 
         The price is given by `epsilon` (Laplace noise), `rho` (Gaussian noise), or by the `error`, in people,
         that the answer must keep with probability 1 - `beta`; else it is a hundredth of the whole budget.
         The same `request` gets the same answer again and pays once; `analyst` is whose share pays.
         """
+        if is_sql(question):
+            return self.sql(
+                question, epsilon=epsilon, rho=rho, error=error, beta=beta, request=request, analyst=analyst
+            )
         asked = parse(question, self.domain)
         price = self._price(asked, epsilon, rho, error, beta)
         parts = self._parts(asked)
@@ -119,6 +128,8 @@ class Project:
         beta: Number = 0.05,
     ) -> Quote:
         """The price and the error, in people, of a question. Asks nothing, costs nothing, reads no data."""
+        if is_sql(question):
+            return self._quote_sql(question, epsilon, rho, error, beta)
         asked = parse(question, self.domain)
         parts = self._parts(asked)
         price = _divided(self._price(asked, epsilon, rho, error, beta), len(parts))
@@ -126,6 +137,66 @@ class Project:
         cost = self.ledger.budget.price(Together(tuple(mechanism.event for mechanism, _ in built)))
         off = self.curator.error(parts[0], *built[0], exact(beta) / len(parts))
         return Quote(cost, off, float(exact(beta)))
+
+    # ---- SQL
+
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        error: Number | None = None,
+        beta: Number = 0.05,
+        request: str | None = None,
+        analyst: str = "",
+    ) -> SqlAnswer:
+        """Answer a SELECT statement with aggregates over the declared table.
+
+        Price, `request` and `analyst` are those of `ask`; the price is for the whole statement, and the `error`
+        is that of every count that it measures.
+        """
+        compiled = self._sql.compile(text)
+        each, each_beta = self._sql_price(compiled, epsilon, rho, error, beta)
+        return run(
+            self.curator,
+            text,
+            compiled,
+            each=each,
+            each_beta=each_beta,
+            beta=beta,
+            request=request,
+            analyst=analyst,
+        )
+
+    def _quote_sql(
+        self, text: str, epsilon: Number | None, rho: Number | None, error: Number | None, beta: Number
+    ) -> Quote:
+        compiled = self._sql.compile(text)
+        each, each_beta = self._sql_price(compiled, epsilon, rho, error, beta)
+        return Quote(*quote(self.curator, compiled, each=each, beta=each_beta), float(exact(beta)))
+
+    def _sql_price(
+        self,
+        compiled: CompiledSql,
+        epsilon: Number | None,
+        rho: Number | None,
+        error: Number | None,
+        beta: Number,
+    ) -> tuple[dict[str, Fraction], Fraction]:
+        price = dict(self._named(epsilon, rho, error))
+        wanted = price.pop("error", None)
+        return share(
+            self.curator, compiled, price=price or self._default(), error=wanted, beta=probability(beta)
+        )
+
+    @cached_property
+    def _sql(self) -> SqlCompiler:
+        names = {self.declaration.name, self.declaration.source.table} - {""}
+        public = self.declaration.neighbours is Neighbours.REPLACE
+        return SqlCompiler(self.domain, tables=names, rows_public=public)
+
+    # ---- prices
 
     def _parts(self, asked: Question) -> list[Marginal]:
         """What has to be measured: a share of a private number of rows needs that number as well."""
@@ -136,18 +207,28 @@ class Project:
     def _price(
         self, asked: Question, epsilon: Number | None, rho: Number | None, error: Number | None, beta: Number
     ) -> dict[str, Fraction]:
-        given = {"epsilon": epsilon, "rho": rho, "error": error}
-        named = {key: exact(value, key) for key, value in given.items() if value is not None}
-        if len(named) > 1:
-            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
+        named = self._named(epsilon, rho, error)
         if "error" in named:
             parts = self._parts(asked)
             one = self.curator.price_of(parts[0], error=named["error"], beta=exact(beta) / len(parts))
             return {key: value * len(parts) for key, value in one.items()}
-        if named:
-            return named
+        return named or self._default()
+
+    def _named(self, epsilon: Number | None, rho: Number | None, error: Number | None) -> dict[str, Fraction]:
+        given = {"epsilon": epsilon, "rho": rho, "error": error}
+        named = {key: exact(value, key) for key, value in given.items() if value is not None}
+        if len(named) > 1:
+            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
+        return named
+
+    def _default(self) -> dict[str, Fraction]:
         cap = self.ledger.budget.cap
         return {cap.currency: Fraction(cap.units, UNITS) * DEFAULT_SHARE}
+
+
+def is_sql(question: str) -> bool:
+    """Whether a question is a SELECT statement, not one of the small language."""
+    return question.lstrip()[:6].lower() == "select"
 
 
 def _divided(price: dict[str, Fraction], parts: int) -> dict[str, Fraction]:
