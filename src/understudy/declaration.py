@@ -21,13 +21,37 @@ class Protect(StrEnum):
     VALIDITY = "validity"
 
 
+class Counting(StrEnum):
+    """Where an engine's rows are counted: by the engine, or here from a stream of codes."""
+
+    AUTO = "auto"
+    INSIDE = "inside"
+    STREAM = "stream"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """How to find the table."""
+    """How to find the table.
+
+    `location` is a path, a URL, or `spark`. Secrets are never part of it: they stay where `password_variable` or
+    `password_file` say, or where the engine itself looks for them.
+    """
 
     location: str
     table: str = ""
     delimiter: str = ","
+    schema: str = ""
+    path: str = ""
+    password_variable: str = ""
+    password_file: str = ""
+    count: Counting = Counting.AUTO
+    time_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and not 1 <= self.time_limit <= 7 * 86_400:
+            raise ParameterError("a time limit is between 1 second and a week")
+        if self.password_variable and self.password_file:
+            raise ParameterError("the password is in a variable or in a file, not in both")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -21,7 +22,7 @@ import yaml
 
 from understudy.attribute import Attribute, Boolean, Categories, Outside
 from understudy.bins import Bins
-from understudy.declaration import Declaration, Protect, SourceSpec, Unit
+from understudy.declaration import Counting, Declaration, Protect, SourceSpec, Unit
 from understudy.domain import Domain
 from understudy.errors import DeclarationError, DomainError, ParameterError
 from understudy.privacy.budget import Budget
@@ -32,6 +33,9 @@ FORMAT = 1
 MAX_BYTES = 16 << 20
 MAX_CELLS = 1 << 24
 """Cells of one attribute; a slip such as `bounds: [0, 10000000000]` must not fill the memory."""
+
+SECRETS = {"password", "passfile", "sslpassword", "token", "access_token", "motherduck_token", "private_key"}
+"""Names of parameters of a URL that hold secrets, or say where they are."""
 
 KINDS = ("category", "integer", "real", "boolean", "date")
 
@@ -81,7 +85,16 @@ def parse(text: str, *, file: str = "understudy.yml") -> Declaration:
         raise DeclarationError("the YAML is nested too deeply", remedy="Flatten it", file=file) from None
     if root is None:
         raise DeclarationError("the file is empty", remedy="Draft one with `understudy init DATA`", file=file)
-    return _declaration(Node(root, "", file))
+    try:
+        return _declaration(Node(root, "", file))
+    except DeclarationError as error:
+        lacking = [number for number, line in enumerate(text.splitlines(), 1) if "# MISSING:" in line]
+        if not lacking:
+            raise
+        marked = f"Lines marked MISSING are still to be filled in: {', '.join(map(str, lacking))}"
+        raise DeclarationError(
+            error.problem, remedy=f"{error.remedy}. {marked}", field=error.field, line=error.line, file=file
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -158,6 +171,12 @@ class Node:
             self.fail(f"{self.text()!r} is not a finite number", "Write it as 0.5 or 1e-9")
         return Fraction(value)
 
+    def real(self) -> float:
+        value = self.number()
+        if abs(value) > sys.float_info.max:
+            self.fail(f"{self.text()!r} is too large", "Write a number below 1e308")
+        return float(value)
+
     def date(self) -> dt.date:
         try:
             return dt.date.fromisoformat(self.text())
@@ -180,11 +199,7 @@ def _declaration(root: Node) -> Declaration:
     return root.guard(
         lambda: Declaration(
             name=_name(top["name"]),
-            source=SourceSpec(
-                location=top["source"].text(),
-                table=top["table"].text() if "table" in top else "",
-                delimiter=_delimiter(top["delimiter"]) if "delimiter" in top else ",",
-            ),
+            source=_source(top),
             domain=_domain(top["attributes"]),
             budget=_budget(top["budget"]),
             protect=Protect(top["protect"].choice(tuple(Protect))) if "protect" in top else Protect.PRIVACY,
@@ -196,7 +211,11 @@ def _declaration(root: Node) -> Declaration:
             unit=_unit(top["unit"]) if "unit" in top else None,
             rows_at_least=rows["at_least"].integer() if "at_least" in rows else None,
             rows_at_most=rows["at_most"].integer() if "at_most" in rows else None,
-            ledger=_place(top["ledger"]) if "ledger" in top else "",
+            ledger=(
+                _place(top["ledger"], "Put the whole URL into the environment variable UNDERSTUDY_LEDGER")
+                if "ledger" in top
+                else ""
+            ),
             witness=top["witness"].text() if "witness" in top else "",
             opening=_opening(top["opening"]) if "opening" in top else Fraction(0),
             limits=_limits(top["limits"]) if "limits" in top else Limits(),
@@ -211,6 +230,48 @@ def _name(node: Node) -> str:
             "a name has letters, digits, dots and dashes", "Name the table, for example `name: patients`"
         )
     return node.text()
+
+
+_SOURCE_FIELDS = (
+    "url", "path", "schema", "table", "delimiter", "password_variable", "password_file", "count", "time_limit"
+)  # fmt: skip
+
+
+def _source(top: dict[str, Node]) -> SourceSpec:
+    """A path or URL, or a mapping with more about it; `table` and `delimiter` may also stand beside it."""
+    node = top["source"]
+    fields: dict[str, Node] = {}
+    if isinstance(node.yaml, yaml.MappingNode):
+        fields = node.mapping(_SOURCE_FIELDS)
+    for key in ("table", "delimiter"):
+        if key in top and key in fields:
+            top[key].fail(f"{key!r} stands here and in 'source'", "Keep one of them")
+        if key in top:
+            fields[key] = top[key]
+    texts = {
+        key: fields[key].text()
+        for key in ("table", "schema", "password_variable", "password_file")
+        if key in fields
+    }
+    place = fields.get("url") or fields.get("path")
+    if isinstance(node.yaml, yaml.MappingNode):
+        if place is None:
+            node.fail(
+                "'url' or 'path' is missing", "Write `source: {url: postgresql://host/database, table: …}`"
+            )
+    else:
+        place = node
+    return node.guard(
+        lambda: SourceSpec(
+            location=_place(place, "Name the variable or file that holds it: `password_variable: …`"),
+            path=fields["path"].text() if "url" in fields and "path" in fields else "",
+            delimiter=_delimiter(fields["delimiter"]) if "delimiter" in fields else ",",
+            count=Counting(fields["count"].choice(tuple(Counting))) if "count" in fields else Counting.AUTO,
+            time_limit=fields["time_limit"].integer() if "time_limit" in fields else None,
+            **texts,
+        ),
+        "Change the source",
+    )
 
 
 def _delimiter(node: Node) -> str:
@@ -228,22 +289,18 @@ def _budget(node: Node) -> Budget:
     return node.guard(lambda: Budget.of(fields["epsilon"].number(), delta), "Choose another budget")
 
 
-def _place(node: Node) -> str:
+def _place(node: Node, remedy: str) -> str:
     """A path or a URL; the declaration is public, so a URL with a password is refused."""
     text = node.text()
     if "://" in text:
         try:
             parts = urlsplit(text)
-            secret = parts.password is not None or bool(
-                {"password", "passfile"} & parse_qs(parts.query).keys()
-            )
+            named = {name.lower() for name in parse_qs(f"{parts.query};{parts.path}".replace(";", "&"))}
+            secret = parts.password is not None or bool(SECRETS & named)
         except ValueError:
             node.fail("this is not a URL", "Write a path, or postgresql://host/database")
         if secret:
-            node.fail(
-                "a password does not belong into a public file",
-                "Put the whole URL into the environment variable UNDERSTUDY_LEDGER",
-            )
+            node.fail("a password does not belong into a public file", remedy)
     return text
 
 
@@ -324,7 +381,7 @@ def _attribute(name: str, node: Node) -> Attribute:
 def _bins(kind: str, node: Node, fields: dict[str, Node]) -> tuple[tuple, int | float | dt.date]:
     """The starts of the bins and the upper bound, from edges or from bounds."""
     scalar: Callable[[Node], int | float | dt.date] = {
-        "integer": Node.integer, "real": lambda item: float(item.number()), "date": Node.date
+        "integer": Node.integer, "real": Node.real, "date": Node.date
     }[kind]  # fmt: skip
     if ("edges" in fields) == ("bounds" in fields):
         node.fail("give either 'edges' or 'bounds'", "Write `edges: [0, 18, 65, 120]` or `bounds: [0, 120]`")

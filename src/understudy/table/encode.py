@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from functools import singledispatch
-from typing import Any
 
 import ibis
 import ibis.expr.datatypes as dtypes
@@ -18,9 +17,10 @@ import numpy as np
 from understudy.attribute import Attribute, Boolean, Categories, Outside, spellings
 from understudy.bins import Bins
 from understudy.errors import SourceError
+from understudy.table.dialect import DUCKDB, Dialect, Edge, Expression, day_number
 
-Expression = Any
-"""An Ibis column; Ibis types its columns at run time."""
+EXACT = 2**50
+"""Integers up to here are divided exactly by engines that divide in floating point."""
 
 
 def code_type(attribute: Attribute) -> str:
@@ -45,82 +45,74 @@ def check_type(attribute: Attribute, dtype: dtypes.DataType) -> None:
 
 
 @singledispatch
-def encode(attribute: Attribute, column: Expression) -> Expression:
+def encode(attribute: Attribute, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
     """The code of each value of `column`, as an integer of whatever width the engine likes."""
     raise TypeError(f"no encoding for {type(attribute).__name__}")
 
 
 @encode.register
-def _(attribute: Categories, column: Expression) -> Expression:
+def _(attribute: Categories, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
     text = column if column.type().is_string() else column.cast("string")
     known = {spelling: cell for cell, value in enumerate(attribute.values) for spelling in spellings(value)}
-    # One search in a constant array: many times faster than a condition for each value.
-    place: Expression = ibis.array(list(known)).index(text)
-    cell = place if list(known.values()) == [*range(len(known))] else ibis.array(list(known.values()))[place]
-    return ibis.cases(
-        (column.isnull(), _code(attribute.null_cell)),
-        (place >= 0, cell),
-        else_=_code(attribute.outside_cell),
+    cell = dialect.find(text, known)
+    return ibis.ifelse(
+        column.isnull(), _code(attribute.null_cell), ibis.coalesce(cell, _code(attribute.outside_cell))
     )
 
 
 @encode.register
-def _(attribute: Boolean, column: Expression) -> Expression:
-    text = column.cast("string").strip().lower()
+def _(attribute: Boolean, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
+    if column.type().is_boolean():
+        return ibis.coalesce(column.cast("int32"), _code(attribute.null_cell))
+    word = dialect.word(column.cast("string"))
     return ibis.cases(
-        (text.isin(attribute.TRUE), _code(1)),
-        (text.isin(attribute.FALSE), _code(0)),
+        (word.isin(attribute.TRUE), _code(1)),
+        (word.isin(attribute.FALSE), _code(0)),
         else_=_code(attribute.null_cell),
     )
 
 
 @encode.register
-def _(attribute: Bins, column: Expression) -> Expression:
-    number = _comparable(attribute, column)
-    missing = number.isnull() | number.isnan() if number.type().is_floating() else number.isnull()
-    cell = _bin(attribute, number)
+def _(attribute: Bins, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
+    number = _comparable(attribute, column, dialect)
+    missing = number.isnull()
+    if number.type().is_floating():
+        missing = missing | dialect.is_nan(number)
+    cell = _bin(attribute, number, dialect)
     if attribute.outside is not Outside.CLAMP:
-        inside = (number >= _edge(attribute.starts[0])) & (number <= _edge(attribute.upper))
+        first, last = _edges((attribute.starts[0], attribute.upper), number)
+        inside = (number >= ibis.literal(first)) & (number <= ibis.literal(last))
         cell = ibis.ifelse(inside, cell, _code(attribute.outside_cell))
     return ibis.ifelse(missing, _code(attribute.null_cell), cell)
 
 
-def _bin(attribute: Bins, number: Expression) -> Expression:
+def _bin(attribute: Bins, number: Expression, dialect: Dialect) -> Expression:
     first, last = attribute.starts[0], attribute.starts[-1]
-    if number.type().is_integer() and isinstance(first, int):
+    if number.type().is_integer() and isinstance(first, int) and last - first < EXACT:
         width = attribute.starts[1] - first if attribute.proper_size > 1 else 1
         if attribute.starts == tuple(range(first, last + 1, width)):  # equal bins: arithmetic will do
             inside = ibis.greatest(ibis.least(number, last), first)
             # A narrow column's own type may overflow in the subtraction, and an error would tell of its values.
             steps = inside.cast("int64") - first
             return steps if width == 1 else steps // width
-    return _search(attribute, number, 0, attribute.proper_size)
+    return dialect.place(number, _edges(attribute.starts, number))
 
 
-def _search(attribute: Bins, number: Expression, low: int, high: int) -> Expression:
-    """Binary search over the starts low..high-1, as nested conditions."""
-    if high - low == 1:
-        return _code(low)
-    middle = (low + high) // 2
-    return ibis.ifelse(
-        number < _edge(attribute.starts[middle]),
-        _search(attribute, number, low, middle),
-        _search(attribute, number, middle, high),
-    )
-
-
-def _comparable(attribute: Bins, column: Expression) -> Expression:
+def _comparable(attribute: Bins, column: Expression, dialect: Dialect) -> Expression:
     """The column as something that can be compared with the edges; what cannot be read becomes null."""
     dtype = column.type()
     if attribute.kind == "date":
-        return column.try_cast("date") if dtype.is_string() else column.cast("date")
+        return dialect.day(column) if dtype.is_string() else column.cast("date")
     if dtype.is_string():
-        return column.try_cast("float64")
-    return column.cast("float64") if dtype.is_decimal() else column  # wide decimals overflow in comparisons
+        return dialect.number(column)
+    return dialect.decimal(column) if dtype.is_decimal() else column  # wide decimals overflow in comparisons
 
 
-def _edge(edge: int | float | dt.date) -> Expression:
-    return ibis.literal(edge)
+def _edges(edges: tuple[Edge, ...], number: Expression) -> list[Edge]:
+    """Edges as the numbers that they are compared with: an engine may hold days as `day_number`."""
+    if number.type().is_integer():
+        return [day_number(edge) if isinstance(edge, dt.date) else edge for edge in edges]
+    return list(edges)
 
 
 def _code(cell: int) -> Expression:

@@ -1,4 +1,4 @@
-"""Where the table is: a file, a database or a frame in memory, behind one Ibis expression.
+"""Where the table is: a file, a database, a cluster or a frame in memory, behind one Ibis expression.
 
 Opening a source reads its schema and nothing else. A CSV file has no schema but its header, so its columns are
 read as text and cast by the declaration, never by a guess from the data.
@@ -6,33 +6,30 @@ read as text and cast by the declaration, never by a guess from the data.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import os
-import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import ibis
 import narwhals as nw
-import numpy as np
 import pyarrow
 import pyarrow as pa
 import pyarrow.compute
-from numpy.typing import NDArray
 
-from understudy.declaration import SourceSpec, Unit
-from understudy.domain import Clique, Domain
-from understudy.errors import SourceChangedError, SourceError
-from understudy.table.encode import Expression, check_type, code_type, encode
+from understudy.declaration import Counting, SourceSpec, Unit
+from understudy.domain import Domain
+from understudy.errors import SourceChangedError, SourceError, UnderstudyError
+from understudy.table.encode import check_type
+from understudy.table.engine import AnyIbis, Embedded, Engine
+from understudy.table.files import TEXT_ENDINGS, file_stamp, is_text, open_file, read_header
+from understudy.table.look import Codes, Look, check_compiles
+from understudy.table.postgres import open_postgres, password
+from understudy.table.spark import open_spark
 
-BATCH_ROWS = 1 << 17
-TEXT_ENDINGS = {".csv", ".tsv", ".txt"}
-
-Codes = dict[str, NDArray[np.unsignedinteger]]
-"""For each attribute, one code for each row of a batch."""
+__all__ = ["TEXT_ENDINGS", "Codes", "Source", "in_memory", "open_source", "read_header"]
 
 
 @dataclass(frozen=True)
@@ -40,13 +37,15 @@ class Source:
     """An open table. `stamp` is what the file looked like when it was opened.
 
     Whether an engine drops a malformed line of text depends on the columns it reads; `text` makes it read the
-    same ones always, so that every look sees the same rows.
+    same ones always, so that every look sees the same rows. `count` says where a remote engine's rows are counted.
     """
 
     expression: Any
     path: Path | None = None
     stamp: tuple[int, int, int] | None = None
     text: bool = False
+    engine: Engine = field(default_factory=Embedded)
+    count: Counting = Counting.AUTO
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -68,19 +67,18 @@ class Source:
             )
         for attribute in domain:
             check_type(attribute, columns[attribute.column])
-        try:
-            _coded(self.expression, domain)
-        except Exception as error:
-            raise SourceError(
-                f"the declaration cannot be put to this table ({type(error).__name__})"
-            ) from None
+        with _quiet("the declaration cannot be put to this table"):
+            check_compiles(self.expression, self.engine, domain, unit)
 
     def check_unchanged(self) -> None:
         """Refuse to go on with another file than the one that was opened."""
+        if self.engine.remote:
+            with self._quiet():
+                self.engine.check_unchanged()
         if self.path is None:
             return
         try:
-            now = _stamp(self.path)
+            now = file_stamp(self.path)
         except OSError as error:
             raise SourceError(f"the table {self.path} cannot be read any more: {error.strerror}") from None
         if now != self.stamp:
@@ -89,152 +87,106 @@ class Source:
                 f"project again if this is the same people's data, or start a new project for a new table"
             )
 
+    @contextmanager
+    def look(self) -> Iterator[Look]:
+        """A look at the table, for as many questions as belong together.
+
+        The engine's own error text may quote data, so it is not passed on.
+        """
+        if not self.engine.remote:
+            self.check_unchanged()
+        with self._quiet(), self.engine.look() as view:
+            yield Look(self.expression, self.engine, view, text=self.text)
+        if not self.engine.remote:
+            self.check_unchanged()
+
+    @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        try:
+            with _quiet("the engine could not read the table"):
+                yield
+        except SourceError:
+            if self.path is not None:
+                self.check_unchanged()  # a better reason, where it is one
+            raise
+
     def rows(self, domain: Domain, unit: Unit | None = None) -> int:
         """The number of rows that count: public under `replace`, private under `add-remove`."""
-        if self.text or unit is not None:
-            first = domain.names[:1]
-            return sum(len(batch[first[0]]) for batch in self.batches(domain, first, unit))
-        return int(self._run(self.expression.count().to_pyarrow).as_py())
+        with self.look() as look:
+            return look.number_of_rows(domain, unit)
 
     def read_through(self, domain: Domain, unit: Unit | None = None) -> None:
         """Read every declared value once, for the custodian: damage is found before any charge."""
-        for _ in self.batches(domain, domain.names, unit):
-            pass
+        with self.look() as look:
+            look.read_through(domain, unit)
 
-    def batches(self, domain: Domain, clique: Clique, unit: Unit | None = None) -> Iterator[Codes]:
+    def batches(self, domain: Domain, clique: tuple[str, ...], unit: Unit | None = None) -> Iterator[Codes]:
         """The codes of the clique's attributes, batch by batch, encoded by the engine."""
-        if unit is not None:
-            coded = _at_most(self.expression, domain, unit)
-        else:
-            coded = _coded(self.expression, domain if self.text else domain.project(clique))
-        if not self.text:
-            coded = coded.select(*map(_column, clique))
-        reader = self._run(lambda: coded.to_pyarrow_batches(chunk_size=BATCH_ROWS))
-        while (batch := self._run(lambda: next(reader, None))) is not None:
-            yield {name: batch.column(_column(name)).to_numpy(zero_copy_only=True) for name in clique}
-
-    def _run(self, look: Any) -> Any:
-        """Run the engine; its own error text may quote data, so it is not passed on."""
-        self.check_unchanged()
-        try:
-            return look()
-        except Exception as error:
-            self.check_unchanged()
-            raise SourceError(
-                f"the engine could not read the table ({type(error).__name__}); nothing of its message is shown, "
-                f"as it may hold data. Check the source with `understudy check`"
-            ) from None
+        with self.look() as look:
+            yield from look.batches(domain, clique, unit)
 
 
-def _column(name: str) -> str:
-    """A column name that no source column can take."""
-    return f"code of {name}"
-
-
-def _coded(rows: Any, domain: Domain, **kept: str) -> Any:
-    """Rows as codes, with the columns in `kept` beside them."""
-    codes = {
-        _column(attribute.name): encode(attribute, rows[attribute.column]).cast(code_type(attribute))
-        for attribute in domain
-    }
-    return rows.select(**codes, **kept)
-
-
-def _at_most(rows: Any, domain: Domain, unit: Unit) -> Any:
-    """At most `max_rows` coded rows of each unit, those with the smallest keyed hash; rows of nobody go.
-
-    Which rows stay depends on the unit's own rows alone, so adding or removing a unit changes at most
-    `max_rows` rows of the result.
-    """
-    coded = _coded(rows.filter(rows[unit.column].notnull()), domain, unit=unit.column)
-    codes = [coded[_column(name)] for name in domain.names]
-    key: Expression = ibis.literal(unit.key)
-    digest = key.concat(*(part for code in codes for part in ("|", code.cast("string"))))
-    rank = ibis.row_number().over(group_by=coded.unit, order_by=[digest.hash(), *codes])
-    ranked = coded.mutate(rank=rank)
-    return ranked.filter(ranked.rank < unit.max_rows)
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns, status.st_ino
+@contextmanager
+def _quiet(what: str) -> Iterator[None]:
+    """Turn an engine's error into one that quotes nothing."""
+    try:
+        yield
+    except UnderstudyError:
+        raise
+    except Exception as error:
+        raise SourceError(
+            f"{what} ({type(error).__name__}); nothing of the engine's message is shown, as it may hold data. "
+            f"Check the source with `understudy check`"
+        ) from None
 
 
 def open_source(spec: SourceSpec, *, base: Path) -> Source:
-    """Open a CSV, TSV or Parquet file or a DuckDB database; relative paths are seen from `base`."""
+    """Open a file, a Postgres or Spark table, or what else Ibis has a URL for.
+
+    Relative paths are seen from `base`.
+    """
+    scheme = spec.location.partition(":")[0]
+    if scheme in ("postgres", "postgresql") and "://" in spec.location:
+        expression, engine = open_postgres(spec, base=base)
+        return Source(expression, engine=engine, count=spec.count)
+    if spec.location == "spark" or (scheme in ("spark", "sc") and ":" in spec.location):
+        expression, engine = open_spark(spec, base=base)
+        return Source(expression, engine=engine, count=spec.count)
+    if "://" in spec.location:
+        return _open_url(spec, base=base)
     path = (base / spec.location).resolve()
-    suffixes = [suffix.lower() for suffix in path.suffixes]
     try:
-        stamp = _stamp(path)
+        stamp = file_stamp(path)
     except OSError as error:
         raise SourceError(f"the table {path} cannot be read: {error.strerror}") from None
-    if path.is_dir():
-        raise SourceError(f"the table {path} is a folder; name a CSV, Parquet or DuckDB file")
-    if suffixes[-1:] == [".parquet"]:
-        expression = _opened(path, lambda: ibis.duckdb.connect().read_parquet(path))
-    elif suffixes[-1:] in ([".duckdb"], [".db"]):
-        expression = _opened(path, lambda: _database_table(path, spec.table))
-    elif TEXT_ENDINGS & set(suffixes[-2:]):
-        expression = _opened(path, lambda: _text_table(path, spec.delimiter))
-    else:
-        raise SourceError(f"{path.name}: the ending says nothing known; use .csv, .tsv, .parquet or .duckdb")
-    return Source(expression, path, stamp, text=bool(TEXT_ENDINGS & set(suffixes[-2:])))
+    return Source(open_file(path, spec), path, stamp, text=is_text(path))
 
 
-def _opened(path: Path, how: Any) -> Any:
+def _open_url(spec: SourceSpec, *, base: Path) -> Source:
+    """A table behind a URL that Ibis understands."""
+    secret = password(spec, base=base)
     try:
-        return how()
-    except SourceError:
-        raise
-    except Exception as error:
-        raise SourceError(f"the table {path} cannot be opened ({type(error).__name__})") from None
+        connection: Any = ibis.connect(_with_password(spec.location, secret))
+        expression = connection.table(spec.table, database=spec.schema or None)
+    except Exception as error:  # its text may hold the password
+        raise SourceError(
+            f"no engine answers to this URL with such a table ({type(error).__name__}); check host, user, "
+            f"password and `table:`"
+        ) from None
+    return Source(expression, engine=AnyIbis(connection), count=spec.count)
 
 
-def _database_table(path: Path, table: str) -> Any:
-    connection = ibis.duckdb.connect(path, read_only=True)
-    tables = connection.list_tables()
-    if not table and len(tables) == 1:
-        table = tables[0]
-    if table not in tables:
-        raise SourceError(f"{path.name} has the tables {', '.join(tables)}; say which with `table:`")
-    return connection.table(table)
+def _with_password(url: str, secret: str | None) -> str:
+    """The URL that is handed to the engine, and to nobody else.
 
-
-def _text_table(path: Path, delimiter: str) -> Any:
-    header = read_header(path, delimiter)
-    doubled = {name for name in header if header.count(name) > 1}
-    if doubled:
-        raise SourceError(f"{path.name}: the header names {', '.join(sorted(doubled))} more than once")
-    return ibis.duckdb.connect().read_csv(
-        path,
-        columns=dict.fromkeys(header, "VARCHAR"),
-        auto_detect=False,
-        header=True,
-        delim=delimiter,
-        quote='"',
-        escape='"',
-        # A malformed row must not stop the program: what an error says depends on the data.
-        ignore_errors=True,
-        null_padding=True,
-        strict_mode=False,
-        parallel=False,  # the parallel reader fails on a quoted line break, which is valid text
-        max_line_size=16 << 20,
-    )
-
-
-def read_header(path: Path, delimiter: str) -> list[str]:
-    """The column names in the first line of a text file."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        # The reader looks ahead of the header; what stands there must not matter.
-        with opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
-            header = next(csv.reader(lines, delimiter=delimiter), [])
-        "".join(header).encode()
-    except (UnicodeEncodeError, csv.Error, zlib.error, OSError) as error:
-        raise SourceError(f"the header of {path.name} cannot be read ({type(error).__name__})") from None
-    if not any(header):
-        raise SourceError(f"{path.name} has no header line: the first line must name the columns")
-    return header
+    >>> _with_password("mysql://ada@db/clinic", "a/b")
+    'mysql://ada:a%2Fb@db/clinic'
+    """
+    if secret is None:
+        return url
+    scheme, rest = url.split("://", 1)
+    user, _, host = rest.rpartition("@")
+    return f"{scheme}://{user}:{quote(secret, safe='')}@{host}"
 
 
 def in_memory(frame: Any) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from threading import Lock
 
@@ -14,7 +15,9 @@ from understudy.domain import CELL_LIMIT, Clique, Domain
 from understudy.errors import QueryError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.table.counts import MarginalCounter
-from understudy.table.source import Codes, Source
+from understudy.table.inside import group_counts, grouped_cover, grouped_sums
+from understudy.table.look import Codes, Look
+from understudy.table.source import Source
 
 CACHE_BYTES = 1 << 30
 """Codes are kept in memory from the second look on when they fit into this."""
@@ -28,9 +31,10 @@ Counts = NDArray[np.int64]
 class Truth:
     """Exact counts over cliques of a domain, one pass over the source for any number of them.
 
-    Complexity  One pass of the engine for each look; from the second look on, one pass over the codes in
-                memory when rows × attributes fit into `CACHE_BYTES`. Memory is bounded by the accumulators of
-                the clique cover and one batch.
+    Complexity  One pass of the engine for each look, or one GROUP BY for each clique of a cover; from the
+                second look on, one pass over the codes in memory where the table is local and rows ×
+                attributes fit into `CACHE_BYTES`. Memory is bounded by the accumulators of the clique cover
+                and one batch.
     Gap         The time of a look grows with the number of rows, also where that number is private.
     """
 
@@ -61,14 +65,21 @@ class Truth:
         """Exact counts over many cliques, in one pass."""
         wanted = [self.domain.clique(clique) for clique in cliques]
         self._check_cells(wanted)
+        with self._look() as look:
+            return self._counts(look, wanted)
+
+    def _counts(self, look: Look, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
+        """One pass over the rows, or one GROUP BY for each clique of a cover: whichever is cheaper there."""
+        cover = grouped_cover(self.source, self.domain, wanted, self.unit)
+        if cover is not None:
+            return group_counts(look, self.domain, cover, wanted, self.unit)
         touched = self.domain.clique({name for clique in wanted for name in clique})
         position = {name: i for i, name in enumerate(touched)}
         counter = MarginalCounter(
             self.domain.shape(touched), [tuple(position[name] for name in clique) for clique in wanted]
         )
-        with self._lock:
-            for batch in self._batches(touched):
-                counter.add([batch[name] for name in touched], rows=len(next(iter(batch.values()))))
+        for batch in self._batches(look, touched):
+            counter.add([batch[name] for name in touched], rows=len(next(iter(batch.values()))))
         tables = counter.tables()
         return {clique: tables[tuple(position[name] for name in clique)] for clique in wanted}
 
@@ -92,29 +103,32 @@ class Truth:
         """The sums of many marginals: one pass for all small cliques, and one for each that is too large."""
         self.check_size(marginals)
         dense = {m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS}
-        counts = self.counts(dense) if dense else {}
-        return [
-            self._weigh(marginal, counts[marginal.clique], resolution)
-            if marginal.clique in counts
-            else self._sums_by_row(marginal, resolution)
-            for marginal in marginals
-        ]
+        with self._look() as look:
+            counts = self._counts(look, sorted(dense)) if dense else {}
+            return [
+                self._weigh(marginal, counts[marginal.clique], resolution)
+                if marginal.clique in counts
+                else self._sums_by_row(look, marginal, resolution)
+                for marginal in marginals
+            ]
 
     def _weigh(self, marginal: Marginal, counts: Counts, resolution: int) -> Counts:
         steps = np.rint(marginal.where.weights(marginal.clique) * resolution).astype(np.int64)
         summed = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
         return (counts * steps).sum(axis=summed, dtype=np.int64)
 
-    def _sums_by_row(self, marginal: Marginal, resolution: int) -> Counts:
+    def _sums_by_row(self, look: Look, marginal: Marginal, resolution: int) -> Counts:
+        summed = grouped_sums(look, self.source, marginal, self.unit, resolution=resolution)
+        if summed is not None:
+            return summed
         total = np.zeros(marginal.size, np.int64)
-        with self._lock:
-            for batch in self._batches(marginal.clique):
-                rows = len(next(iter(batch.values())))
-                cell = np.zeros(rows, np.intp)
-                for name in marginal.by:
-                    cell = cell * self.domain[name].size + batch[name]
-                steps = np.rint(np.broadcast_to(marginal.where.row_weights(batch), rows) * resolution)
-                np.add.at(total, cell, steps.astype(np.int64))
+        for batch in self._batches(look, marginal.clique):
+            rows = len(next(iter(batch.values())))
+            cell = np.zeros(rows, np.intp)
+            for name in marginal.by:
+                cell = cell * self.domain[name].size + batch[name]
+            steps = np.rint(np.broadcast_to(marginal.where.row_weights(batch), rows) * resolution)
+            np.add.at(total, cell, steps.astype(np.int64))
         return total.reshape(marginal.shape)
 
     def project(self, clique: Clique) -> NDArray[np.float64]:
@@ -123,21 +137,25 @@ class Truth:
         n = int(counts.sum())
         return counts / n if n else np.full(counts.shape, 1 / counts.size)
 
-    def _batches(self, clique: Clique) -> Iterator[Codes]:
-        self.check_unchanged()
+    @contextmanager
+    def _look(self) -> Iterator[Look]:
+        with self._lock, self.source.look() as look:
+            self._looks += 1
+            yield look
+
+    def _batches(self, look: Look, clique: Clique) -> Iterator[Codes]:
         clique = clique or self.domain.names[:1]  # an engine streams at least one column
-        self._looks += 1
-        if self._kept is None and self._looks > 1:
-            self._keep()
+        if self._kept is None and self._looks > 1 and not self.source.engine.remote:
+            self._keep(look)
         if self._kept:
             return iter(self._kept)
-        return self.source.batches(self.domain, clique, self.unit)
+        return look.batches(self.domain, clique, self.unit)
 
-    def _keep(self) -> None:
+    def _keep(self, look: Look) -> None:
         """Encode the whole table into memory, if it fits; else remember that it does not."""
         room = CACHE_BYTES
         kept: list[Codes] = []
-        for batch in self.source.batches(self.domain, self.domain.names, self.unit):
+        for batch in look.batches(self.domain, self.domain.names, self.unit):
             room -= sum(codes.nbytes for codes in batch.values())
             if room < 0:
                 self._kept = []

@@ -1,0 +1,126 @@
+"""What an engine has to do: give a look at one state of a table, and columns of whole numbers from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from understudy.table.cover import CACHED_CELLS
+from understudy.table.dialect import DUCKDB, PORTABLE, Dialect, Expression
+
+BATCH_ROWS = 1 << 17
+
+Columns = dict[str, NDArray[Any]]
+"""Columns of a batch of rows by name; none of them has a missing value."""
+
+
+class View(Protocol):
+    """One look's view of the table."""
+
+    def rows(self, expression: Expression) -> Iterator[Columns]:
+        """The rows of an expression whose columns are all integers, batch by batch, in bounded memory."""
+        ...
+
+    def groups(self, expression: Expression) -> Iterator[Columns]:
+        """The same for the result of a GROUP BY, which has as many rows as it has groups."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What is cheap on a kind of engine: public constants, by which it is decided where to count."""
+
+    group_cells: int = CACHED_CELLS
+    """Cells of a table that the engine groups by at once."""
+    few_groups: int = 1
+    """Up to so many GROUP BYs are cheaper than sending every row's codes."""
+    narrow: bool = True
+    """The engine has unsigned types, and hands over its own memory: codes need not be packed."""
+
+
+class Engine(Protocol):
+    """A kind of engine, opened on one table."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    @property
+    def habits(self) -> Habits: ...
+
+    @property
+    def remote(self) -> bool:
+        """The table is elsewhere: its rows are not kept here, and may be counted there."""
+        ...
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on where the table is not the one that was opened. Reads no row."""
+        ...
+
+    def prepare(self, expression: Expression) -> None:
+        """Have the engine plan a statement: what it cannot do is found before any charge. Reads no row."""
+        ...
+
+    def look(self) -> AbstractContextManager[View]:
+        """A view of the table as it is now; where the engine can, the same for all that is read from it."""
+        ...
+
+
+class IbisView:
+    """Batches as Ibis gives them."""
+
+    def rows(self, expression: Expression) -> Iterator[Columns]:
+        for batch in expression.to_pyarrow_batches(chunk_size=BATCH_ROWS):
+            yield {
+                name: batch.column(i).to_numpy(zero_copy_only=False)
+                for i, name in enumerate(batch.schema.names)
+            }
+
+    def groups(self, expression: Expression) -> Iterator[Columns]:
+        return self.rows(expression)
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """DuckDB in this process, over a file or a frame."""
+
+    dialect: Dialect = DUCKDB
+    habits: Habits = Habits()
+    remote: bool = False
+
+    def check_unchanged(self) -> None:
+        """Files have stamps (`Source`), frames are copies: nothing is left to check."""
+
+    def prepare(self, expression: Expression) -> None:
+        """Ibis has typed the expression already."""
+
+    @contextmanager
+    def look(self) -> Iterator[View]:
+        yield IbisView()
+
+
+HABITS = Habits(few_groups=8, narrow=False)
+"""Of engines about which nothing is known."""
+
+
+@dataclass(frozen=True)
+class AnyIbis:
+    """Any other backend of Ibis, in what every SQL engine understands."""
+
+    connection: Any
+    dialect: Dialect = PORTABLE
+    habits: Habits = HABITS
+    remote: bool = True
+
+    def check_unchanged(self) -> None:
+        """Nothing is known about how this engine's tables change."""
+
+    def prepare(self, expression: Expression) -> None:
+        expression.limit(0).to_pyarrow()
+
+    @contextmanager
+    def look(self) -> Iterator[View]:
+        yield IbisView()
