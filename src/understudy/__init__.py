@@ -49,6 +49,8 @@ _HOME = {
     "marginals": "understudy.query.workload:marginals",
     "open": "understudy.project:open_project",
     "plan": "understudy.planner.solve:plan",
+    "release": "understudy.release.release:release",
+    "session": "understudy.interactive.session:session",
 }
 
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -18,9 +18,12 @@ from typer.exceptions import Abort, Exit, TyperException
 from understudy.ledger.command import ledger
 from understudy.options import Json, ProjectFile, emit
 from understudy.planner.command import plan
+from understudy.release.command import release
 
 if TYPE_CHECKING:
     from understudy.answer import Answer
+    from understudy.importing.outline import Outline
+    from understudy.sql_answer import SqlAnswer
 
 app = typer.Typer(
     name="understudy",
@@ -80,22 +83,76 @@ def version(
 
 @app.command()
 def init(
-    data: Annotated[Path, typer.Argument(help="A CSV, TSV, Parquet or DuckDB file.")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A CSV, TSV, Parquet or DuckDB file. With --from, read for what FILE lacks only."
+        ),
+    ] = None,
+    description: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="SmartNoise metadata, or a Frictionless table schema or data package, to draft from.",
+        ),
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the draft.")] = Path(
         "understudy.yml"
     ),
-    table: Annotated[str, typer.Option(help="The table, in a database of several.")] = "",
+    table: Annotated[str, typer.Option(help="The table, in a database or a description of several.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask nothing: mark what FILE lacks as MISSING.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Draft a declaration from a table; every line read off the data is marked for review."""
-    from understudy.draft import unreviewed, write
+    """Draft a declaration from a table, or from another tool's description of it.
 
-    with _busy("Reading the table", as_json):
-        text = write(data, output, table=table, overwrite=overwrite)
-    marked = unreviewed(text)
+    Every line read off the data is marked for review. What a description lacks is asked for at a terminal, else
+    marked as MISSING; then the exit status is 1, and `understudy check` refuses the draft until it is filled in.
+    """
+    from understudy.draft import unreviewed, write, write_described
+
+    lacking: dict[int, str] = {}
+    if description is not None:
+        talking = sys.stdin.isatty() and sys.stderr.isatty() and not (yes or as_json)
+        outline = write_described(
+            description,
+            output,
+            data=data,
+            table=table,
+            overwrite=overwrite,
+            complete=_ask_for_lacks if talking else None,
+        )
+        text, lacking = outline.text(), outline.unfilled()
+    elif data is not None:
+        with _busy("Reading the table", as_json):
+            text = write(data, output, table=table, overwrite=overwrite)
+    else:
+        raise typer.BadParameter("name the data, or a description with --from")
+    _show_draft(output, unreviewed(text), lacking, as_json=as_json)
+    if lacking:
+        sys.exit(1)
+
+
+def _ask_for_lacks(outline: Outline) -> Outline:
+    from understudy.importing.asking import complete
+
+    if outline.unfilled():
+        how = "Press Enter to leave a line for later, or answer - to leave a column out."
+        typer.echo(f"The description lacks some things. {how}", err=True)
+    return complete(
+        outline,
+        ask=lambda question: typer.prompt(question, default="", show_default=False, err=True),
+        tell=lambda problem: typer.secho(f"  {problem}", fg="yellow", err=True),
+    )
+
+
+def _show_draft(output: Path, marked: list[int], lacking: dict[int, str], *, as_json: bool) -> None:
     if as_json:
-        emit({"written": str(output), "lines_to_review": marked})
+        lines = [{"line": line, "missing": what} for line, what in lacking.items()]
+        emit({"written": str(output), "lines_to_review": marked, "lines_to_fill": lines})
         return
     typer.echo(f"Wrote {output}.")
     if marked:
@@ -106,6 +163,14 @@ def init(
             fg="yellow",
             err=True,
         )
+    if lacking:
+        typer.secho(
+            f"{len(lacking)} lines lack something. Fill them in, then run `understudy check`:",
+            fg="red",
+            err=True,
+        )
+        for line, what in lacking.items():
+            typer.echo(f"  line {line}, {what}", err=True)
 
 
 @app.command()
@@ -156,7 +221,10 @@ def check(
 
 @app.command()
 def ask(
-    questions: Annotated[list[str], typer.Argument(help="Such as: count age<30 and sex=F by district")],
+    questions: Annotated[
+        list[str],
+        typer.Argument(help="Such as: count age<30 and sex=F by district; or: SELECT avg(age) FROM town"),
+    ],
     project: ProjectFile = Path("understudy.yml"),
     epsilon: Annotated[float | None, typer.Option(help="Price of each question, Laplace noise.")] = None,
     rho: Annotated[float | None, typer.Option(help="Price of each question, Gaussian noise.")] = None,
@@ -199,6 +267,7 @@ def ask(
 
 
 app.command("plan")(plan)
+app.command("release")(release)
 
 
 @app.command()
@@ -245,7 +314,12 @@ def _large(count: int) -> str:
     )
 
 
-def _show_answer(question: str, answer: Answer) -> None:
+def _show_answer(question: str, answer: Answer | SqlAnswer) -> None:
+    from understudy.sql_answer import SqlAnswer
+
+    if isinstance(answer, SqlAnswer):
+        _show_rows(answer)
+        return
     digits = 0 if "share" not in question.split()[0].lower() else 5
     price = f"{answer.cost.currency} {answer.cost.amount:.4g}"
     typer.echo(question)
@@ -255,6 +329,21 @@ def _show_answer(question: str, answer: Answer) -> None:
         name = f"{', '.join(labels):<{width}}  " if width else ""
         typer.echo(f"  {name}{value:>12,.{digits}f} ± {error:,.{digits}f}")
     typer.echo(f"  all within the error with probability {1 - answer.beta:g}; price {price}")
+
+
+def _show_rows(answer: SqlAnswer) -> None:
+    from understudy.sql_answer import shown
+
+    typer.echo(answer.text)
+    table = [
+        [column.name for column in answer.columns],
+        *([shown(cell) for cell in row] for row in answer.cells),
+    ]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        typer.echo("  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)))
+    price = f"{answer.cost.currency} {answer.cost.amount:.4g}"
+    typer.echo(f"  all within their bounds with probability {1 - answer.beta:g}; price {price}")
 
 
 def _show_quotes(questions: list[str], quotes: list[Any], *, as_json: bool) -> None:

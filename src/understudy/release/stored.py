@@ -1,0 +1,93 @@
+"""Stand-ins as arrays, and back: what `standin.npz` holds.
+
+A small table, a graphical model and a histogram of not too many cells are stored as they are. Of any other
+stand-in rows are stored: as many as there are people, drawn from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain import Clique, Domain
+from understudy.errors import SourceError
+from understudy.query.projection import Projection
+from understudy.standin.graphical import Constraint, GraphicalStandIn, LogFactor
+from understudy.standin.table import SmallTable
+
+DENSE_CELLS = 1 << 24
+"""Up to here the rates of all cells are stored."""
+
+Arrays = Mapping[str, NDArray[Any]]
+Codes = Mapping[str, NDArray[np.integer]]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRates:
+    """A stand-in that was stored as the rates of all cells."""
+
+    domain: Domain
+    rates: NDArray[np.float64]
+
+    def project(self, clique: Clique) -> NDArray[np.float64]:
+        kept = set(self.domain.clique(clique))
+        return self.rates.sum(axis=tuple(i for i, name in enumerate(self.domain.names) if name not in kept))
+
+
+def as_arrays(standin: Projection, draw: Callable[[], Codes]) -> dict[str, NDArray[Any]]:
+    """The stand-in as named arrays; `draw` gives rows of it, where those are what is stored."""
+    if isinstance(standin, GraphicalStandIn):
+        return _graphical(standin)
+    if isinstance(standin, SmallTable):
+        return _table(standin)
+    if standin.domain.size() <= DENSE_CELLS:
+        return {"rates": np.asarray(standin.project(standin.domain.names), np.float64)}
+    codes = draw()
+    return _table(
+        SmallTable.of_rows(standin.domain, np.column_stack([codes[n] for n in standin.domain.names]))
+    )
+
+
+def from_arrays(domain: Domain, arrays: Arrays) -> Projection:
+    """The inverse of `as_arrays`."""
+    if "rates" in arrays:
+        rates = arrays["rates"]
+        if rates.shape != domain.shape():
+            raise SourceError("the stored stand-in is about another domain")
+        return StoredRates(domain, rates)
+    if "total" in arrays:
+        factors = tuple(LogFactor(c, table) for c, table in _tables(domain, arrays, "factor"))
+        constraints = tuple(Constraint(c, table) for c, table in _tables(domain, arrays, "constraint"))
+        return GraphicalStandIn(domain, float(arrays["total"]), factors, constraints)
+    return SmallTable(domain, arrays["codes"], arrays["counts"])
+
+
+def _table(table: SmallTable) -> dict[str, NDArray[Any]]:
+    narrow = np.min_scalar_type(max(table.domain.shape()) - 1)
+    return {"codes": table.codes.astype(narrow), "counts": table.counts}
+
+
+def _graphical(model: GraphicalStandIn) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {"total": np.array(model.total)}
+    tables = [("factor", factor.clique, factor.logs) for factor in model.factors]
+    tables += [("constraint", constraint.clique, constraint.allowed) for constraint in model.constraints]
+    for i, (kind, clique, table) in enumerate(tables):
+        arrays[f"{kind} {i}"] = table
+        arrays[f"{kind} {i} over"] = np.array([model.domain.position(name) for name in clique], np.int64)
+    return arrays
+
+
+def _tables(domain: Domain, arrays: Arrays, kind: str) -> list[tuple[Clique, NDArray[Any]]]:
+    """The tables of one kind, in the order in which they were stored."""
+    found = sorted(
+        (int(name.split()[1]), name)
+        for name in arrays
+        if name.split()[0] == kind and not name.endswith("over")
+    )
+    return [
+        (tuple(domain.names[place] for place in arrays[f"{name} over"]), arrays[name]) for _, name in found
+    ]
