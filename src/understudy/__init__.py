@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from understudy.query.marginal import Marginal as Marginal
     from understudy.query.workload import Workload as Workload
     from understudy.query.workload import marginals as marginals
+    from understudy.sql_answer import SqlAnswer as SqlAnswer
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ _HOME = {
     "LinearQuery": "understudy.query.linear:LinearQuery",
     "Marginal": "understudy.query.marginal:Marginal",
     "Project": "understudy.project:Project",
+    "SqlAnswer": "understudy.sql_answer:SqlAnswer",
     "UnderstudyError": "understudy.errors:UnderstudyError",
     "Workload": "understudy.query.workload:Workload",
     "marginals": "understudy.query.workload:marginals",

@@ -27,6 +27,9 @@ from understudy.errors import DomainError, QueryError
 Value = str | int | float | bool | dt.date
 """A public constant: a category, or a number or date on an ordered attribute."""
 
+BLANKS = " \t\n\r\v\f"
+"""What is taken off around a yes or no: what every engine takes off."""
+
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
@@ -236,11 +239,11 @@ class Boolean(Attribute):
         return ("false", "true")
 
     def proper_code(self, value: object) -> int:
-        text = str(value).strip().lower()
+        text = str(value).strip(BLANKS).lower()
         return 1 if text in self.TRUE else 0 if text in self.FALSE else self.null_cell
 
     def compare(self, operator: str, value: Value) -> Mask:
-        text = str(value).strip().lower()
+        text = str(value).strip(BLANKS).lower()
         if text not in self.TRUE + self.FALSE:
             raise QueryError(f"{self.name} is a boolean: compare it with true or false, not {value!r}")
         return self._equals(int(text in self.TRUE), operator)

@@ -20,6 +20,8 @@ from understudy.options import Json, ProjectFile, emit
 from understudy.planner.command import plan
 from understudy.release.command import release
 
+INTERRUPTED = 130
+
 if TYPE_CHECKING:
     from understudy.answer import Answer
     from understudy.importing.outline import Outline
@@ -41,7 +43,7 @@ def main() -> None:
     from understudy.errors import LedgerError, RefusedError, SourceError, UnderstudyError
 
     try:
-        app(standalone_mode=False)
+        status = app(standalone_mode=False)
     except (RefusedError, SourceError, LedgerError) as error:
         _fail(error, 1)
     except UnderstudyError as error:
@@ -56,6 +58,11 @@ def main() -> None:
         _fail(f"{error.format_message()} (try understudy --help)", 2)
     except Exit as stop:
         sys.exit(stop.exit_code)
+    else:
+        if status == INTERRUPTED:  # typer turns Ctrl-C into this
+            _fail("interrupted", 1)
+        if isinstance(status, int) and status:
+            sys.exit(status)
 
 
 def _fail(error: Exception | str, status: int) -> None:

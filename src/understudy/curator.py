@@ -72,6 +72,11 @@ class Curator:
     def domain(self) -> Domain:
         return self.declaration.domain
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table's columns and their types: its schema is public."""
+        return self._truth.source.columns
+
     # ---- what is public about the number of rows
 
     @property

@@ -47,7 +47,8 @@ class SqlAnswer:
 
     @property
     def source(self) -> str:
-        return "measured" if "measured" in self.sources else "public"
+        """The weakest of its parts' sources."""
+        return next((s for s in ("uncertified", "checked", "measured") if s in self.sources), "public")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for machines; a bound that does not exist is null."""

@@ -6,7 +6,7 @@ the recorded event; every hash, number, sum, link and bound is checked.
     Laplace noise of scale b on values that one person moves by l1       epsilon = l1/b      rho = epsilon^2/2
     Gaussian noise of variance v on values moved by sqrt(l2_squared)     no epsilon          rho = l2_squared/(2v)
     one selection by the exponential mechanism                           epsilon             rho = epsilon^2/8
-    a sparse vector; randomised reports; what was spent before           epsilon             rho = epsilon^2/2
+    a noisy maximum; a sparse vector; reports; what was spent before     epsilon             rho = epsilon^2/2
     several events                                                       sum                 sum
 
 Noise on counts that only the rows of a region can move ("Located") is priced jointly. With p the price of the
@@ -239,7 +239,7 @@ def price(event: dict, currency: str) -> Fraction:
     epsilon = numbers["epsilon"]
     if kind == "Selection":
         return epsilon if pure else epsilon * epsilon / 8
-    if kind in ("SparseVector", "RandomizedReport", "SpentBefore"):
+    if kind in ("NoisyMaximum", "SparseVector", "RandomizedReport", "SpentBefore"):
         return epsilon if pure else epsilon * epsilon / 2
     raise Wrong("its event is not known to this verifier")
 

@@ -50,7 +50,8 @@ class Guess:
             raise QueryError("guesses are of counting queries: weights must be 0 or 1")
         if np.shape(self.counts) != self.marginal.shape:
             raise QueryError("a guess gives one count for each cell of its marginal")
-        counts = np.clip(np.nan_to_num(np.rint(self.counts)), -MAX_COUNT, MAX_COUNT).astype(np.int64)
+        whole = np.clip(np.nan_to_num(np.rint(self.counts)), -MAX_COUNT, MAX_COUNT)
+        counts = np.array(whole, dtype=np.int64)
         if np.abs(counts).sum(dtype=np.float64) > MAX_COUNT:
             raise ParameterError("the guessed counts of a marginal must sum to at most 2^44 people")
         counts.flags.writeable = False

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError
 from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise import NoiseSource, discrete_laplace, uniform_below
-from understudy.privacy.event import Selection
+from understudy.privacy.event import NoisyMaximum
 from understudy.rational import privacy_parameter, probability
 
 
@@ -27,10 +27,9 @@ class ReportNoisyMax:
 
     Privacy     ε-DP, if one person moves every score by at most Δ = `sensitivity`. Fix the other noises: i wins
                 when its own exceeds t = max_{j≠i}(sⱼ + Xⱼ) - sᵢ, which has probability min(1, e^(-λt)); one person
-                moves t by at most 2Δ. The log-likelihood ratio lies in [-ε, ε], so 2ε bounds its range.
+                moves t by at most 2Δ.
     Accuracy    P[max s - s_chosen ≥ (2Δ/ε)·ln(k/β)] ≤ β: one of k - 1 noises must reach that far.
     Complexity  O(k) draws, whatever the scores are.
-    Gap         The event is charged as a selection of range 2ε: right in zCDP (ε²/2), twice too much in pure DP.
     """
 
     epsilon: Fraction
@@ -48,8 +47,8 @@ class ReportNoisyMax:
         return 2 * self.sensitivity / self.epsilon
 
     @property
-    def event(self) -> Selection:
-        return Selection(epsilon=2 * self.epsilon)
+    def event(self) -> NoisyMaximum:
+        return NoisyMaximum(epsilon=self.epsilon)
 
     def choose(self, scores: NDArray[np.int64], *, noise: NoiseSource) -> int:
         """The index of the chosen candidate."""

@@ -50,6 +50,11 @@ class Selection(Pure):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyMaximum(Pure):
+    """One run of report noisy max."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SparseVector(Pure):
     """A sparse vector was opened: everything that it will ever say is paid for."""
 
@@ -116,7 +121,15 @@ Event = LaplaceNoise | GaussianNoise | Pure | Located | Together
 
 _NAMED = {
     kind.__name__: kind
-    for kind in (LaplaceNoise, GaussianNoise, Selection, SparseVector, RandomizedReport, SpentBefore)
+    for kind in (
+        LaplaceNoise,
+        GaussianNoise,
+        Selection,
+        NoisyMaximum,
+        SparseVector,
+        RandomizedReport,
+        SpentBefore,
+    )
 }
 
 

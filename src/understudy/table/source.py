@@ -196,9 +196,14 @@ def in_memory(frame: Any) -> Source:
         try:
             frame = nw.from_native(frame, eager_only=True)
         except TypeError:
-            raise SourceError(f"a {kind} is not a table; give a pandas, polars or Arrow frame") from None
+            rows = hasattr(frame, "schema") or hasattr(frame, "columns")  # a column alone streams as well
+            if not (rows and hasattr(frame, "__arrow_c_stream__")):
+                hint = " (collect it first)" if hasattr(frame, "collect") else ""
+                raise SourceError(
+                    f"a {kind} is not a table; give a pandas, polars or Arrow frame{hint}"
+                ) from None
     try:
-        table = frame if isinstance(frame, pa.Table) else frame.to_arrow()
+        table = frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame)
         typed = pa.table([_readable(column) for column in table.columns], names=table.column_names)
         return Source(ibis.duckdb.connect().create_table("frame", typed))
     except Exception as error:  # its own text may quote a value
