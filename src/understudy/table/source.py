@@ -196,9 +196,10 @@ def in_memory(frame: Any) -> Source:
         try:
             frame = nw.from_native(frame, eager_only=True)
         except TypeError:
-            rows = hasattr(frame, "schema") or hasattr(frame, "columns")  # a column alone streams as well
-            if not (rows and hasattr(frame, "__arrow_c_stream__")):
-                hint = " (collect it first)" if hasattr(frame, "collect") else ""
+            lazy = hasattr(frame, "collect")
+            streams = hasattr(frame, "__arrow_c_stream__") and not lazy
+            if not (streams and hasattr(frame, "schema")):  # a column alone streams, and has no schema
+                hint = " (collect it first)" if lazy else ""
                 raise SourceError(
                     f"a {kind} is not a table; give a pandas, polars or Arrow frame{hint}"
                 ) from None
