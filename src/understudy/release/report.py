@@ -276,8 +276,8 @@ def _budget(told: dict[str, Any]) -> str:
         else ""
     )
     return (
-        f"<section><h2>What it cost</h2><p>{currency} {told['cost']['amount']:.6g} in {len(bars):,} steps, in the "
-        f"order in which they were bought.</p>{_figure(chart) if bars else ''}{more}</section>"
+        f"<section><h2>What it cost</h2><p>{currency} {told['cost']['amount']:.6g} in "
+        f"{_many(len(bars), 'step')}, in the order in which they were bought.</p>{_figure(chart) if bars else ''}{more}</section>"
     )
 
 
@@ -291,17 +291,23 @@ def _check(told: dict[str, Any]) -> str:
     return (
         "<section><h2>How to check it</h2><p>The ledger of the table holds a debit for each of these requests; "
         "<code>understudy ledger verify</code> works out every price again.</p>"
-        f"<details><summary>{len(told['requests']):,} requests of the run <code>{escape(told['run'])}</code>"
-        f"</summary><ul>{requests}{more}</ul></details>"
+        f"<details><summary>{_many(len(told['requests']), 'request')} of the run "
+        f"<code>{escape(told['run'])}</code></summary><ul>{requests}{more}</ul></details>"
         f'<p class="note">Domain <code>{told["domain"]["digest"]}</code>. Neighbours: '
         f"{escape(told['privacy']['neighbours'])}. Made with {escape(told['program'])}.</p></section>"
     )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _figure(chart: Any, caption: str = "") -> str:
     styled = chart.configure(
         background="transparent",
         font="system-ui, Segoe UI, Helvetica Neue, Arial, sans-serif",
+        # Browsers draw labels a little wider than the renderer that lays them out: room for that.
+        padding={"left": 28, "right": 12, "top": 5, "bottom": 5},
         view=alt.ViewConfig(stroke=None),
         axis=alt.AxisConfig(
             labelColor=INK, titleColor=FAINT, titleFontWeight="normal", gridColor="#eef1f3",
