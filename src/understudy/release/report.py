@@ -277,7 +277,8 @@ def _budget(told: dict[str, Any]) -> str:
     )
     return (
         f"<section><h2>What it cost</h2><p>{currency} {told['cost']['amount']:.6g} in "
-        f"{_many(len(bars), 'step')}, in the order in which they were bought.</p>{_figure(chart) if bars else ''}{more}</section>"
+        f"{_many(len(bars), 'step')}, in the order in which they were bought.</p>"
+        f"{_figure(chart) if bars else ''}{more}</section>"
     )
 
 
