@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from statistical import assert_at_most
-from understudy.attribute import Categories
+from understudy.attribute import Categories, Outside
 from understudy.bins import Bins
 from understudy.curator import Candidate, Curator
 from understudy.declaration import Declaration, Protect, SourceSpec, Unit
@@ -25,6 +27,7 @@ from understudy.errors import (
     SourceError,
 )
 from understudy.ledger.memory import MemoryLedger
+from understudy.mechanism.strategy import Strategy
 from understudy.noise import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
@@ -359,3 +362,104 @@ def test_a_request_id_does_not_survive_other_bins():
     coarse = Domain((Bins.between("age", [0, 5, 9]), DOMAIN["sex"]))
     fine = Domain((Bins.between("age", [0, 1, 9]), DOMAIN["sex"]))
     assert Marginal(coarse, ("age",)).key != Marginal(fine, ("age",)).key
+
+
+# ---- one version of the table
+
+
+def reopened(folder, rows, ledger, **declared) -> Curator:
+    """A Curator over a file that was written anew."""
+    path = folder / "people.parquet"
+    path.unlink(missing_ok=True)
+    parquet.write_table(rows, path)
+    domain = declared.pop("domain", DOMAIN)
+    declaration = Declaration(
+        name="t", source=SourceSpec("people.parquet"), domain=domain, budget=Budget.of(10), **declared
+    )
+    truth = Truth(open_source(declaration.source, base=folder), domain, declaration.unit)
+    return Curator(truth, ledger, declaration, noise=SeededNoise(1))
+
+
+def one_age(age, domain=DOMAIN) -> Marginal:
+    return Marginal.of(LinearQuery.conjunction(domain, {"age": np.arange(10) == age}))
+
+
+def test_disjoint_questions_about_one_version_cost_as_one_and_about_two_versions_as_two(tmp_path):
+    """A person may have moved from one question's region to the other's before the table was written again."""
+    ledger = MemoryLedger(Budget.of(10))
+    first = reopened(tmp_path, TABLE, ledger, neighbours=Neighbours.ADD_REMOVE)
+    first.measure(one_age(1), epsilon=1)
+    first.measure(one_age(2), epsilon=1)
+    assert ledger.spent.amount == 1
+    again = Curator(first._truth, ledger, first.declaration)
+    again.measure(one_age(3), epsilon=1)
+    assert ledger.spent.amount == 1
+    moved = TABLE.set_column(0, "age", pa.array(AGES[::-1]))
+    reopened(tmp_path, moved, ledger, neighbours=Neighbours.ADD_REMOVE).measure(one_age(2), epsilon=1)
+    assert ledger.spent.amount == 2
+
+
+def test_another_declaration_of_the_same_rows_is_another_version(tmp_path):
+    ledger = MemoryLedger(Budget.of(10))
+    unit = Unit("who", 1)
+    settings = {"neighbours": Neighbours.ADD_REMOVE, "unit": unit}
+    first = reopened(tmp_path, TABLE, ledger, **settings)
+    first.measure(one_age(1), epsilon=1)
+    wider = Domain((*DOMAIN.attributes, Bins.integers("who", 0, 49)))
+    declaration = Declaration(
+        name="t", source=SourceSpec("people.parquet"), domain=wider, budget=Budget.of(10), **settings
+    )
+    source = open_source(declaration.source, base=tmp_path)
+    second = Curator(Truth(source, wider, unit), ledger, declaration, noise=SeededNoise(2))
+    second.measure(one_age(2, wider), epsilon=1)
+    assert ledger.spent.amount == 2
+
+
+def test_an_attribute_that_is_cut_or_read_otherwise_has_another_identity():
+    fine = Bins.between("x", [1_000_000.0, 1_000_000.5, 1_000_002.0])
+    coarse = Bins.between("x", [1_000_000.0, 1_000_001.0, 1_000_002.0])
+    assert fine.labels == coarse.labels
+    assert len({fine.identity, coarse.identity, replace(fine, column="y").identity}) == 3
+    keys = {
+        Marginal(Domain((attribute,)), ("x",)).key
+        for attribute in (fine, coarse, replace(fine, column="y"), replace(fine, outside=Outside.OTHER))
+    }
+    assert len(keys) == 4
+
+
+def test_a_debit_for_another_version_that_was_never_answered_is_not_answered_from_this_one(tmp_path):
+    ledger = MemoryLedger(Budget.of(10))
+    first = reopened(tmp_path, TABLE, ledger)
+    first._truth.sums_of = lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        first.measure(YOUNG, epsilon=1, request="mine")
+    answered = reopened(tmp_path, TABLE, ledger)
+    with pytest.raises(RequestConflictError, match="another version"):
+        answered.measure(YOUNG, epsilon=1, request="mine")
+
+
+def test_a_sparse_vector_whose_opening_was_interrupted_is_opened_by_the_next():
+    c = curator()
+    settle = c.ledger.settle
+
+    def killed(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    c.ledger.settle = killed
+    with pytest.raises(KeyboardInterrupt):
+        c.sparse(threshold=10, epsilon=0.5, request="mine")
+    c.ledger.settle = settle
+    handle = c.sparse(threshold=10, epsilon=0.5, request="mine")
+    assert handle.hits_left == 1
+    assert c.ledger.spent.amount == 0.5
+
+
+def test_noise_that_cannot_be_drawn_is_refused_before_it_is_paid_for():
+    c = curator(epsilon=900, delta=1e-6)
+    with pytest.raises(ParameterError):
+        c.run(Strategy(BY_SEX, (np.array([[2**22, 0, 0]]),), Neighbours.REPLACE, epsilon=1e-12))
+    with pytest.raises(ParameterError):
+        c.run(Strategy(BY_SEX, (np.array([[2**22, 0, 0]]),), Neighbours.REPLACE, rho=1e-12))
+    with pytest.raises(ParameterError):
+        c.measure(BY_SEX, epsilon=1e-13)
+    assert c.ledger.spent.units == 0

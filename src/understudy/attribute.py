@@ -117,8 +117,8 @@ class Attribute(ABC):
 
     @cached_property
     def identity(self) -> str:
-        """A name for the attribute and its cells: another one when it is cut otherwise."""
-        return f"{self.name} {sha256(repr(self.labels).encode()).hexdigest()[:12]}"
+        """A name for the attribute with its column and its cells: another one when it is cut otherwise."""
+        return f"{self.name} {sha256(repr(self).encode()).hexdigest()[:16]}"
 
     @cached_property
     def proper_size(self) -> int:

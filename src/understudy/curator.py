@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -18,8 +18,13 @@ from numpy.typing import NDArray
 from understudy.answer import Answer
 from understudy.declaration import Declaration, Protect
 from understudy.domain import Domain
-from understudy.errors import ParameterError, ProtectionError, QueryError, RefusedError
-from understudy.law import MAX_SCALE, MAX_VARIANCE
+from understudy.errors import (
+    ParameterError,
+    ProtectionError,
+    QueryError,
+    RefusedError,
+    RequestConflictError,
+)
 from understudy.ledger.interface import Debit, Ledger, fresh_request
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
@@ -29,7 +34,7 @@ from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, Together
+from understudy.privacy.event import Event, Located, Together
 from understudy.privacy.neighbours import Neighbours, Sensitivity, located, sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -118,22 +123,12 @@ class Curator:
             raise ParameterError("give one price: epsilon for Laplace noise, or rho for Gaussian noise")
         if epsilon is not None:
             price = positive(epsilon, "epsilon")
-            return self._finest(
-                marginal,
-                lambda moved: LaplaceMechanism(epsilon=price, l1=moved.l1),
-                lambda mechanism: mechanism.scale <= MAX_SCALE,
-            )
+            return self._finest(marginal, lambda moved: LaplaceMechanism(epsilon=price, l1=moved.l1))
         assert rho is not None
         price = positive(rho, "rho")
-        return self._finest(
-            marginal,
-            lambda moved: GaussianMechanism(rho=price, l2_squared=moved.l2_squared),
-            lambda mechanism: mechanism.variance <= MAX_VARIANCE,
-        )
+        return self._finest(marginal, lambda moved: GaussianMechanism(rho=price, l2_squared=moved.l2_squared))
 
-    def _finest(
-        self, marginal: Marginal, build: Callable[[Sensitivity], Result], fits: Callable[[Result], bool]
-    ) -> tuple[Result, int]:
+    def _finest(self, marginal: Marginal, build: Callable[[Sensitivity], Result]) -> tuple[Result, int]:
         """The mechanism on the finest lattice whose noise can still be drawn.
 
         Counting queries live on the integers. Other weights are rounded to 1/128 of 1/rows, so that all rows
@@ -146,8 +141,11 @@ class Curator:
             resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
         while True:
             moved = self.sensitivity(marginal, resolution)
-            if resolution == 1 or (max(moved.l1, moved.l2_squared) < 2**62 and fits(build(moved))):
+            try:
                 return build(moved), resolution
+            except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
+                if resolution == 1:
+                    raise
             resolution //= 2
 
     def _rows_bound(self) -> int:
@@ -187,8 +185,24 @@ class Curator:
     def quote(self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None) -> Cost:
         """What `measure` would be charged now. Reads no data."""
         mechanism, _ = self.mechanism(marginal, epsilon=epsilon, rho=rho)
+        return self.ledger.quote(self._located(marginal, mechanism))
+
+    def _located(self, marginal: Marginal, mechanism: Additive) -> Event:
         declared = self.declaration
-        return self.ledger.quote(located(marginal, mechanism.event, declared.neighbours, declared.max_rows))
+        return self._versioned(located(marginal, mechanism.event, declared.neighbours, declared.max_rows))
+
+    def _versioned(self, event: Event) -> Event:
+        """The event with the version of the table in it; plain noise where nothing tells one version from another.
+
+        A person may have another row in another version of the table, and other rows count where the declaration
+        cuts them otherwise: such events must not be priced jointly.
+        """
+        if isinstance(event, Together):
+            return Together(tuple(self._versioned(part) for part in event.events))
+        if not isinstance(event, Located):
+            return event
+        version = self._truth.version
+        return event.noise if version is None else replace(event, relation=f"{event.relation} @{version}")
 
     def measure(
         self,
@@ -225,9 +239,8 @@ class Curator:
             )
         ]
         errors = [self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True)]
-        declared = self.declaration
         events = tuple(
-            located(marginal, mechanism.event, declared.neighbours, declared.max_rows)
+            self._located(marginal, mechanism)
             for marginal, (mechanism, _) in zip(marginals, built, strict=True)
         )
         self._truth.check_size(marginals)
@@ -321,7 +334,7 @@ class Curator:
             counting_query(marginal.where, self.domain)
         self._truth.check_size(marginals)
         return self._paid(
-            look.event,
+            self._versioned(look.event),
             look.key,
             request,
             analyst,
@@ -343,7 +356,7 @@ class Curator:
         """Open a sparse vector on counts: charged here, once, for everything that it will say.
 
         The same `request` gives the same handle again, where it stood. One whose opening was interrupted after
-        the charge is closed.
+        the charge is opened now: nothing was ever said by it.
         """
         kind = NumericSparse if numeric else AboveThreshold
         mechanism = kind(
@@ -357,7 +370,7 @@ class Curator:
         debit = self.ledger.charge(
             mechanism.event, question=question, request=request or fresh_request(), analyst=analyst
         )
-        if not debit.repeated:
+        if not debit.repeated or self.ledger.answered(debit) is None:
             state = mechanism.open(noise=self._noise)
             self.ledger.settle(debit, b"opened", hidden=state.as_bytes())
         handle = SparseHandle(self._truth, self.ledger, debit, mechanism, self._noise)
@@ -388,6 +401,11 @@ class Curator:
             event, question=question, request=request or fresh_request(), analyst=analyst
         )
         known = self.ledger.answered(debit) if debit.repeated else None
+        if known is None and debit.event != event:
+            raise RequestConflictError(
+                f"the request {debit.request!r} was charged for another version of the table, and never answered: "
+                f"take a new one"
+            )
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
         return debit, json.loads(known)

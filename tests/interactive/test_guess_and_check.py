@@ -17,6 +17,7 @@ from understudy.domain import Domain
 from understudy.errors import HandleClosedError, ParameterError, ProtectionError, QueryError, TooLargeError
 from understudy.interactive.guess_and_check import CheckTerms, GuessAndCheck
 from understudy.interactive.guessers import Asking, Constant, From, Median, Weights
+from understudy.interactive.journal import Journal
 from understudy.interactive.median import MedianMechanism, smallest_eta
 from understudy.interactive.truncation import Truncation
 from understudy.ledger.memory import MemoryLedger
@@ -281,3 +282,23 @@ def test_widths_hold_against_the_population():
             weights[generator.integers(CELLS)] = 1
         failed += bad
     assert_at_most(failed, runs, beta)
+
+
+def test_what_is_written_of_a_guess_does_not_depend_on_whether_it_is_right():
+    checker = GuessAndCheck(curator(ROWS), terms(queries=3))
+    endless = Fraction(1, 2) + Fraction(1, 10**5000)
+    assert checker.check(query([1, 0, 0, 0]), endless).accepted
+    assert not checker.check(query([0, 0, 0, 1]), endless).accepted
+    assert checker.asked == 2
+    with pytest.raises(ParameterError):
+        checker.check(query([1, 0, 0, 0]), 10**9)
+
+
+def test_what_a_journal_hides_stands_beside_its_last_step():
+    ledger = MemoryLedger(Budget.of(1))
+    journal = Journal(ledger, "terms", name="mine")
+    assert journal.later() == []
+    assert journal.add("a", {"x": 1}, hidden=b"secret")
+    again = Journal(ledger, "terms", name="mine")
+    assert again.later() == [{"x": 1}]
+    assert again.hidden == journal.hidden == b"secret"

@@ -184,3 +184,40 @@ def test_bad_terms_are_refused_and_cost_nothing():
     with pytest.raises(QueryError):
         mechanism.ask(LinearQuery.conjunction(DOMAIN, {"x": np.linspace(0, 1, CELLS)}))
     assert one.ledger.spent.units == 0
+
+
+def test_questions_are_counted_over_all_processes():
+    ledger = MemoryLedger(Budget.of(100))
+    rows = skewed(5)
+    terms = theorem_terms(curator(rows), tight, queries=3, epsilon=50)
+    alpha = Fraction(terms.gap, ROWS)
+    for _ in range(3):
+        OnlineConstruction(curator(rows, ledger=ledger), tight(alpha), terms, name="mine").ask(QUERIES[0])
+    with pytest.raises(HandleClosedError):
+        OnlineConstruction(curator(rows, ledger=ledger), tight(alpha), terms, name="mine").ask(QUERIES[0])
+
+
+def test_a_run_whose_hit_was_lost_is_replaced_once():
+    """Killed between the hit and its being written down; a third process does not open the same run again."""
+    ledger = MemoryLedger(Budget.of(100))
+    rows = skewed(3)
+    counts = np.bincount(rows, minlength=CELLS)
+    terms = theorem_terms(curator(rows), tight, queries=60, epsilon=50)
+    alpha = Fraction(terms.gap, ROWS)
+    one = curator(rows, ledger=ledger, seed=1)
+    mechanism = OnlineConstruction(one, tight(alpha), terms, name="mine")
+    add = mechanism._journal.add
+    mechanism._journal.add = lambda question, step, **k: (
+        add(question, step, **k) if step is None else (_ for _ in ()).throw(KeyboardInterrupt)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        [mechanism.ask(worst(mechanism, counts)) for _ in range(50)]
+    second = OnlineConstruction(curator(rows, ledger=ledger, seed=2), tight(alpha), terms, name="mine")
+    while second.updates == 0:
+        second.ask(worst(second, counts))
+    second.ask(worst(second, counts))
+    runs = [debit.request for debit in ledger.debits if " run " in debit.request]
+    third = OnlineConstruction(curator(rows, ledger=ledger, seed=3), tight(alpha), terms, name="mine")
+    third.ask(QUERIES[0])
+    later = [debit.request for debit in ledger.debits if " run " in debit.request]
+    assert later == runs or third.updates > second.updates

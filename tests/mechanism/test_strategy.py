@@ -112,3 +112,11 @@ def test_bad_strategies_are_refused():
             Strategy(by_a, (np.eye(3, dtype=int),), Neighbours.REPLACE, **price)
     with pytest.raises(QueryError):
         Strategy(Marginal(DOMAIN, ()), (), Neighbours.REPLACE, rho=1)
+
+
+def test_weights_that_would_overflow_are_refused():
+    """Sums of squares beyond 64 bits would wrap around to a sensitivity of 0, and exact counts would go out."""
+    by_a = Marginal(DOMAIN, ("a",))
+    for bad in (np.full((2**20, 3), 2**22), np.array([[-(2**63), 0, 0]]), np.full((2**16, 3), 2**22)):
+        with pytest.raises(ParameterError, match="too many or too large"):
+            Strategy(by_a, (bad,), Neighbours.REPLACE, rho=1)

@@ -220,12 +220,25 @@ def test_wide_regions_and_large_cliques_count_as_everybody():
         split=False,
     )
     assert not accountant.after(accountant.start(), wide).blocks
-    many = replace(wide, region=tuple(Span(name, 3, 1) for name in "abcd"))
-    state = accountant.after(accountant.start(), many)
-    assert not state.blocks
-    assert accountant.cost(state).amount == 1
     huge = replace(wide, region=(Span("a", 2**21, 1),), split=True)
     assert not accountant.after(accountant.start(), huge).blocks
+
+
+def test_a_region_on_many_attributes_is_taken_by_the_narrowest():
+    accountant = Joint(WIDE)
+    cells = {"a": 7, "b": 1, "c": 3, "d": 1}
+    many = Located(
+        noise=noise("gaussian", "replace", Fraction(1), split=False),
+        region=tuple(Span(name, 4, mask) for name, mask in cells.items()),
+        relation="replace",
+        split=False,
+    )
+    state = accountant.after(accountant.start(), many)
+    assert list(state.blocks) == [(("b", 4), ("c", 4), ("d", 4))]
+    assert accountant.cost(state).amount == 1
+    for cell in (2, 4, 8):
+        state = accountant.after(state, replace(many, region=(*many.region[:3], Span("d", 4, cell))))
+    assert accountant.cost(state).amount == 2
 
 
 @given(located("gaussian", "replace") | located("laplace", "add-remove 3"))

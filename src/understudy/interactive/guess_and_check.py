@@ -22,6 +22,9 @@ from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, positive, probability
 from understudy.theory.guess_and_check import gnc_dev, gnc_failures_width
 
+GUESSES = 10**12
+"""Guesses are rounded to multiples of 1/`GUESSES`."""
+
 RESOLUTION = 1 << 20
 """Weights other than 0 and 1 are rounded to this: the query that is checked is the rounded one."""
 
@@ -114,7 +117,10 @@ class GuessAndCheck:
 
     def check(self, query: LinearQuery, guess: Number) -> Checked:
         """Whether a guess of a rate is within η of the sample's; if not, the sample's rate on a grid."""
-        guessed = exact(guess, "guess")
+        # On a fine grid: what is written down of a guess must not depend on whether it was right.
+        guessed = Fraction(round(exact(guess, "guess") * GUESSES), GUESSES)
+        if not -1 <= guessed <= 2:
+            raise ParameterError("a guess is a rate, between 0 and 1")
         if query.domain != self.curator.domain:
             raise QueryError("the question is about another domain")
         with self._lock:
@@ -162,7 +168,8 @@ class GuessAndCheck:
     def _check_open(self) -> None:
         if self.asked >= self.terms.queries:
             raise HandleClosedError(
-                f"all {self.terms.queries} queries were asked: the certificate counts no more; open another"
+                f"all {self.terms.queries} queries were asked: the certificate counts no more. Another one on the "
+                f"same rows would not hold; it takes new rows"
             )
         if self.rejections_left is not None and self.rejections_left < 0:
             raise HandleClosedError(

@@ -43,7 +43,10 @@ class Journal:
         Then look at `later` first.
         """
         written = json.dumps(step, sort_keys=True, separators=(",", ":")).encode()
-        if self._ledger.advance(self._debit, step=self.length, question=question, answer=written, state=b"-"):
+        if self._ledger.advance(
+            self._debit, step=self.length, question=question, answer=written, state=hidden
+        ):
             self.length += 1
+            self.hidden = hidden
             return True
         return False

@@ -214,10 +214,11 @@ class OnlineConstruction:
         """The count of a query: the stand-in's, checked, or a bought one."""
         counting_query(query, self.curator.domain)
         with self._lock:
+            self._catch_up()
             if self.asked >= self.terms.queries:
                 raise HandleClosedError(f"all {self.terms.queries} questions were asked: open another")
             before = self.curator.ledger.spent
-            self.asked += 1
+            self._count()
             guess = self.hypothesis.answer(query) * self.rows
             if self.updates_left < 1:
                 return self._unchecked(query, guess, before)
@@ -252,7 +253,16 @@ class OnlineConstruction:
     def _catch_up(self) -> None:
         """Take every update that was written down here or elsewhere; one that was not bought yet is bought."""
         for step in self._journal.later():
-            self._learn(from_plain(self.curator.domain, step["query"]).where)
+            if step is None:
+                self.asked += 1
+            else:
+                self._learn(from_plain(self.curator.domain, step["query"]).where)
+
+    def _count(self) -> None:
+        """Write down that a question is asked: the promise is for so many of them, in all processes together."""
+        while not self._journal.add(f"question {self.asked + 1}", None):
+            self._catch_up()
+        self.asked += 1
 
     def _learn(self, query: LinearQuery) -> float:
         """Buy the answer of the next update, or find it bought, and mend the stand-in."""
@@ -266,7 +276,7 @@ class OnlineConstruction:
         value = float(answer.value)
         self.hypothesis = self.update.update(self.hypothesis, query, value / self.rows)
         self.updates += 1
-        self._run = None
+        self._run, self._lost = None, 0
         return value
 
     def _answer(self, query: LinearQuery, value: float, error: float, source: str, before: Any) -> Answer:

@@ -51,7 +51,8 @@ class Truncation:
             while True:
                 if self.asked >= self.queries:
                     raise HandleClosedError(
-                        f"all {self.queries} queries were asked: the certificate counts no more; open another"
+                        f"all {self.queries} queries were asked: the certificate counts no more. Another one on "
+                        f"the same rows would not hold; it takes new rows"
                     )
                 resolution = 1 if query.is_counting else RESOLUTION
                 total = int(self.curator.exact(marginal, resolution=resolution))

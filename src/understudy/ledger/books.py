@@ -64,6 +64,14 @@ class Books:
         before, after = self.spent, self._accountant.cost(self._accountant.after(self._state, event))
         return type(after)(after.units - before.units)
 
+    def available(self, *, analyst: str, at: str) -> Cost:
+        """The tightest of what is left: of the whole, and of every share that the analyst draws on now."""
+        left = [self.remaining.units]
+        for name, size in self._limits.binding(analyst=analyst, at=at):
+            used = self._accountant.cost(self._shares.get(name, self._accountant.start())).units
+            left.append(max(size - used, 0))
+        return type(self.cap)(min(left))
+
     def admit(self, event: Event, *, analyst: str, at: str) -> tuple[Cost, Cost]:
         """Enter a debit if the total and every share it draws on allow it: its cost and the new total.
 

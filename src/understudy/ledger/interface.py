@@ -60,6 +60,10 @@ class Ledger(Protocol):
     @property
     def remaining(self) -> Cost: ...
 
+    def available(self, analyst: str = "") -> Cost:
+        """What an analyst could spend now: what remains, or less where a limit binds."""
+        ...
+
     def quote(self, event: Event) -> Cost:
         """What an event would be charged now: no more than this, unless another one comes first."""
         ...

@@ -12,7 +12,7 @@ from understudy.ledger.books import Books, checked_name, checked_request, short_
 from understudy.ledger.interface import Debit, Hidden
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, SpentBefore
+from understudy.privacy.event import Event, SpentBefore, unversioned
 from understudy.privacy.limits import Limits
 from understudy.rational import Number, exact
 
@@ -56,6 +56,9 @@ class MemoryLedger:
     def remaining(self) -> Cost:
         return self._books.remaining
 
+    def available(self, analyst: str = "") -> Cost:
+        return self._books.available(analyst=analyst, at=max(self._at, timestamp(self._clock())))
+
     def quote(self, event: Event) -> Cost:
         return self._books.quote(event)
 
@@ -66,7 +69,11 @@ class MemoryLedger:
         with self._lock:
             known = self._requests.get(request)
             if known is not None:
-                if (known.question, known.event, known.analyst) != (question, event, analyst):
+                if (known.question, unversioned(known.event), known.analyst) != (
+                    question,
+                    unversioned(event),
+                    analyst,
+                ):
                     raise RequestConflictError(
                         f"the request id {request!r} was used for another question; take a new one"
                     )

@@ -14,7 +14,7 @@ from understudy.ledger.chain import Entry, answer_hash, canonical, commitment, d
 from understudy.ledger.interface import Debit
 from understudy.ledger.recorded import Recorded, broken
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER
-from understudy.privacy.event import Event, as_plain
+from understudy.privacy.event import Event, as_plain, unversioned
 
 CHUNK = 500
 """Values in one IN list; stores bound the number of parameters of a statement."""
@@ -192,7 +192,11 @@ class Charge:
     def apply(self, page: Page) -> Debit:
         known = page.debits.get(self.request)
         if known is not None:
-            if (known.question, known.event, known.analyst) != (self.question, self.event, self.analyst):
+            if (known.question, unversioned(known.event), known.analyst) != (
+                self.question,
+                unversioned(self.event),
+                self.analyst,
+            ):
                 raise RequestConflictError(
                     f"the request id {self.request!r} was used for another question; take a new one"
                 )

@@ -116,6 +116,11 @@ class DurableLedger:
     def remaining(self) -> Cost:
         return self._now().books.remaining
 
+    def available(self, analyst: str = "") -> Cost:
+        recorded = self._now()
+        at = max(recorded.at, timestamp(self._clock()))
+        return recorded.books.available(analyst=analyst, at=at)
+
     def quote(self, event: Event) -> Cost:
         return self._now().books.quote(event)
 

@@ -18,6 +18,8 @@ table T_C to its attributes a, with b_a their sum, it is at most  c + sum_a max 
 msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers; thousands of
 them take minutes.
 
+Only events of one relation, which also names the version of the table and of its declaration, are priced together.
+
 Prices are whole numbers of 10^-15, rounded up. A budget (epsilon, delta) is kept as a cap on rho: rho-zCDP implies
 delta = exp((a-1)(a rho - epsilon)) (1-1/a)^a / (a-1) for every order a > 1.
 """
@@ -38,6 +40,7 @@ FIELDS = (
 UNITS = 10**15
 WHEN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z")
 HASH = re.compile(r"[0-9a-f]{64}")
+RELATION = re.compile(r"(replace|add-remove (?P<rows>[1-9][0-9]*))( @[0-9a-f]+)?", re.ASCII)
 USED = {
     "open": {"event", "terms"},
     "debit": {"request", "question", "analyst", "event"},
@@ -275,19 +278,29 @@ class Purse:
 
     def joins(self, event: dict, cost: int) -> bool:
         noise = "LaplaceNoise" if self.currency == "epsilon" else "GaussianNoise"
-        one = self.relation in ("", event["relation"])
-        return one and event["noise"]["event"] == noise and self.flat + cost <= 1 << 60
+        return event["noise"]["event"] == noise and self.flat + cost <= 1 << 60
 
     def add(self, event: dict, cost: int) -> None:
-        kind, _, rows = event["relation"].partition(" ")
-        if kind not in ("replace", "add-remove") or (kind == "replace") == bool(rows):
+        known = RELATION.fullmatch(event["relation"])
+        if known is None:
             raise Wrong("its neighbour relation is not known")
+        if self.relation != event["relation"]:  # other rows: what was shown is paid
+            self.others, self.flat, self.constant, self.shown, self.swept = (
+                self.others + self.shown,
+                0,
+                0,
+                0,
+                0,
+            )
+            self.blocks, self.beliefs = {}, {}
         power = 1 if self.currency == "epsilon" else 2
-        self.relation, self.factor = event["relation"], 2 if kind == "replace" else int(rows) ** power
+        self.relation, self.factor = event["relation"], int(known["rows"]) ** power if known["rows"] else 2
         self.flat += cost
-        single = kind == "replace" and event["split"] is False
+        single = known["rows"] is None and event["split"] is False
         weight = cost if single else -(-cost // self.factor)
         spans = {(name, size): cells(size, int(mask, 16)) for name, size, mask in event["region"]}
+        narrow = sorted(spans, key=lambda at: (Fraction(len(spans[at]), at[1]), at[0]))[:3]
+        spans = {at: inside for at, inside in spans.items() if at in narrow}
         share = math.prod(Fraction(len(inside), size) for (_, size), inside in spans.items())
         home = None if single and share > Fraction(3, 10) else self.home(tuple(spans))
         if home is None:

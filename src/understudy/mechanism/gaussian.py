@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from understudy.law import discrete_gaussian_log_law, discrete_gaussian_quantile
+from understudy.law import discrete_gaussian_log_law, discrete_gaussian_quantile, variance_parameter
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of
 from understudy.noise import NoiseSource, discrete_gaussian
 from understudy.privacy.event import GaussianNoise
@@ -32,6 +32,8 @@ class GaussianMechanism:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", privacy_parameter(self.rho, "rho"))
         lattice_sensitivity(self.l2_squared)
+        if self.l2_squared:
+            variance_parameter(self.variance)  # refused here, not after it was paid for
 
     @property
     def variance(self) -> Fraction:

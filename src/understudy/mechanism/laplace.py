@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from understudy.law import discrete_laplace_log_law, discrete_laplace_quantile
+from understudy.law import discrete_laplace_log_law, discrete_laplace_quantile, scale_parameter
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of
 from understudy.noise import NoiseSource, discrete_laplace
 from understudy.privacy.event import LaplaceNoise
@@ -34,6 +34,8 @@ class LaplaceMechanism:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", privacy_parameter(self.epsilon))
         lattice_sensitivity(self.l1)
+        if self.l1:
+            scale_parameter(self.scale)  # refused here, not after it was paid for
 
     @property
     def scale(self) -> Fraction:

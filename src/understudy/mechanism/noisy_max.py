@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
+from understudy.law import scale_parameter
 from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise import NoiseSource, discrete_laplace, uniform_below
 from understudy.privacy.event import NoisyMaximum
@@ -40,6 +41,7 @@ class ReportNoisyMax:
         lattice_sensitivity(self.sensitivity)
         if self.sensitivity == 0:
             raise ParameterError("scores that nobody can move need no mechanism: take the best one")
+        scale_parameter(self.scale)  # refused here, not after it was paid for
 
     @property
     def scale(self) -> Fraction:

@@ -25,6 +25,9 @@ Whole = NDArray[np.int64]
 MAX_WEIGHT = 2**22
 """With 2^40 rows, the largest combination stays within 2^62."""
 
+MAX_SQUARES = 2**58
+"""Sums of squared weights, and differences of them, stay within 64 bits."""
+
 MAX_PAIRS = 1 << 11
 """Up to so many cells every pair is looked at; beyond, a bound is taken."""
 
@@ -59,8 +62,9 @@ class Strategy:
         for matrix, size in zip(matrices, self.marginal.shape, strict=True):
             if matrix.ndim != 2 or matrix.shape[1] != size or not np.issubdtype(matrix.dtype, np.integer):
                 raise ParameterError("a strategy needs a matrix of whole numbers, a column for each cell")
-        if prod(int(np.abs(matrix).max(initial=0)) for matrix in matrices) > MAX_WEIGHT:
-            raise ParameterError(f"the weights of a strategy must be at most {MAX_WEIGHT}")
+        largest = prod(max(int(m.max(initial=0)), -int(m.min(initial=0))) for m in matrices)
+        if largest > MAX_WEIGHT or prod(len(m) for m in matrices) * max(largest, 1) ** 2 > MAX_SQUARES:
+            raise ParameterError("the weights of a strategy are too many or too large to add up exactly")
         object.__setattr__(self, "matrices", tuple(matrix.astype(np.int64) for matrix in matrices))
         self.mechanism  # noqa: B018 (its parameters are checked before anything is charged)
 

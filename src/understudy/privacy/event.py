@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
@@ -69,6 +70,9 @@ class SpentBefore(Pure):
     """What was spent on the table before its ledger was opened."""
 
 
+RELATION = re.compile(r"(replace|add-remove (?P<rows>[1-9][0-9]*))( @[0-9a-f]+)?", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Cells of one attribute: bit i of `mask` is cell i of `size`.
@@ -89,11 +93,12 @@ class Span:
 class Located:
     """Noise on counts that only the rows of a `region`, a product of spans, can move.
 
-    `relation` is the neighbour relation, ``replace`` or ``add-remove m`` with m rows to a person. Under `replace`
-    a region that is not `split` is one count, to which each of its rows adds 1; where it is split, one row
-    moves the counts by at most half of the sensitivity that the noise was made for (its square, for Gaussian
-    noise), and two rows by all of it. On its own it costs what its noise costs; several cost less than their
-    sum (`joint`).
+    `relation` is the neighbour relation, ``replace`` or ``add-remove m`` with m rows to a person, and behind an
+    @ what names the rows and how they are cut: only events of one relation are about the same rows. Under
+    `replace` a region that is not `split` is one count, to which each of its rows adds 1; where it is split,
+    one row moves the counts by at most half of the sensitivity that the noise was made for (its square, for
+    Gaussian noise), and two rows by all of it. On its own it costs what its noise costs; several cost less than
+    their sum (`joint`).
     """
 
     noise: LaplaceNoise | GaussianNoise
@@ -105,9 +110,14 @@ class Located:
         names = [span.attribute for span in self.region]
         if names != sorted(set(names)) or not names:
             raise ParameterError("a region is a product of spans of different attributes, in order")
-        kind, _, rows = self.relation.partition(" ")
-        if self.relation != "replace" and not (kind == "add-remove" and rows.isdecimal() and int(rows) > 0):
+        if not RELATION.fullmatch(self.relation):
             raise ParameterError("a located event needs a neighbour relation")
+
+    @property
+    def rows(self) -> int | None:
+        """The rows of a person under add-remove; None under `replace`."""
+        found = RELATION.fullmatch(self.relation)
+        return None if found is None or found["rows"] is None else int(found["rows"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +141,13 @@ _NAMED = {
         SpentBefore,
     )
 }
+
+
+def unversioned(event: Event) -> Event:
+    """What was done, whatever version of the table it was done to: where it was located is left out."""
+    if isinstance(event, Together):
+        return Together(tuple(unversioned(part) for part in event.events))
+    return event.noise if isinstance(event, Located) else event
 
 
 def as_plain(event: Event) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Joint accounting: the maximum over pairs of neighbours of a sum, instead of the sum of maxima.
 
-Take two neighbouring tables that differ in the rows a and b. Along every transcript the privacy loss of a located
-event (`event.Located`) for this pair is at most u·(φ(a) + φ(b)), where φ says which rows the event can see. Let
-f be the indicator of its region and p the price of its noise, in epsilon for Laplace noise and in rho for
-Gaussian noise:
+Take two neighbouring tables that differ in the rows a and b, the same ones at every look: events carry what names
+the rows and how they are cut, and only those of one version are priced together. Along every transcript the
+privacy loss of a located event (`event.Located`) for this pair is at most u·(φ(a) + φ(b)), where φ says which
+rows the event can see. Let f be the indicator of its region and p the price of its noise, in epsilon for
+Laplace noise and in rho for Gaussian noise:
 
     replace, one count     u = p      |f(a) - f(b)| and its square are at most φ(a) + φ(b) for φ = f and φ = 1/2
     replace, split         u = p/2    a row alone moves the counts by half of what two rows do: φ = f
@@ -45,7 +46,7 @@ Units = NDArray[np.int64]
 MAX_ATTRIBUTES = 3
 MAX_BLOCK = 1 << 20
 MAX_CELLS = 1 << 24
-"""Regions on more attributes, or larger tables, count as everybody."""
+"""A region on more attributes is taken by the narrowest of them; one in larger tables counts as everybody."""
 
 WIDE = Fraction(3, 10)
 """A single count that sees more of the grid than this is taken with φ = 1/2."""
@@ -72,7 +73,7 @@ class Block:
 
 @dataclass(frozen=True)
 class JointState:
-    """The located events so far of one `relation`, and the plain sum of all the others.
+    """The located events of the latest `relation`, and the plain sum of all that was before and beside them.
 
     `shown` is what the located events cost: it never falls, also where a sweep finds that less would do.
     """
@@ -116,14 +117,16 @@ class Joint:
             return state
         if not isinstance(event, Located) or not self._joins(state, event):
             return replace(state, others=state.others + _price(self.budget, event))
+        if event.relation != state.relation:
+            state = _closed(state, event.relation)
         state = _added(state, event, _price(self.budget, event))
         return self._settled(state)
 
     def _joins(self, state: JointState, event: Located) -> bool:
-        """Whether an event can be priced with the others: one relation, the currency's noise, 64 bits."""
+        """Whether an event can be priced jointly: the currency's noise, and totals within 64 bits."""
         wanted = LaplaceNoise if self.budget.is_pure else GaussianNoise
         fits = state.flat + _price(self.budget, event) <= LARGEST
-        return fits and isinstance(event.noise, wanted) and state.relation in ("", event.relation)
+        return fits and isinstance(event.noise, wanted)
 
     def _settled(self, state: JointState) -> JointState:
         """Sweep when the bound has grown, or would pass the cap; then show it."""
@@ -148,29 +151,43 @@ def _price(budget: Budget, event: Event) -> int:
 
 def _factor(event: Located) -> int:
     """F: 2 under `replace`, else m or m²."""
-    if event.relation == "replace":
+    if event.rows is None:
         return 2
-    rows = int(event.relation.removeprefix("add-remove "))
-    return rows if isinstance(event.noise, LaplaceNoise) else rows * rows
+    return event.rows if isinstance(event.noise, LaplaceNoise) else event.rows**2
+
+
+def _closed(state: JointState, relation: str) -> JointState:
+    """The state before the first event about other rows: what was shown so far is paid, and stays so.
+
+    A person may have another row in another version of the table, or be cut otherwise by another declaration, so
+    that nothing can be said about both together but the sum.
+    """
+    return JointState(others=state.others + state.shown, relation=relation)
 
 
 def _added(state: JointState, event: Located, price: int) -> JointState:
     """One more located event; sound at once, without a sweep."""
     factor = _factor(event)
     state = replace(state, relation=event.relation, factor=factor, flat=state.flat + price)
-    single = event.relation == "replace" and not event.split
+    single = event.rows is None and not event.split
     weight = price if single else -(-price // factor)
-    half = -(-weight // 2)
-    if single and _covered(event.region) > WIDE:
+    half, region = -(-weight // 2), _narrowest(event.region)
+    if single and _covered(region) > WIDE:
         return replace(state, constant=state.constant + half)
-    home = _home(state, tuple((span.attribute, span.size) for span in event.region))
+    home = _home(state, tuple((span.attribute, span.size) for span in region))
     if home is None:
         return replace(state, constant=state.constant + (half if single else weight))
     blocks, beliefs = dict(state.blocks), dict(state.beliefs)
     for attribute in home:
         beliefs.setdefault(attribute, np.zeros(attribute[1], np.int64))
-    blocks[home] = _raised(blocks.get(home) or _empty(home), home, event.region, weight)
+    blocks[home] = _raised(blocks.get(home) or _empty(home), home, region, weight)
     return replace(state, blocks=blocks, beliefs=beliefs)
+
+
+def _narrowest(region: tuple[Span, ...]) -> tuple[Span, ...]:
+    """The spans that hold the smallest parts of their attributes: a larger region, on few enough of them."""
+    by_part = sorted(region, key=lambda span: (Fraction(span.mask.bit_count(), span.size), span.attribute))
+    return tuple(sorted(by_part[:MAX_ATTRIBUTES], key=lambda span: span.attribute))
 
 
 def _covered(region: tuple[Span, ...]) -> Fraction:

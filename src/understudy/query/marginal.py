@@ -55,7 +55,7 @@ class Marginal:
     @cached_property
     def key(self) -> str:
         """A name for the question: its words, and what identifies it; equal for two spellings of it."""
-        meaning = repr([self.where.key, [(name, self.domain[name].labels) for name in self.clique]])
+        meaning = repr([self.where.key, [self.domain[name].identity for name in self.clique]])
         return f"{self.describe()} #{sha256(meaning.encode()).hexdigest()}"
 
     def describe(self) -> str:

@@ -124,7 +124,7 @@ class Run:
 
     def check_affordable(self, worst: Cost) -> None:
         """Refuse before the first step what the ledger could not pay to the last one."""
-        left = self.curator.ledger.remaining
+        left = self.curator.ledger.available(self.analyst)
         if worst.units > left.units:
             raise InsufficientBudgetError(
                 requested=worst.amount, remaining=left.amount, currency=worst.currency

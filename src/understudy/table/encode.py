@@ -75,6 +75,8 @@ def _(attribute: Boolean, column: Expression, dialect: Dialect = DUCKDB) -> Expr
 @encode.register
 def _(attribute: Bins, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
     number = _comparable(attribute, column, dialect)
+    if number.type().is_floating():  # a narrow float would be compared with edges as narrow as itself
+        number = number.cast("float64")
     missing = number.isnull()
     if number.type().is_floating():
         missing = missing | dialect.is_nan(number)

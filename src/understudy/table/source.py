@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -46,6 +47,18 @@ class Source:
     text: bool = False
     engine: Engine = field(default_factory=Embedded)
     count: Counting = Counting.AUTO
+    token: str = field(default_factory=lambda: token_hex(8), repr=False)
+
+    @property
+    def version(self) -> str | None:
+        """A name for the rows as they are now, made of nothing that is in them.
+
+        That of a file is its time stamp and identity; a frame's copy is nobody else's. In a database rows can
+        change unnoticed: it has none.
+        """
+        if self.engine.remote:
+            return None
+        return self.token if self.stamp is None else repr(self.stamp[1:])
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -165,8 +178,9 @@ def open_source(spec: SourceSpec, *, base: Path) -> Source:
 def _open_url(spec: SourceSpec, *, base: Path) -> Source:
     """A table behind a URL that Ibis understands."""
     secret = password(spec, base=base)
+    options = {"read_only": True} if spec.location.startswith("duckdb://") else {}
     try:
-        connection: Any = ibis.connect(_with_password(spec.location, secret))
+        connection: Any = ibis.connect(_with_password(spec.location, secret), **options)
         expression = connection.table(spec.table, database=spec.schema or None)
     except Exception as error:  # its text may hold the password
         raise SourceError(

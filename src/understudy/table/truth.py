@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from hashlib import sha256
 from threading import Lock
 
 import numpy as np
@@ -52,6 +53,14 @@ class Truth:
         """The number of rows that count. Public under `replace` only."""
         with self._lock:
             return self.source.rows(self.domain, self.unit)
+
+    @cached_property
+    def version(self) -> str | None:
+        """A name for the rows and how they are cut; None where changes of the rows cannot be noticed."""
+        if self.source.version is None:
+            return None
+        meaning = repr((self.source.version, self.domain.attributes, self.unit))
+        return sha256(meaning.encode()).hexdigest()[:16]
 
     def check_unchanged(self) -> None:
         """Refuse to go on with another table than the one that was opened. Reads no data."""

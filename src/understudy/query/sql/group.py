@@ -92,7 +92,9 @@ class Grouping:
         width = self.domain[tally.over].size if tally.over else 1
         total = np.zeros((self.count, width))
         for part, table in zip(parts, cells, strict=True):
-            possible = table * part.possible
+            possible = (
+                np.where(part.possible > 0, table, 0.0) * part.possible
+            )  # nobody is nobody, however unsure
             if tally.over:
                 possible = np.moveaxis(possible, part.marginal.by.index(tally.over), -1)
             np.add.at(total, part.groups, possible.reshape(-1, width))
