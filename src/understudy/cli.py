@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
+from understudy.audit.command import audit
 from understudy.ledger.command import ledger
 from understudy.options import Json, ProjectFile, emit
 from understudy.planner.command import plan
 from understudy.release.command import release
+from understudy.validity.command import holdout, validity_audit
 
 INTERRUPTED = 130
 
 if TYPE_CHECKING:
     from understudy.answer import Answer
     from understudy.importing.outline import Outline
+    from understudy.interactive.session import Session
     from understudy.sql_answer import SqlAnswer
 
 app = typer.Typer(
@@ -36,6 +39,9 @@ app = typer.Typer(
 )
 
 app.add_typer(ledger, name="ledger")
+app.add_typer(audit, name="audit")
+app.add_typer(holdout, name="holdout")
+audit.command("validity")(validity_audit)
 
 
 def main() -> None:
@@ -245,6 +251,13 @@ def ask(
         str,
         typer.Option(help="A name for this request: asked again under it, it is answered from the ledger."),
     ] = "",
+    session: Annotated[
+        str, typer.Option(help="Ask in the session of this name: one promise for all of its answers.")
+    ] = "",
+    alpha: Annotated[
+        float | None, typer.Option(help="A session's error, as a part of all rows, such as 0.02.")
+    ] = None,
+    queries: Annotated[int, typer.Option(help="Questions that are expected in the session.")] = 10_000,
     as_json: Json = False,
 ) -> None:
     """Answer questions privately; without a price each costs a hundredth of the budget."""
@@ -252,6 +265,13 @@ def ask(
 
     opened = open_project(project)
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "beta": beta}
+    if session:
+        from understudy.interactive.command import open_named
+
+        terms = {"alpha": alpha, "beta": beta, "queries": queries, "analyst": analyst}
+        entered = open_named(opened, session, **terms, price=price, request=request)
+        _ask_in_session(entered, questions, dry_run=dry_run, as_json=as_json)
+        return
     quotes = [
         opened.quote(question, **price) for question in questions
     ]  # every mistake is found before any look
@@ -271,6 +291,32 @@ def ask(
         emit({"answers": rows, "remaining": {left.currency: left.amount}})
         return
     typer.echo(f"{left.currency} left: {left.amount:.6g} of {opened.ledger.budget.cap.amount:.6g}")
+
+
+def _ask_in_session(entered: Session, questions: list[str], *, dry_run: bool, as_json: bool) -> None:
+    from understudy.interactive.command import answers, without_infinity
+
+    if dry_run:
+        costs = entered.dry_run(questions)
+        found = [
+            {"question": q, "cost": {c.currency: c.amount}} for q, c in zip(questions, costs, strict=True)
+        ]
+        if as_json:
+            emit(found)
+        for question, cost in [] if as_json else zip(questions, costs, strict=True):
+            typer.echo(f"{question}\n  ± {entered.width:,} people at most {cost.currency} {cost.amount:.4g}")
+        return
+    given = []
+    for question, answer in zip(questions, answers(entered, questions), strict=True):
+        given.append({"question": question, **answer.as_dict()})
+        if not as_json:
+            _show_answer(question, answer)
+            typer.echo(f"  source: {answer.source}")
+    left = entered.remaining
+    if as_json:
+        emit({"answers": without_infinity(given), "remaining": {left.currency: left.amount}})
+        return
+    typer.echo(f"{left.currency} left: {left.amount:.6g}")
 
 
 app.command("plan")(plan)

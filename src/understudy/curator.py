@@ -189,16 +189,16 @@ class Curator:
 
     def _located(self, marginal: Marginal, mechanism: Additive) -> Event:
         declared = self.declaration
-        return self._versioned(located(marginal, mechanism.event, declared.neighbours, declared.max_rows))
+        return self.versioned(located(marginal, mechanism.event, declared.neighbours, declared.max_rows))
 
-    def _versioned(self, event: Event) -> Event:
+    def versioned(self, event: Event) -> Event:
         """The event with the version of the table in it; plain noise where nothing tells one version from another.
 
         A person may have another row in another version of the table, and other rows count where the declaration
         cuts them otherwise: such events must not be priced jointly.
         """
         if isinstance(event, Together):
-            return Together(tuple(self._versioned(part) for part in event.events))
+            return Together(tuple(self.versioned(part) for part in event.events))
         if not isinstance(event, Located):
             return event
         version = self._truth.version
@@ -334,7 +334,7 @@ class Curator:
             counting_query(marginal.where, self.domain)
         self._truth.check_size(marginals)
         return self._paid(
-            self._versioned(look.event),
+            self.versioned(look.event),
             look.key,
             request,
             analyst,

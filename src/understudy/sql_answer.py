@@ -48,7 +48,8 @@ class SqlAnswer:
     @property
     def source(self) -> str:
         """The weakest of its parts' sources."""
-        return next((s for s in ("uncertified", "checked", "measured") if s in self.sources), "public")
+        order = ("uncertified", "checked", "measured", "pinned", "implied", "repeat")
+        return next((source for source in order if source in self.sources), "public")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for machines; a bound that does not exist is null."""

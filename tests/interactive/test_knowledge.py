@@ -13,7 +13,7 @@ from statistical import assert_at_most
 from understudy.attribute import Categories
 from understudy.bins import Bins
 from understudy.domain import Domain
-from understudy.interactive import one_way
+from understudy.interactive import simulation
 from understudy.interactive.conjunction import Box, Grid, from_plain, plain
 from understudy.interactive.design import Design
 from understudy.interactive.knowledge import Knowledge, Table
@@ -186,9 +186,9 @@ def test_the_safe_quantile_is_safe():
     generator = np.random.default_rng(5)
     for _ in range(50):
         sample = generator.exponential(size=40_000)
-        assert one_way._safe_quantile(sample, 0.01) >= np.log(100)
+        assert simulation.safe_quantile(sample, 0.01) >= np.log(100)
     with pytest.raises(ValueError, match="draws"):
-        one_way._safe_quantile(np.zeros(100), 0.001)
+        simulation.safe_quantile(np.zeros(100), 0.001)
 
 
 def test_runs_of_an_ordered_attribute_add_up():

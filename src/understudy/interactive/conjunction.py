@@ -88,6 +88,17 @@ class Grid:
     def everyone(self) -> Words:
         return np.concatenate([_packed(np.ones(attribute.size, bool)) for attribute in self.domain])
 
+    @cached_property
+    def _bits(self) -> dict[str, np.uint64]:
+        return {name: np.uint64(1 << i % 64) for i, name in enumerate(self.domain.names)}
+
+    def mask(self, box: Box) -> np.uint64:
+        """The attributes with a condition, as bits; with more than 64 attributes some share one."""
+        found = np.uint64(0)
+        for name in box.sides:
+            found |= self._bits[name]
+        return found
+
     def words(self, box: Box) -> Words:
         found = self.everyone.copy()
         for name, cells in box.sides.items():

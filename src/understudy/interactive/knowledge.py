@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from understudy.query.marginal import Marginal
 
 Values = NDArray[np.float64]
 Interval = tuple[float, float]
+Place = tuple[tuple[str, bytes], ...]
 
 MOST_BOXES = 1 << 15
 """Intervals of boxes that are searched for supersets and subsets; older ones are forgotten first."""
@@ -33,6 +35,18 @@ class Table:
     high: Values
 
 
+class Wholesale(Protocol):
+    """A class of questions that was bought at once: what it knows of a question, None where that is no member."""
+
+    def interval(self, box: Box) -> Interval | None: ...
+
+    def table(self, by: Clique, where: Box) -> Table | None: ...
+
+
+MOST_CLASSES = 1 << 12
+"""Classes on the same attributes that are kept; older ones are forgotten first."""
+
+
 @dataclass(eq=False)
 class Knowledge:
     """Everything that was released, as intervals of counts; `total`, the number of rows, is a finite one."""
@@ -40,24 +54,30 @@ class Knowledge:
     grid: Grid
     total: Interval
     one_ways: dict[str, OneWay] = field(default_factory=dict)
+    marginals: list[Wholesale] = field(default_factory=list)
+    _grids: dict[Clique, dict[Place, Wholesale]] = field(default_factory=dict)
     _words: Words = field(init=False)
+    _masks: Words = field(init=False)
     _low: Values = field(init=False)
     _high: Values = field(init=False)
     _used: int = 0
-    _tables: dict[tuple[Clique, tuple[tuple[str, bytes], ...]], Table] = field(default_factory=dict)
+    _tables: dict[tuple[Clique, Place], Table] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._words = np.zeros((64, self.grid.everyone.size), np.uint64)
         self._low, self._high = np.zeros(64), np.zeros(64)
+        self._masks = np.zeros(64, np.uint64)
 
     def learn(self, box: Box, interval: Interval) -> None:
         """The count of a box lies in an interval."""
         if self._used == len(self._low) and self._used < MOST_BOXES:
             self._words = np.concatenate([self._words, np.zeros_like(self._words)])
+            self._masks = np.concatenate([self._masks, np.zeros_like(self._masks)])
             self._low = np.concatenate([self._low, np.zeros_like(self._low)])
             self._high = np.concatenate([self._high, np.zeros_like(self._high)])
         place = self._used % MOST_BOXES
         self._words[place] = self.grid.words(box)
+        self._masks[place] = self.grid.mask(box)
         self._low[place], self._high[place] = interval
         self._used += 1
 
@@ -65,12 +85,23 @@ class Knowledge:
         """The counts of a marginal of the rows in a box lie in intervals."""
         self._tables[by, where.key] = table
 
+    def learn_class(self, by: Clique, where: Box, bought: Wholesale) -> None:
+        """A class on the cells of `by`, of the rows in a box."""
+        held = self._grids.setdefault(by, {})
+        held[where.key] = bought
+        if len(held) > MOST_CLASSES:
+            del held[next(iter(held))]
+
+    def holds_class(self, by: Clique, place: Place) -> bool:
+        """Whether a class on `by` was bought, of the rows in the box with this key."""
+        return place in self._grids.get(by, {})
+
     # ---- one count
 
     def interval(self, box: Box) -> Interval:
         """The narrowest interval that follows for a box."""
         low, high = self.frechet(box)
-        for found in (self._within_boxes(box), self._of_tables(box)):
+        for found in (self._within_boxes(box), self._of_tables(box), *self._of_classes(box)):
             low, high = max(low, found[0]), min(high, found[1])
         other = box.complement()
         if other is not None:
@@ -93,12 +124,20 @@ class Knowledge:
     def _within_boxes(self, box: Box) -> Interval:
         """At most what a box around it has, at least what a box inside it has."""
         used = min(self._used, MOST_BOXES)
-        words, mine = self._words[:used], self.grid.words(box)
-        joint = words & mine
-        around = (joint == mine).all(axis=1)
-        inside = (joint == words).all(axis=1)
-        high = float(self._high[:used][around].min(initial=np.inf))
-        low = float(self._low[:used][inside].max(initial=0.0))
+        if not used:
+            return 0.0, np.inf
+        mine, mask, masks = self.grid.words(box), self.grid.mask(box), self._masks[:used]
+        low, high = 0.0, np.inf
+        # A box around this one has no condition on any other attribute; one inside it has one on each of its own.
+        around = np.flatnonzero((masks & ~mask) == 0)
+        if around.size:
+            around = around[((self._words[around] & mine) == mine).all(axis=1)]
+            high = float(self._high[around].min(initial=np.inf))
+        inside = np.flatnonzero((masks & mask) == mask)
+        if inside.size:
+            words = self._words[inside]
+            inside = inside[((words & mine) == words).all(axis=1)]
+            low = float(self._low[inside].max(initial=0.0))
         return low, high
 
     def _of_tables(self, box: Box) -> Interval:
@@ -114,6 +153,20 @@ class Knowledge:
                     cell = tuple(int(np.flatnonzero(box.sides[name])[0]) for name in by)
                     low, high = max(low, float(table.low[cell])), min(high, float(table.high[cell]))
         return low, high
+
+    def _of_classes(self, box: Box) -> list[Interval]:
+        known = [held.interval(box) for held in self._holding((), box)]
+        return [interval for interval in known if interval is not None]
+
+    def _holding(self, by: Clique, box: Box) -> list[Wholesale]:
+        """The classes that may hold the cells of `by`, or the count, of a box."""
+        found = list(self.marginals)
+        for names, held in self._grids.items():
+            if set(by) <= set(names):
+                known = held.get(tuple(part for part in box.key if part[0] not in names))
+                if known is not None:
+                    found.append(known)
+        return found
 
     # ---- all cells of a marginal
 
@@ -136,6 +189,10 @@ class Knowledge:
             high = np.minimum(high, np.maximum(high_cells, 0).reshape(across))
             missing = missing + (self.total[1] - np.maximum(low_cells, 0)).reshape(across)
         low = np.maximum(self.total[1] - missing, 0)
+        for held in self._holding(by, where):
+            table = held.table(by, where)
+            if table is not None:
+                low, high = np.maximum(low, table.low), np.minimum(high, table.high)
         return Table(low, np.maximum(high, low))
 
 

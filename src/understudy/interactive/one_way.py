@@ -3,33 +3,44 @@
 The measurement is bought once. The band speaks of every member of the class together, before anybody chooses from
 it: for a class of sets S with noise N(S), the band of the sets of size k is m_k + κ·s_k, where κ is the 1 - β
 quantile of max_k (M_k - m_k)/s_k and M_k = max |N(S)| over the sets of size k. Any constants m_k, s_k make it
-valid; means and deviations make it even. The quantile is found by simulation on the exact discrete law, with an
-order statistic that is too small with probability at most 1e-9.
+valid; means and deviations make it even. How κ is found safely: `simulation`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from understudy.interactive.conjunction import Cells
 from understudy.interactive.design import Design
-from understudy.noise import SeededNoise, discrete_gaussian, discrete_laplace
+from understudy.interactive.simulation import (
+    LatticeNoise,
+    continuous,
+    draws_for,
+    extended_quantile,
+    safe_quantile,
+)
+from understudy.law import discrete_laplace_quantile
+from understudy.rational import exact
 
 Values = NDArray[np.float64]
 
-DRAWS = 1 << 16
-BLOCK = 1 << 12
-DOUBT = 1e-9
-"""Chance that the simulated quantile is below the true one."""
+LARGE = 1 << 12
+"""From this deviation on, noise on the lattice is taken as continuous noise and a step of slack."""
 
-SIMULATION = 20
-"""The seed of the simulations: their result is public, and the same for everybody."""
+MOST_DRAWS = 1 << 20
+CELLS = 1 << 21
+"""Simulated numbers in all, where that is enough draws."""
+
+MOST_NUMBERS = 1 << 24
+"""Where more would be needed, bands are found in a coarser way."""
+
+BLOCK = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,51 +89,88 @@ def suprema(noise: Values, *, ordered: bool) -> Values:
 
 @lru_cache(maxsize=512)
 def shape(design: Design, beta: float) -> tuple[Values, Values, float]:
-    """m_k, s_k and about κ for noise of deviation 1 (scale 1 for Laplace): a guide for choosing the noise."""
-    generator = np.random.default_rng(SIMULATION)
-    size = (min(max(BLOCK, round(40 / beta)), DRAWS), len(design.matrix))
-    noise = generator.laplace(size=size) if design.laplace else generator.normal(size=size)
+    """m_k, s_k and κ for continuous noise of deviation 1 (scale 1 for Laplace).
+
+    κ is safe for Gaussian noise; for Laplace noise it is a guide.
+    """
+    draws = int(np.clip(CELLS // design.size, 1 << 12, 1 << 16))
+    noise = continuous((draws, len(design.matrix)), laplace=design.laplace)
     found = suprema(design.noise_of(noise), ordered=design.ordered)
     mean, deviation = found.mean(axis=0), found.std(axis=0)
     if design.centred:
         deviation[-1] = 0.0
-    kappa = float(np.quantile(_standardised(found, mean, deviation), 1 - min(beta, 0.5)))
-    return mean, deviation, kappa
+    largest = _standardised(found, mean, deviation)
+    if design.laplace:
+        return mean, deviation, float(np.quantile(largest, 1 - min(beta, 0.5)))
+    moving = deviation > 0
+    steepest = float((_deviations(design)[moving] / deviation[moving]).max(initial=0.0))
+    return mean, deviation, extended_quantile(largest, beta, steepest)
 
 
 @lru_cache(maxsize=512)
 def half_widths(design: Design, spread: Fraction, beta: float) -> Values:
     """The band for each size of set, at noise of variance (for Laplace: scale) `spread` on the combinations."""
     unit = float(spread) if design.laplace else float(spread) ** 0.5
-    mean, deviation, _ = shape(design, beta)
-    mean, deviation = mean * unit, deviation * unit
-    noise, draws, cells = SeededNoise(SIMULATION), max(DRAWS, round(32 / beta)), len(design.matrix)
-    draw = discrete_laplace if design.laplace else discrete_gaussian
-    largest: list[Values] = []
-    for start in range(0, draws, BLOCK):
-        rows = min(BLOCK, draws - start)
-        drawn = draw(spread, rows * cells, noise=noise).reshape(rows, cells).astype(np.float64)
-        found = suprema(design.noise_of(drawn), ordered=design.ordered)
-        largest.append(_standardised(found, mean, deviation))
-    widths = np.maximum(mean + _safe_quantile(np.concatenate(largest), beta) * deviation, 0.0)
+    few = draws_for(beta) * design.size <= MOST_NUMBERS
+    if few and design.is_plain and (unit <= LARGE or design.laplace):
+        widths = _by_drawing(design, spread, beta)
+    elif design.laplace:
+        widths = _slack(design) * discrete_laplace_quantile(spread, exact(beta) / design.size)
+    else:
+        mean, deviation, kappa = shape(design, beta)
+        widths = unit * (mean + kappa * deviation) + _slack(design)
+    widths = np.maximum(widths, 0.0)
     if design.centred:
         widths[-1] = 0.0  # the whole is known
     widths.flags.writeable = False
     return widths
 
 
+def _by_drawing(design: Design, spread: Fraction, beta: float) -> Values:
+    """Bands from draws of the discrete law itself."""
+    unit = float(spread) if design.laplace else float(spread) ** 0.5
+    mean, deviation, _ = shape(design, beta)
+    mean, deviation = mean * unit, deviation * unit
+    cells = len(design.matrix)
+    draws = max(draws_for(beta), min(CELLS // cells, MOST_DRAWS // 4))
+    source = LatticeNoise.of(spread, laplace=design.laplace)
+    largest: list[Values] = []
+    for start in range(0, draws, BLOCK):
+        drawn = source.draw((min(BLOCK, draws - start), cells))
+        largest.append(
+            _standardised(suprema(design.noise_of(drawn), ordered=design.ordered), mean, deviation)
+        )
+    kappa = safe_quantile(np.concatenate(largest), beta - cells * source.distance)
+    return mean + kappa * deviation
+
+
 def _standardised(found: Values, mean: Values, deviation: Values) -> Values:
     moving = deviation > 0
+    if not moving.any():
+        return np.zeros(len(found))
     return ((found[:, moving] - mean[moving]) / deviation[moving]).max(axis=1)
 
 
-def _safe_quantile(sample: Values, beta: float) -> float:
-    """An order statistic that is below the 1 - `beta` quantile with probability at most `DOUBT`.
+def _deviations(design: Design) -> Values:
+    """The largest deviation of a member of each size, for noise of deviation 1."""
+    return _over_members(design, lambda coefficients: np.sqrt((coefficients**2).sum(axis=1)))
 
-    At most b of the draws lie above the true quantile, b ~ Binomial(draws, at most beta); the statistic is too
-    small only if at least its rank of them do not.
-    """
-    rank = int(binom.ppf(DOUBT, sample.size, beta))
-    if rank < 1:
-        raise ValueError("more draws are needed for this probability")
-    return float(np.partition(sample, sample.size - rank)[sample.size - rank])
+
+def _slack(design: Design) -> Values:
+    """How far steps of at most 1 in each combination can move a member of each size."""
+    return _over_members(design, lambda coefficients: np.abs(coefficients).sum(axis=1))
+
+
+def _over_members(design: Design, norm: Callable[[Values], Values]) -> Values:
+    size = design.size
+    if not design.ordered:
+        found = np.zeros(size + 1)
+        for k in range(1, size + 1):
+            row = np.where(np.arange(size) < k, 1.0, 0.0) - (k / size if design.centred else 0.0)
+            found[k] = norm(row[None, :])[0]
+        return found
+    unmixed = design.noise_of(np.eye(len(design.matrix))).T
+    prefix = np.concatenate([np.zeros((1, unmixed.shape[1])), np.cumsum(unmixed, axis=0)])
+    return np.array(
+        [0.0, *(float(norm(prefix[k:] - prefix[: size + 1 - k]).max()) for k in range(1, size + 1))]
+    )

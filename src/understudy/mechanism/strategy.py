@@ -95,10 +95,13 @@ class Strategy:
             columns = self.matrices[0]
             for matrix in self.matrices[1:]:
                 columns = np.kron(columns, matrix)
-            l1 = max(int(np.abs(columns - column[:, None]).sum(axis=0).max()) for column in columns.T)
             gram = columns.T @ columns
             norms = np.diag(gram)
-            return l1, int((norms[:, None] + norms[None, :] - 2 * gram).max())
+            l2_squared = int((norms[:, None] + norms[None, :] - 2 * gram).max())
+            if self.epsilon is None:  # Gaussian noise asks for no L1 distance: a bound will do
+                return 2 * prod(int(np.abs(m).sum(axis=0).max()) for m in self.matrices), l2_squared
+            l1 = max(int(np.abs(columns - column[:, None]).sum(axis=0).max()) for column in columns.T)
+            return l1, l2_squared
         low, high, most, sizes = 1, 1, 1, 1
         for matrix in self.matrices:
             gram = matrix.T @ matrix

@@ -1,0 +1,134 @@
+"""Whole classes bought once: all products of ranges and subsets on a few attributes, of the rows in a box."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain import Clique
+from understudy.interactive.conjunction import Box, from_plain, plain
+from understudy.interactive.families import Product, band, product_of, slack
+from understudy.interactive.knowledge import Interval, Knowledge, Table
+from understudy.interactive.purchase import Learnt, Price, Shop, price_in, written
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.strategy import Strategy
+from understudy.privacy.event import Event
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+
+Values = NDArray[np.float64]
+
+MOST_CELLS = 1 << 12
+"""A class on more cells is not bought."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grids:
+    """Counts of the cells of `by` among the rows in `where`: every product of members is within `width`."""
+
+    by: Clique
+    product: Product
+    counts: Values
+    width: float
+
+    def _inside(self, box: Box) -> list[Values] | None:
+        """The box along each axis, None where it is no member."""
+        sides = []
+        for name, family in zip(self.by, self.product.families, strict=True):
+            cells = box.sides.get(name)
+            if cells is None:
+                sides.append(np.ones(family.size))
+            elif family.holds(cells):
+                sides.append(cells.astype(np.float64))
+            else:
+                return None
+        return sides
+
+    def interval(self, box: Box) -> Interval | None:
+        sides = self._inside(box)
+        if sides is None:
+            return None
+        found = self.counts
+        for side in reversed(sides):
+            found = found @ side
+        return float(found) - self.width, float(found) + self.width
+
+    def table(self, by: Clique, where: Box) -> Table | None:
+        sides = self._inside(where)
+        if sides is None or not set(by) <= set(self.by):
+            return None
+        found = self.counts
+        for axis in reversed(range(len(self.by))):
+            if self.by[axis] not in by:
+                found = np.tensordot(found, sides[axis], axes=(axis, 0))
+        return Table(found - self.width, found + self.width)
+
+
+@dataclass(frozen=True, eq=False)
+class BuyGrids:
+    """The class of all products of members on `by`, of the rows in `where`; its band is as wide as an answer's."""
+
+    kind: ClassVar[str] = "grids"
+    by: Clique
+    where: LinearQuery
+    share: float
+    price: Price
+
+    @classmethod
+    def of(cls, shop: Shop, by: Clique, where: LinearQuery, share: float) -> BuyGrids:
+        """The price is empty where there is none."""
+        product = grid_product(shop, by)
+        sup, room = band(product, share), shop.width * 0.9995 - slack(product)
+        if sup is None or room <= 0:
+            return cls(by, where, share, {})
+        price = shop.price_of_spread(shop.marginal(by, where), product.matrices, room / sup)
+        return cls(by, where, share, price)
+
+    @classmethod
+    def read(cls, shop: Shop, plan: Mapping[str, Any]) -> BuyGrids:
+        question = from_plain(shop.curator.domain, plan["question"])
+        return cls(question.by, question.where, plan["share"], price_in(plan))
+
+    def plain(self) -> dict[str, Any]:
+        question = plain(Marginal(self.where.domain, self.by, self.where))
+        return {"question": question, "share": self.share, **written(self.price)}
+
+    def _strategy(self, shop: Shop) -> Strategy:
+        product = grid_product(shop, self.by)
+        return shop.strategy(shop.marginal(self.by, self.where), product.matrices, self.price)
+
+    def event(self, shop: Shop) -> Event:
+        return self._strategy(shop).event
+
+    def make(self, shop: Shop, knowledge: Knowledge, *, request: str, analyst: str) -> Learnt:
+        product, strategy = grid_product(shop, self.by), self._strategy(shop)
+        found, cost = shop.run(strategy, request=request, analyst=analyst)
+        released = np.array(found, np.float64)
+        mechanism = strategy.mechanism
+        laplace = isinstance(mechanism, LaplaceMechanism)
+        unit = float(mechanism.scale) if laplace else float(mechanism.variance) ** 0.5
+        sup = band(product, self.share)
+        assert sup is not None
+        width = unit * sup + slack(product)
+        where = Box.of(self.where)
+        assert where is not None
+        counts = product.cells(released.reshape(strategy.shape))
+        knowledge.learn_class(self.by, where, Grids(self.by, product, counts, width))
+        return Learnt(cost)
+
+
+def grid_product(shop: Shop, by: Clique) -> Product:
+    """The families of some attributes."""
+    domain = shop.curator.domain
+    return product_of(domain.shape(by), tuple(shop.is_ordered(name) for name in by), laplace=shop.is_pure)
+
+
+def is_feasible(shop: Shop, by: Clique) -> bool:
+    """Whether the class is small enough to be bought."""
+    if not by or shop.curator.domain.size(by) > MOST_CELLS:
+        return False
+    return all(size > 1 for size in shop.curator.domain.shape(by)) and grid_product(shop, by).is_feasible

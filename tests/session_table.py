@@ -1,0 +1,72 @@
+"""A small table that sessions are tried on, and questions about it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.attribute import Categories
+from understudy.bins import Bins
+from understudy.curator import Curator
+from understudy.declaration import Declaration, SourceSpec
+from understudy.domain import Domain
+from understudy.ledger.memory import MemoryLedger
+from understudy.noise import SeededNoise
+from understudy.privacy.budget import Budget
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.table.source import in_memory
+from understudy.table.truth import Truth
+
+DOMAIN = Domain(
+    (
+        Bins.integers("age", 0, 9),
+        Categories(name="sex", values=("F", "M")),
+        Categories(name="town", values=("a", "b", "c", "d", "e")),
+    )
+)
+_R = np.random.default_rng(1)
+ROWS = 4000
+AGE = np.minimum(_R.geometric(0.25, ROWS) - 1, 9)
+TABLE = pa.table(
+    {
+        "age": AGE,
+        "sex": np.where(_R.random(ROWS) < 0.3 + 0.04 * AGE, "F", "M"),
+        "town": np.array(list("abcde"))[_R.integers(0, 5, ROWS)],
+    }
+)
+
+
+def curator(*, epsilon=500.0, delta=1e-6, seed=1, ledger=None, source=None, **declared) -> Curator:
+    declaration = Declaration(
+        name="t",
+        source=SourceSpec("-"),
+        domain=DOMAIN,
+        budget=Budget.of(epsilon, delta),
+        **({"neighbours": Neighbours.REPLACE} | declared),
+    )
+    truth = Truth(in_memory(TABLE) if source is None else source, DOMAIN)
+    return Curator(truth, ledger or MemoryLedger(declaration.budget), declaration, noise=SeededNoise(seed))
+
+
+def conjunction(**sides) -> Marginal:
+    return Marginal.of(LinearQuery.conjunction(DOMAIN, sides))
+
+
+def random_question(generator) -> Marginal:
+    names = generator.choice(DOMAIN.names, generator.integers(1, 4), replace=False)
+    sides = {}
+    for name in names:
+        size = DOMAIN[name].size
+        if name == "age":
+            low, high = np.sort(generator.integers(0, size, 2))
+            sides[str(name)] = (np.arange(size) >= low) & (np.arange(size) <= high)
+        else:
+            cells = generator.random(size) < 0.5
+            cells[generator.integers(size)] = True
+            sides[str(name)] = cells
+    where = LinearQuery.conjunction(DOMAIN, sides)
+    free = [name for name in DOMAIN.names if name not in sides]
+    by = (free[0],) if free and generator.random() < 0.2 else ()
+    return Marginal(DOMAIN, by, where)

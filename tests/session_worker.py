@@ -1,0 +1,76 @@
+"""A process that asks in a session with a durable ledger, and dies where it is told to.
+
+Run as a program: ``python session_worker.py LEDGER WHERE NUMBER``. WHERE is `plan` (before the NUMBER-th purchase
+is written down), `debit` (after that, before it is charged), `answer` (after it is charged, before anything is
+kept) or `never`. It writes its answers to the standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sqlalchemy.engine import URL
+
+from session_table import conjunction, curator, random_question
+from understudy.declaration import SourceSpec
+from understudy.interactive.session import Session, session
+from understudy.ledger.store import DurableLedger
+from understudy.privacy.budget import Budget
+from understudy.table.source import open_source
+
+QUESTIONS = 12
+BUDGET = Budget.of(500, 1e-6)
+
+
+def ledger_at(path: str) -> DurableLedger:
+    return DurableLedger(URL.create("sqlite", database=path), "t", BUDGET)
+
+
+def opened(ledger: DurableLedger, seed: int) -> Session:
+    """The session, over a file beside the ledger: every process sees the same version of the table."""
+    path = Path(ledger.place).with_name("table.parquet")
+    source = open_source(SourceSpec(path.name), base=path.parent)
+    return session(curator(ledger=ledger, seed=seed, source=source), alpha=0.02, queries=100, name="mine")
+
+
+def questions() -> list[Any]:
+    generator = np.random.default_rng(11)
+    first = conjunction(age=np.arange(10) < 4, town=np.arange(6) < 2)
+    return [first, *(random_question(generator) for _ in range(QUESTIONS - 1))]
+
+
+def dying(call: Callable[..., Any], lives: int) -> Callable[..., Any]:
+    left = [lives]
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            os._exit(9)
+        return call(*args, **kwargs)
+
+    return wrapped
+
+
+def main() -> None:
+    path, where, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    ledger = ledger_at(path)
+    asked = opened(ledger, seed=os.getpid())
+    if where == "plan":
+        asked._handle.write = dying(asked._handle.write, number)  # type: ignore[method-assign]
+    elif where == "debit":
+        asked.curator._paid = dying(asked.curator._paid, number)  # type: ignore[method-assign]
+    elif where == "answer":
+        ledger.settle = dying(ledger.settle, number)  # type: ignore[method-assign]
+    answers = [asked.ask_marginal(question) for question in questions()]
+    plain = [[answer.source, answer.value.tolist(), answer.error.tolist()] for answer in answers]
+    sys.stdout.write(json.dumps(plain))
+
+
+if __name__ == "__main__":
+    main()
