@@ -6,13 +6,15 @@ export UV_COMPILE_BYTECODE := 1
 export UV_PROJECT_ENVIRONMENT := .venv
 WORKERS ?= 2
 
-.PHONY: help demo test lint bench audit-ledger clean
+.PHONY: help demo test lint bench bench-synthesis audit audit-ledger audit-validity clean
 
 help:
 	@echo "make demo   invent a town of 100,000 people and question it privately"
 	@echo "make test   install what is needed and run every test"
 	@echo "make lint   formatting, types and the direction of imports"
 	@echo "make bench  speed and accuracy against peers, as ratios"
+	@echo "make audit  the long tests of privacy: millions of draws, planted faults, a million fuzzed inputs"
+	@echo "make audit-validity  adaptive analysts against every mode of the holdout"
 	@echo "make audit-ledger  the long tests of the ledger: 10,000 kills, every power cut, 100,000 racing debits"
 
 $(UV):
@@ -43,6 +45,10 @@ lint: .venv/installed-test
 
 audit-ledger: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/ledger --durations=10
+
+audit-validity: .venv/installed-test
+	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/validity --durations=10
+	UNDERSTUDY_AUDIT=1 $(BIN)/python -m bench validity
 
 bench: .venv/installed-test
 	$(BIN)/python -m bench

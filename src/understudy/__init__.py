@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from understudy.query.workload import Workload as Workload
     from understudy.query.workload import marginals as marginals
     from understudy.sql_answer import SqlAnswer as SqlAnswer
+    from understudy.validity.holdout import Holdout as Holdout
 
 __version__ = "0.1.0"
 

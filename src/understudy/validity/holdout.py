@@ -10,7 +10,6 @@ score on those.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -21,31 +20,18 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import URL
 
 from understudy.errors import HandleClosedError, ParameterError
-from understudy.interactive.journal import Journal
 from understudy.ledger.interface import Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.store import DurableLedger
 from understudy.noise import NoiseSource, SystemNoise
 from understudy.privacy.budget import Budget
 from understudy.rational import Number, probability
-from understudy.validity.metrics import Metric, metric_of
-from understudy.validity.modes import (
-    Checking,
-    Gaussian,
-    Heard,
-    Ladder,
-    Mode,
-    Said,
-    Thresholdout,
-    automatic,
-    check_worth,
-)
-
-ASSUMPTIONS = (
-    "the rows are independent draws from the population (rows of one person are grouped)",
-    "nothing but this holdout looks at them",
-    "the number of queries and the failure probability were fixed before the first score",
-)
+from understudy.validity.certificate import VACUOUS
+from understudy.validity.choice import auc_mode_of, mode_of
+from understudy.validity.ladder import FreeLadder
+from understudy.validity.memory import Memory
+from understudy.validity.metrics import Area, Metric, metric_of
+from understudy.validity.modes import Heard, Look, Mode, Said, check_worth
 
 
 @dataclass(frozen=True)
@@ -69,10 +55,14 @@ class Holdout:
     """A scorer for model selection, in scikit-learn's sense: ``holdout(estimator, X, y) -> float``.
 
     X, y        the sealed rows; `groups` names the person each belongs to, where one has several: then the
-                people are what is counted, each by the mean over the rows that are theirs.
-    queries     scores that will be asked for at most, fixed in advance.
-    mode        "auto", "gaussian", "check", "thresholdout" or "ladder" (`modes`); `certificate` "cvar" or
-                "drift" for the first. A mode whose certificate would say nothing is refused.
+                people are what is counted, each by the mean over the rows that are theirs. `classes` are the
+                labels that there can be, public; by default those of y.
+    queries     scores that will be asked for at most, fixed in advance. In a search that is candidates × splits.
+    mode        one of `choice.MODES`; "auto" takes the narrowest certificate, with guesses only where
+                `rejections` says how many of them may be wrong. `theorem` names the certificate of "gaussian".
+    slack       how far a right guess may be from the sealed rows' score; by default 3/sqrt(n), for guesses from
+                as many rows. Fewer rows to guess from need more.
+    tolerance   a mode whose certificate would be wider is refused, with the number of rows that it would take.
     path        a file in which everything said is kept: a restart goes on where it stopped. Without it, the
                 memory of the holdout lasts as long as this object.
     """
@@ -86,49 +76,93 @@ class Holdout:
         beta: Number = 0.05,
         metric: str | Metric = "accuracy",
         mode: str | Mode = "auto",
-        certificate: str = "cvar",
-        rejections: int = 50,
+        theorem: str = "cvar",
+        rejections: int | None = None,
+        slack: float | None = None,
+        tolerance: float = VACUOUS,
         groups: Any = None,
+        classes: Any = None,
         path: str | Path | None = None,
         name: str = "holdout",
         noise: NoiseSource | None = None,
     ) -> None:
         self._X = X
         self._y = np.asarray(y)
-        self._people = _people(groups, len(self._y))
-        self.metric = metric_of(metric)
-        self.queries = queries
-        self._noise: NoiseSource = SystemNoise() if noise is None else noise
+        if self._y.ndim != 1 or len(self._y) < 1:
+            raise ParameterError("a holdout needs rows, and one label for each")
         if queries < 1:
             raise ParameterError("a holdout is asked at least once: give `queries`")
-        rows = len(self._y) if self._people is None else int(self._people.max()) + 1
-        if rows < 1:
-            raise ParameterError("a holdout needs rows")
-        self.rows = rows
-        self.mode = _mode(mode, rows, queries, float(probability(beta)), rejections, certificate)
-        if not isinstance(self.mode, Ladder):
-            check_worth(self.mode)
+        self._people = _people(groups, len(self._y))
+        self._classes = np.unique(self._y) if classes is None else np.asarray(classes)
+        self.metric = metric_of("auc" if mode == "auc" else metric)
+        self.queries = queries
+        self._noise: NoiseSource = SystemNoise() if noise is None else noise
+        self.rows = len(self._y) if self._people is None else int(self._people.max()) + 1
+        self.mode = self._chosen(mode, float(probability(beta)), rejections, slack, theorem)
+        if isinstance(self.mode, FreeLadder):
+            if path is not None:
+                raise ParameterError("the parameter-free ladder remembers rows, and keeps no file of them")
+        else:
+            check_worth(self.mode, tolerance)
         self._lock = RLock()
         self._heard = Heard()
-        terms = f"holdout of {rows} rows by {self.metric.name}: {self.mode.text}"
-        self._journal = Journal(_ledger(path, name), terms, name=name)
+        terms = f"holdout of {self.rows} rows by {self.metric.name}: {self.mode.text}"
+        self._memory = Memory(_ledger(path, name), terms, name=name)
         self._catch_up()
+
+    def _chosen(
+        self, wanted: str | Mode, beta: float, rejections: int | None, slack: float | None, theorem: str
+    ) -> Mode:
+        if not isinstance(wanted, str):
+            return wanted
+        if not isinstance(self.metric, Area):
+            return mode_of(
+                wanted, self.rows, self.queries, beta, rejections=rejections, slack=slack, theorem=theorem
+            )
+        if self._people is not None:
+            raise ParameterError("the area under the curve counts pairs of rows: it knows no groups")
+        positive = int((self._y == np.unique(self._y)[-1]).sum())
+        negative = len(self._y) - positive
+        return auc_mode_of(wanted, positive, negative, self.queries, beta, rejections=rejections, slack=slack)
 
     # ---- scoring
 
     def score(self, estimator: Any, X: Any = None, y: Any = None) -> Score:
         """The score of a fitted estimator; X and y, if given, are other rows to guess from."""
-        rowwise = self.metric.estimate(estimator, self._X, self._y)
+        if isinstance(self.metric, Area):
+            look = Look(
+                self.metric.estimate(estimator, self._X, self._y),
+                None if y is None else self.metric.estimate(estimator, X, np.asarray(y)),
+            )
+            return self._tell(look)
+        values = self._by_person(self.metric.estimate(estimator, self._X, self._y))
         guess = None if y is None else float(self.metric.estimate(estimator, X, np.asarray(y)).mean())
-        return self._tell(self._mean(rowwise), guess)
+        return self._tell(Look(float(values.mean()), guess, values))
 
-    def score_predictions(self, predicted: Any, *, guess: float | None = None) -> Score:
-        """The score of predictions for the sealed rows, in their order."""
-        return self._tell(self._mean(self.metric.of(self._y, np.asarray(predicted))), guess)
+    def score_predictions(self, predicted: Any, *, guess: float | None = None, label: str = "") -> Score:
+        """The score of predictions for the sealed rows, in their order; probabilities in the order of classes.
 
-    def __call__(self, estimator: Any, X: Any = None, y: Any = None, **ignored: Any) -> float:
+        A `label` is kept with the score, for `history`.
+        """
+        if isinstance(self.metric, Area):
+            return self._tell(Look(self.metric.area(self._y, np.asarray(predicted)), guess), label)
+        values = self._by_person(self.metric.of(self._y, np.asarray(predicted), self._classes))
+        return self._tell(Look(float(values.mean()), guess, values), label)
+
+    def history(self) -> list[tuple[str, Score]]:
+        """Everything that was said, in order, with the labels it was asked under."""
+        heard, told = Heard(), []
+        for step in self._memory.all():
+            try:
+                said = self.mode.read(step, heard)
+            except HandleClosedError:
+                continue
+            score = Score(said.value, said.width, said.source, self.queries - heard.asked)
+            told.append((step.get("label", ""), score))
+        return told
+
+    def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
         """As a scorer: what is sealed here is scored, and (X, y), which are other rows, serve as a guess."""
-        del ignored
         return self.score(estimator, X, y).value
 
     @property
@@ -139,28 +173,21 @@ class Holdout:
 
     @property
     def width(self) -> float:
-        """The widest certificate that a score can have."""
-        return self.mode.width
+        """The certificate's half-width; with realised failures, that of as many as were expected."""
+        return self.mode.certificate.width
 
     def certificate(self) -> dict[str, Any]:
         """What is promised, on what assumptions, and what is left of it."""
-        return {
-            "mode": self.mode.text,
-            "rows": self.rows,
-            "metric": self.metric.name,
-            "width": self.width,
-            "queries": self.queries,
-            "left": self.left,
-            "assumptions": list(ASSUMPTIONS),
-        }
+        promised = self.mode.certificate.as_dict()
+        about = {"mode": self.mode.text, "rows": self.rows, "metric": self.metric.name}
+        return about | promised | {"queries": self.queries, "left": self.left}
 
-    def _mean(self, rowwise: NDArray[np.float64]) -> float:
+    def _by_person(self, rowwise: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._people is None:
-            return float(rowwise.mean())
-        rows = np.bincount(self._people)
-        return float((np.bincount(self._people, weights=rowwise) / rows).mean())
+            return rowwise
+        return np.bincount(self._people, weights=rowwise) / np.bincount(self._people)
 
-    def _tell(self, mean: float, guess: float | None) -> Score:
+    def _tell(self, look: Look, label: str = "") -> Score:
         with self._lock:
             while True:
                 self._catch_up()
@@ -169,22 +196,27 @@ class Holdout:
                         f"all {self.queries} scores were given: the certificate covers no more. New rows make a "
                         f"new holdout"
                     )
-                step = self.mode.say(mean, guess, self._heard, noise=self._noise)
-                hidden = json.dumps(self._heard.secret).encode()
-                if self._journal.add(f"score {self._heard.asked + 1}", step, hidden=hidden):
+                step = self.mode.say(look, self._heard, noise=self._noise) | (
+                    {"label": label} if label else {}
+                )
+                secret = {} if isinstance(self.mode, FreeLadder) else self._heard.secret
+                if self._memory.keep(f"score {self._heard.asked + 1}", step, secret):
                     return self._scored(self.mode.read(step, self._heard))
+                # another process spoke first: what was drawn here was never said
+                self._heard.secret = dict(self._memory.secret)
 
     def _scored(self, said: Said) -> Score:
         return Score(said.value, said.width, said.source, self.queries - self._heard.asked)
 
     def _catch_up(self) -> None:
-        for step in self._journal.later():
+        later = self._memory.later()
+        for step in later:
             try:
                 self.mode.read(step, self._heard)
             except HandleClosedError:  # it halted there, and says so to whoever asks next
                 continue
-        # A noisy threshold belongs to the holdout, not to this process: it is never drawn again.
-        self._heard.secret = {} if self._journal.hidden == b"-" else json.loads(self._journal.hidden)
+        if later:  # a noisy threshold belongs to the holdout, not to this process: it is never drawn again
+            self._heard.secret = dict(self._memory.secret)
 
     # ---- one holdout, one memory
 
@@ -212,23 +244,6 @@ def _people(groups: Any, rows: int) -> NDArray[np.intp] | None:
     if named.shape != (rows,):
         raise ParameterError(f"{rows} rows need {rows} groups")
     return np.unique(named, return_inverse=True)[1].astype(np.intp)
-
-
-def _mode(
-    wanted: str | Mode, rows: int, queries: int, beta: float, rejections: int, certificate: str
-) -> Mode:
-    if not isinstance(wanted, str):
-        return wanted
-    if wanted == "auto":
-        return automatic(rows, queries, beta, guesses=False)
-    if wanted == "gaussian":
-        return Gaussian(rows, queries, beta, certificate)
-    if wanted == "ladder":
-        return Ladder(rows, queries, beta)
-    if wanted in ("check", "thresholdout"):
-        kind = Checking if wanted == "check" else Thresholdout
-        return kind(rows, queries, beta, rejections)
-    raise ParameterError(f"no mode {wanted!r}; there are: auto, gaussian, check, thresholdout, ladder")
 
 
 def _ledger(path: str | Path | None, name: str) -> Ledger:

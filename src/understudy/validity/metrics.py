@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from understudy.errors import ParameterError
 
@@ -27,8 +28,8 @@ class Metric:
 
     def of(self, truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any] | None = None) -> Values:
         """One number in [0, 1] for each row; anything else that a prediction gives counts as 0."""
-        if len(predicted) != len(truth):
-            raise ParameterError(f"{len(truth)} rows need {len(truth)} predictions, not {len(predicted)}")
+        if np.ndim(predicted) < 1 or len(predicted) != len(truth):
+            raise ParameterError(f"{len(truth)} rows need {len(truth)} predictions, one for each")
         labels = np.unique(truth) if classes is None else np.asarray(classes)
         found = np.asarray(self.rowwise(truth, np.asarray(predicted), labels), dtype=np.float64)
         return np.clip(np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1.0)
@@ -48,10 +49,21 @@ def _right(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) 
     return (truth == predicted).astype(np.float64)
 
 
+def _columns(predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+    """One column of probabilities for each class; a single one is that of the second of two."""
+    found = np.asarray(predicted, dtype=np.float64)
+    if found.ndim == 1:
+        found = np.column_stack([1 - found, found])
+    if found.shape[1] != len(classes):
+        raise ParameterError(f"{len(classes)} classes need {len(classes)} columns of probabilities")
+    return found
+
+
 def _held(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
     """The probability that was given to the true class; 0 for a class that was never seen."""
-    if predicted.ndim == 1:  # the probability of the second of two classes
-        predicted = np.column_stack([1 - predicted, predicted])
+    predicted = _columns(predicted, classes)
+    order = np.argsort(classes)
+    classes, predicted = classes[order], predicted[:, order]
     place = np.searchsorted(classes, truth)
     known = (place < len(classes)) & (classes[np.minimum(place, len(classes) - 1)] == truth)
     found = predicted[np.arange(len(truth)), np.where(known, place, 0)]
@@ -59,8 +71,7 @@ def _held(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -
 
 
 def _brier(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
-    if predicted.ndim == 1:
-        predicted = np.column_stack([1 - predicted, predicted])
+    predicted = _columns(predicted, classes)
     hit = classes[None, :] == truth[:, None]
     unseen = 1.0 - hit.any(axis=1)
     return 1 - (((predicted - hit) ** 2).sum(axis=1) + unseen) / 2
@@ -99,17 +110,48 @@ METRICS = {
 }
 
 
-def metric_of(wanted: str | Metric) -> Metric:
-    """A metric by its name; one that is no mean over rows is refused with the reason."""
+def metric_of(wanted: str | Metric) -> Metric | Area:
+    """A metric by its name."""
     if isinstance(wanted, Metric):
         return wanted
     if wanted in ("roc_auc", "auc"):
-        raise ParameterError(
-            "the area under the curve is no mean over rows: only the certificate of 1/n-sensitive queries covers "
-            "it (`us.Holdout(…, mode='auc')`); score with accuracy, brier, log_loss or quantile_loss here"
-        )
+        return AUC
     if wanted not in METRICS:
         raise ParameterError(
-            f"no metric {wanted!r}; there are: {', '.join(METRICS)}, or a Metric of your own"
+            f"no metric {wanted!r}; there are: {', '.join(METRICS)}, auc, or a Metric of your own"
         )
     return METRICS[wanted]
+
+
+@dataclass(frozen=True)
+class Area:
+    """The area under the ROC curve: no mean over rows, and certified as such (`auc`).
+
+    The greater of two labels is the positive one. A tie counts half; a score that is no number ranks last.
+    """
+
+    name: str = "auc"
+
+    def area(self, truth: NDArray[Any], scores: NDArray[Any]) -> float:
+        """The share of pairs, a positive and a negative row, that the scores put in the right order."""
+        found = np.asarray(scores, dtype=np.float64)
+        found = found[:, 1] if found.ndim == 2 else found
+        if found.shape != truth.shape:
+            raise ParameterError(f"{len(truth)} rows need {len(truth)} scores")
+        positive = truth == np.unique(truth)[-1]
+        ranks = rankdata(np.nan_to_num(found, nan=-np.inf))
+        count = int(positive.sum())
+        if not 0 < count < len(truth):
+            raise ParameterError("the area under the curve needs rows of both classes")
+        return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(truth) - count)))
+
+    def estimate(self, estimator: Any, X: Any, truth: NDArray[Any]) -> float:
+        """The area of an estimator's decision function, or of its probability for the positive class."""
+        for response in ("decision_function", "predict_proba"):
+            predict = getattr(estimator, response, None)
+            if predict is not None:
+                return self.area(truth, np.asarray(predict(X)))
+        raise ParameterError("auc needs an estimator with decision_function or predict_proba")
+
+
+AUC = Area()

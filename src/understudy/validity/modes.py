@@ -1,27 +1,47 @@
-"""How a holdout speaks: four mechanisms whose answers, together, hold against the population.
+"""How a holdout speaks: mechanisms whose answers, together, hold against the population.
 
-Each mode takes the exact mean over the holdout's rows and says something that generalises; its certificate is
-fixed in advance, from the number of rows n, of queries k and the failure probability β. Assumptions of all of
-them: the rows are independent draws, nothing else looks at them, and the total of queries is fixed beforehand.
+Each mode takes the exact score on the holdout's rows and says something that generalises; its certificate is fixed
+in advance, from the number of rows n, of queries k and the failure probability β, and lists what it assumes. Here:
+noise (`Gaussian`, `Thresholdout`). Others: guesses (`checking`), the running best (`ladder`), AUC (`auc`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import ceil, floor, log, tanh
+from math import log, tanh
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from understudy.errors import HandleClosedError, ParameterError, RefusedError
 from understudy.noise import NoiseSource, normal
 from understudy.theory.capacity import rows_needed
-from understudy.theory.cvar import cvar_width
-from understudy.theory.drift import drift_width
-from understudy.theory.guess_and_check import gnc_dev, gnc_width, step_grid
-from understudy.theory.ladder import ladder_width
+from understudy.theory.guess_and_check import step_grid
+from understudy.validity.certificate import (
+    ADVANCE,
+    BOUNDED,
+    CAP,
+    ELSEWHERE,
+    INDEPENDENT,
+    SEALED,
+    VACUOUS,
+    Certificate,
+)
+from understudy.validity.transfer import THEOREMS, best_sigma, gaussian
 
-VACUOUS = 0.5
-"""A width of this much or more says nothing: answering 1/2 always does as well."""
+USEFUL = 0.1
+"""The width that a refusal names the number of rows for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """One look at the sealed rows: the exact score, one number for each person, and a guess from elsewhere."""
+
+    mean: float
+    guess: float | None = None
+    values: NDArray[np.float64] | None = None
 
 
 @dataclass
@@ -32,7 +52,8 @@ class Heard:
     failures: int = 0
     best: float = 1.0
     """The least loss that a ladder has shown."""
-    secret: dict[str, float] = field(default_factory=dict)
+    secret: dict[str, Any] = field(default_factory=dict)
+    """What is kept from the analyst between two questions."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +69,33 @@ class Mode(Protocol):
     """A mechanism with its certificate."""
 
     @property
+    def name(self) -> str: ...
+
+    @property
+    def rows(self) -> int:
+        """Independent rows, or people, that it speaks about."""
+        ...
+
+    @property
     def text(self) -> str:
         """What is promised: fixed in advance, and kept with the journal."""
         ...
 
     @property
-    def width(self) -> float:
-        """The widest certificate that an answer can have."""
+    def certificate(self) -> Certificate:
+        """What the widest answer is worth."""
         ...
 
-    def say(self, mean: float, guess: float | None, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    @property
+    def about_best(self) -> bool:
+        """Whether the promise is about the running best, rather than about each answer."""
+        ...
+
+    def width_with(self, rows: int) -> float:
+        """The width of the same promise with another number of rows."""
+        ...
+
+    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         """The next step, in plain values: all that is ever released of this query."""
         ...
 
@@ -70,153 +108,47 @@ class Mode(Protocol):
 class Gaussian:
     """The mean with continuous normal noise.
 
-    Certificate  "cvar": every privacy curve transfers; the default. "drift": narrower, not yet read by a second
-                 pair of eyes; by name only. Both promise all k answers at once against any analyst.
+    Certificate  One of `transfer.THEOREMS`, named in advance: "cvar" by default, for every privacy curve
+                 transfers; "drift" is narrower, our own, and used by name only. All k answers at once.
     """
 
     rows: int
     queries: int
     beta: float
-    certificate: str = "cvar"
+    theorem: str = "cvar"
+    name = "gaussian"
+    about_best = False
 
     def __post_init__(self) -> None:
-        if self.certificate not in ("cvar", "drift"):
-            raise ParameterError(f"the certificate is 'cvar' or 'drift', not {self.certificate!r}")
+        if self.theorem not in THEOREMS:
+            raise ParameterError(f"the certificate is one of {', '.join(THEOREMS)}, not {self.theorem!r}")
 
     @cached_property
-    def _best(self) -> tuple[float, float]:
-        return self._at(self.rows)
-
-    def _at(self, rows: int) -> tuple[float, float]:
-        found = cvar_width if self.certificate == "cvar" else drift_width
-        return found(rows, self.queries, self.beta)
-
-    @property
-    def width(self) -> float:
-        return self._best[0]
-
-    @property
     def sigma(self) -> float:
-        return self._best[1]
+        return best_sigma(self.rows, self.queries, self.beta, self.theorem)
 
     @property
-    def text(self) -> str:
-        return f"gaussian {self.certificate} sigma {self.sigma:.9g} queries {self.queries} beta {self.beta}"
-
-    def rows_for(self, width: float) -> int:
-        """Rows that would certify a width."""
-        return rows_needed(lambda n: self._at(n)[0], width)
-
-    def say(self, mean: float, guess: float | None, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
-        del guess, heard
-        return {"value": min(max(mean + self.sigma * float(normal(1, noise=noise)[0]), 0.0), 1.0)}
-
-    def read(self, step: dict[str, Any], heard: Heard) -> Said:
-        heard.asked += 1
-        return Said(step["value"], self.width, "measured")
-
-
-@dataclass(frozen=True)
-class Checking:
-    """GuessAndCheck(η, m): guesses from other rows, checked here; η is chosen best for m rejections.
-
-    Certificate  The tree of queries that can be asked at all: η + sqrt((ln(2/β) + ln nodes)/(2n)).
-    """
-
-    rows: int
-    queries: int
-    beta: float
-    rejections: int = 50
+    def certificate(self) -> Certificate:
+        return self._certificate
 
     @cached_property
-    def eta(self) -> float:
-        return min(
-            step_grid(1.0, 200),
-            key=lambda eta: gnc_width(self.rows, self.queries, self.rejections, eta, self.beta),
-        )
+    def _certificate(self) -> Certificate:
+        return gaussian(self.rows, self.queries, self.beta, sigma=self.sigma, theorem=self.theorem)
 
-    @property
-    def grid(self) -> int:
-        return ceil(2 / self.eta)
-
-    @property
-    def width(self) -> float:
-        return gnc_width(self.rows, self.queries, self.rejections, self.eta, self.beta)
+    def width_with(self, rows: int) -> float:
+        return gaussian(rows, self.queries, self.beta, theorem=self.theorem).width
 
     @property
     def text(self) -> str:
-        return (
-            f"guess and check eta {self.eta:.9g} rejections {self.rejections} queries {self.queries} "
-            f"beta {self.beta}"
-        )
+        return f"gaussian {self.theorem} sigma {self.sigma:.9g} queries {self.queries} beta {self.beta}"
 
-    def say(self, mean: float, guess: float | None, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
-        del noise
-        if guess is None:
-            raise ParameterError(
-                "this mode checks guesses: give rows that are not the holdout's to guess from"
-            )
-        if heard.failures > self.rejections:
-            raise HandleClosedError(f"more than {self.rejections} guesses were wrong: the holdout has halted")
-        guess = min(max(guess, 0.0), 1.0)
-        if abs(mean - guess) <= self.eta:
-            return {"accepted": True, "value": guess}
-        if heard.failures == self.rejections:
-            return {"accepted": False, "value": None}
-        cell = min(floor(mean * self.grid), self.grid - 1)
-        return {"accepted": False, "value": (2 * cell + 1) / (2 * self.grid)}
+    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+        del heard
+        return {"value": between_0_and_1(look.mean + self.sigma * float(normal(1, noise=noise)[0]))}
 
     def read(self, step: dict[str, Any], heard: Heard) -> Said:
         heard.asked += 1
-        if step["accepted"]:
-            return Said(step["value"], self.width, "checked")
-        heard.failures += 1
-        if step["value"] is None:
-            raise HandleClosedError(f"more than {self.rejections} guesses were wrong: the holdout has halted")
-        spread = gnc_dev(self.rows, self.queries, self.rejections, self.grid, self.beta)
-        return Said(step["value"], 1 / (2 * self.grid) + spread, "measured")
-
-
-@dataclass(frozen=True)
-class Ladder:
-    """The best loss so far, told only when it is beaten by more than η, rounded to η. [BlumHardt15]
-
-    Certificate  About the running best alone: it is within `width` of the best true loss so far.
-    """
-
-    rows: int
-    queries: int
-    beta: float
-
-    @cached_property
-    def _best(self) -> tuple[float, float]:
-        return ladder_width(self.rows, self.queries, self.beta)
-
-    @property
-    def width(self) -> float:
-        return self._best[0]
-
-    @property
-    def eta(self) -> float:
-        return self._best[1]
-
-    @property
-    def text(self) -> str:
-        return f"ladder eta {self.eta:.9g} queries {self.queries} beta {self.beta}"
-
-    def say(self, mean: float, guess: float | None, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
-        del guess, noise
-        loss = 1 - mean
-        if loss < heard.best - self.eta:
-            return {"best": min(round(loss / self.eta), floor(1 / self.eta)) * self.eta}
-        return {"best": None}
-
-    def read(self, step: dict[str, Any], heard: Heard) -> Said:
-        heard.asked += 1
-        if step["best"] is None:
-            return Said(1 - heard.best, self.width, "repeat")
-        heard.best = step["best"]
-        return Said(1 - heard.best, self.width, "measured")
+        return Said(step["value"], self.certificate.width, "measured")
 
 
 @dataclass(frozen=True)
@@ -237,20 +169,30 @@ class Thresholdout:
     queries: int
     beta: float
     rejections: int = 50
+    name = "thresholdout"
+    about_best = False
 
     @cached_property
     def _best(self) -> tuple[float, float]:
-        return min((self._at(tau / 1000), tau / 1000) for tau in step_grid(1.0, 200))
+        return self._best_with(self.rows)
 
-    def _at(self, scale: float) -> float:
-        return 2 * self._slack(scale) + 0.01 + tanh(self.rejections / (2 * self.rows * scale))
+    def _best_with(self, rows: int) -> tuple[float, float]:
+        return min((self._at(tau / 1000, rows), tau / 1000) for tau in step_grid(1.0, 200))
+
+    def _at(self, scale: float, rows: int) -> float:
+        return 2 * self._slack(scale) + 0.01 + tanh(self.rejections / (2 * rows * scale))
 
     def _slack(self, scale: float) -> float:
         return 8 * scale * (log(self.queries) + log(200 * self.rejections / self.beta))
 
     @property
-    def width(self) -> float:
-        return self._best[0]
+    def certificate(self) -> Certificate:
+        theorem = "sparse vector and pure privacy, tanh(ε/4)"
+        assumed = (INDEPENDENT, SEALED, ADVANCE, BOUNDED, CAP, ELSEWHERE)
+        return Certificate(self._best[0], self.beta, theorem, assumed)
+
+    def width_with(self, rows: int) -> float:
+        return self._best_with(rows)[0]
 
     @property
     def scale(self) -> float:
@@ -267,22 +209,35 @@ class Thresholdout:
             f"answers {self.rejections} queries {self.queries} beta {self.beta}"
         )
 
-    def say(self, mean: float, guess: float | None, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
-        if guess is None:
-            raise ParameterError("this mode compares with other rows: give rows that are not the holdout's")
+    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+        guess = needed_guess(look)
         if heard.failures >= self.rejections:
             raise HandleClosedError(f"its {self.rejections} answers from the holdout are used up")
         if "threshold" not in heard.secret:
             heard.secret["threshold"] = self.threshold + 2 * self.scale * _laplace(noise)
-        if abs(mean - guess) + 4 * self.scale * _laplace(noise) < heard.secret["threshold"]:
-            return {"accepted": True, "value": min(max(guess, 0.0), 1.0)}
+        if abs(look.mean - guess) + 4 * self.scale * _laplace(noise) < heard.secret["threshold"]:
+            return {"accepted": True, "value": guess}
         del heard.secret["threshold"]
-        return {"accepted": False, "value": min(max(mean + self.scale * _laplace(noise), 0.0), 1.0)}
+        return {"accepted": False, "value": between_0_and_1(look.mean + self.scale * _laplace(noise))}
 
     def read(self, step: dict[str, Any], heard: Heard) -> Said:
         heard.asked += 1
         heard.failures += not step["accepted"]
-        return Said(step["value"], self.width, "checked" if step["accepted"] else "measured")
+        return Said(step["value"], self._best[0], "checked" if step["accepted"] else "measured")
+
+
+def needed_guess(look: Look) -> float:
+    """The guess of a look, which a mode that checks guesses cannot do without."""
+    if look.guess is None:
+        raise ParameterError("this mode checks guesses: give rows that are not the holdout's to guess from")
+    if not np.isfinite(look.guess):
+        raise ParameterError("a guess is a number between 0 and 1")
+    return between_0_and_1(look.guess)
+
+
+def between_0_and_1(value: float) -> float:
+    """`value`, or the nearer end of [0, 1]."""
+    return min(max(value, 0.0), 1.0)
 
 
 def _laplace(noise: NoiseSource) -> float:
@@ -291,24 +246,18 @@ def _laplace(noise: NoiseSource) -> float:
     return log(first) - log(second)
 
 
-def automatic(rows: int, queries: int, beta: float, *, guesses: bool) -> Mode:
-    """The narrowest certificate of those that fit: checked guesses where there are other rows, else noise.
-
-    Decided by public numbers: the ladder is taken where every other certificate says nothing.
-    """
-    candidates: list[Mode] = [Gaussian(rows, queries, beta)]
-    if guesses:
-        candidates.append(Checking(rows, queries, beta))
-    best = min(candidates, key=lambda mode: mode.width)
-    return best if best.width < VACUOUS else Ladder(rows, queries, beta)
-
-
-def check_worth(mode: Mode) -> None:
-    """Refuse a mode whose certificate says nothing, with what it would take."""
-    if mode.width < VACUOUS:
+def check_worth(mode: Mode, tolerance: float = VACUOUS) -> None:
+    """Refuse a mode whose certificate is wider than `tolerance`, with the number of rows that it would take."""
+    width = mode.certificate.width
+    if width < tolerance:
         return
-    remedy = "use the ladder, or fewer queries"
-    if isinstance(mode, Gaussian):
-        rows = mode.rows_for(0.1)
-        remedy = f"{rows:,} rows would certify 0.1; or use guesses from other rows, or the ladder"
-    raise RefusedError(f"the certificate would be vacuous (half-width {min(mode.width, 1):.3f}): {remedy}")
+    wanted = min(USEFUL, tolerance)
+    try:
+        remedy = f"{rows_needed(mode.width_with, wanted):,} rows would certify {wanted:g}"
+    except ParameterError:
+        remedy = f"no number of rows certifies {wanted:g}"
+    reason = "vacuous" if width >= VACUOUS else f"wider than {tolerance:g}"
+    raise RefusedError(
+        f"the certificate would be {reason} (half-width {min(width, 1.0):.3f}): {remedy}; or ask fewer queries, "
+        f"bring guesses from other rows, or use the ladder"
+    )

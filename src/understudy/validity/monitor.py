@@ -93,8 +93,20 @@ def monitor(
     return Overfit(found, float(-found[run] if negated else found[run]), run, negated)
 
 
+def choice_law(errors: NDArray[np.float64], rows: int, epsilon: Number) -> NDArray[np.float64]:
+    """How likely the Monitor chooses each of q_1, …, q_T, 1 - q_1, …, 1 - q_T, given their errors."""
+    return np.exp(_mechanism(exact(epsilon, "epsilon")).log_law(_scores(errors, rows)))
+
+
 def _worst(errors: NDArray[np.float64], rows: int, epsilon: Fraction, noise: NoiseSource) -> int:
-    """The exponential mechanism over q_t and 1 - q_t; a row moves a rounded score by a step more than `STEPS`."""
+    return _mechanism(epsilon).choose(_scores(errors, rows), noise=noise)
+
+
+def _mechanism(epsilon: Fraction) -> ExponentialMechanism:
+    """A row moves a rounded score by a step more than `STEPS`."""
+    return ExponentialMechanism(epsilon=epsilon, sensitivity=STEPS + 1)
+
+
+def _scores(errors: NDArray[np.float64], rows: int) -> NDArray[np.int64]:
     steps = np.rint(errors * rows * STEPS).astype(np.int64)
-    mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=STEPS + 1)
-    return mechanism.choose(np.concatenate([steps, -steps]), noise=noise)
+    return np.concatenate([steps, -steps])

@@ -1,0 +1,77 @@
+"""A certificate: how far answers can be from the population, by which theorem, and if what holds.
+
+It is a promise about all answers at once, against every analyst, made before the first question. Which theorem to
+use is part of that: it is chosen in advance (`transfer`), or a union over candidates shares β among them
+(`narrowest`). Taking the best-looking of several certificates at full β is peeking, and no promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from understudy.errors import ParameterError
+from understudy.rational import Number, probability
+
+VACUOUS = 0.5
+"""A half-width of this much or more says nothing: answering 1/2 always does as well."""
+
+INDEPENDENT = "the rows are independent draws from the population (rows of one person are grouped)"
+SEALED = "nothing but this mechanism looks at them"
+ADVANCE = "the number of queries and the failure probability were fixed before the first answer"
+BOUNDED = "every query is the mean of one number in [0, 1] for each row"
+CONTINUOUS = "the noise is continuous normal"
+CAP = "noise and privacy count at their caps, not at what was spent"
+ELSEWHERE = "guesses come from earlier answers or from other rows"
+BEST = "only the running best is promised, not each submission"
+UNREVIEWED = "the theorem is our own, refereed but not peer reviewed"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """All answers are within `width` of the population's, jointly, except with probability `beta`."""
+
+    width: float
+    beta: float
+    theorem: str
+    assumptions: tuple[str, ...]
+
+    @property
+    def vacuous(self) -> bool:
+        return self.width >= VACUOUS
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "width": self.width,
+            "beta": self.beta,
+            "theorem": self.theorem,
+            "vacuous": self.vacuous,
+            "assumptions": list(self.assumptions),
+        }
+
+    def __str__(self) -> str:
+        head = f"±{self.width:.4f} for all answers at once with probability {1 - self.beta:g}"
+        return "\n".join([f"{head}, by {self.theorem}; if", *(f"  - {line}" for line in self.assumptions)])
+
+
+Candidate = Callable[[float], Certificate]
+"""A certificate as a function of its failure probability."""
+
+
+def narrowest(candidates: Sequence[Candidate], beta: Number) -> Certificate:
+    """The narrowest of several certificates of one mechanism, by a union: each may fail with β/c.
+
+    Every candidate holds with its own share, so all hold together except with β, and the least of them may be
+    taken after the fact.
+    """
+    if not candidates:
+        raise ParameterError("a union needs at least one certificate")
+    failure = float(probability(beta))
+    found = [candidate(failure / len(candidates)) for candidate in candidates]
+    best = min(found, key=lambda certificate: certificate.width)
+    if len(found) == 1:
+        return best
+    names = ", ".join(certificate.theorem for certificate in found)
+    every = tuple(dict.fromkeys(line for certificate in found for line in certificate.assumptions))
+    return replace(best, beta=failure, theorem=f"{best.theorem}, in a union over {names}", assumptions=every)

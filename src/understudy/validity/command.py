@@ -1,0 +1,135 @@
+"""`understudy holdout`: a leaderboard on sealed labels. `understudy audit validity`: attack the modes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from understudy.options import Json, emit
+
+holdout = typer.Typer(help="A leaderboard on sealed labels, whose scores hold for the population.")
+
+BoardFile = Annotated[Path, typer.Argument(help="The board that `holdout create` wrote.")]
+
+
+@holdout.command()
+def create(
+    labels: Annotated[Path, typer.Argument(help="CSV or Parquet file with an id and a label for each row.")],
+    queries: Annotated[int, typer.Option(help="Submissions that will ever be scored.")],
+    board: Annotated[Path, typer.Option("--output", "-o", help="Where the board is kept.")] = Path(
+        "board.json"
+    ),
+    id_column: Annotated[str, typer.Option("--id", help="Column of ids.")] = "id",
+    label: Annotated[str, typer.Option(help="Column of labels.")] = "label",
+    metric: Annotated[str, typer.Option(help="accuracy, brier, log_loss or auc.")] = "accuracy",
+    mode: Annotated[
+        str, typer.Option(help="ladder, check, realised, gaussian, thresholdout, auc.")
+    ] = "ladder",
+    theorem: Annotated[str, typer.Option(help="Certificate of the mode gaussian.")] = "cvar",
+    rejections: Annotated[int | None, typer.Option(help="Guesses that may be wrong.")] = None,
+    public: Annotated[float, typer.Option(help="Share of rows that guesses are made from.")] = 0.0,
+    beta: Annotated[float, typer.Option(help="Chance that any of the widths does not hold.")] = 0.05,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Seal labels and fix what is promised about every score that will be given."""
+    from understudy.validity.board import create as make
+
+    made = make(
+        board, labels, id=id_column, label=label, public=public, queries=queries, beta=beta,
+        metric=metric, mode=mode, theorem=theorem, rejections=rejections,
+    )  # fmt: skip
+    promised = made.holdout.certificate()
+    if as_json:
+        emit({"board": str(made.path)} | promised)
+        return
+    typer.echo(f"Wrote {made.path}: {made.holdout.rows:,} sealed rows, {queries:,} submissions.")
+    typer.echo(str(made.holdout.mode.certificate))
+
+
+@holdout.command()
+def score(
+    board: BoardFile,
+    submission: Annotated[Path, typer.Argument(help="CSV or Parquet file of ids and predictions.")],
+    name: Annotated[str, typer.Option(help="Who submits; the file's name if left out.")] = "",
+    guess: Annotated[float | None, typer.Option(help="The score to be checked, from other rows.")] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Score one submission; a malformed one is refused and not counted."""
+    from understudy.validity.board import Board
+
+    standing = Board(board).score(submission, name=name, guess=guess)
+    if as_json:
+        emit(standing.as_dict())
+        return
+    found = standing.score
+    typer.echo(
+        f"{standing.name}: {found.value:.4f} ± {found.width:.4f} ({found.source}); {found.left:,} left"
+    )
+
+
+@holdout.command()
+def show(board: BoardFile, *, as_json: Json = False) -> None:
+    """Print everything that was said, with certified widths."""
+    from understudy.validity.board import Board
+
+    opened = Board(board)
+    standings = opened.show()
+    if as_json:
+        emit({"certificate": opened.holdout.certificate(), "scores": [s.as_dict() for s in standings]})
+        return
+    width = max([len(s.name) for s in standings], default=4)
+    typer.echo(f"{'':>5} {'name':<{width}} {'score':>8} {'±':>8}  source")
+    for place, standing in enumerate(standings, start=1):
+        found = standing.score
+        typer.echo(
+            f"{place:>5} {standing.name:<{width}} {found.value:>8.4f} {found.width:>8.4f}  {found.source}"
+        )
+    typer.echo(str(opened.holdout.mode.certificate))
+
+
+def validity_audit(
+    rows: Annotated[int, typer.Option(help="Rows of the holdout.")] = 2000,
+    queries: Annotated[int, typer.Option(help="Questions that each analyst asks.")] = 500,
+    mode: Annotated[list[str] | None, typer.Option(help="A mode to attack; all if left out.")] = None,
+    runs: Annotated[int, typer.Option(help="Runs of each attack.")] = 20,
+    rejections: Annotated[int, typer.Option(help="Wrong guesses that the modes are made for.")] = 10,
+    beta: Annotated[float, typer.Option(help="Chance that any of the widths does not hold.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="Of the invented data.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw claims and truths: .svg, .png or .html.")] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Attack a holdout seven ways, on invented data: what it claims, what is true, how often its widths hold."""
+    from understudy.validity.audit import MODES, draw_findings
+    from understudy.validity.audit import validity_audit as attack
+
+    found = attack(
+        rows=rows,
+        queries=queries,
+        beta=beta,
+        modes=mode or MODES,
+        runs=runs,
+        rejections=rejections,
+        seed=seed,
+    )
+    if plot is not None:
+        draw_findings(found, plot)
+    if as_json:
+        emit([finding.as_dict() for finding in found])
+        return
+    typer.echo(f"{'analyst':<20}{'mode':<14}{'claimed':>8}{'true':>8}{'±':>8}{'worst':>8}  all within")
+    for finding in found:
+        typer.echo(_line(finding))
+
+
+def _line(finding: Any) -> str:
+    head = f"{finding.analyst:<20}{finding.mode:<14}"
+    if not finding.runs:
+        return f"{head}refused: {finding.refused.split(';')[0]}"
+    numbers = (finding.claimed, finding.truth, finding.width, finding.largest_error)
+    stopped = "  stopped early" if finding.refused else ""
+    return head + "".join(f"{x:>8.3f}" for x in numbers) + f"  {finding.covered}/{finding.runs}{stopped}"

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from understudy.cli import app
+from understudy.errors import RefusedError, SourceChangedError, SourceError
+from understudy.validity.board import Board, create
+
+RUN = CliRunner()
+N = 2000
+LABELS = np.where(np.random.default_rng(0).integers(0, 2, N) == 1, "yes", "no")
+
+
+@pytest.fixture
+def labels(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("id,label\n" + "".join(f"r{i},{y}\n" for i, y in enumerate(LABELS)), encoding="utf-8")
+    return path
+
+
+def submission(path, values, ids=None):
+    names = [f"r{i}" for i in range(len(values))] if ids is None else ids
+    text = "id,prediction\n" + "".join(f"{i},{v}\n" for i, v in zip(names, values, strict=True))
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def flipped(share, seed=1):
+    wrong = np.random.default_rng(seed).random(N) < share
+    return np.where(wrong, np.where(LABELS == "yes", "no", "yes"), LABELS)
+
+
+def test_a_board_from_the_command_line(labels, tmp_path):
+    board = tmp_path / "board.json"
+    done = RUN.invoke(app, ["holdout", "create", str(labels), "--queries", "20", "-o", str(board)])
+    assert done.exit_code == 0, done.output
+    assert "±" in done.output
+    for share, name in ((0.5, "coin"), (0.2, "better"), (0.4, "worse")):
+        file = submission(tmp_path / f"{name}.csv", flipped(share))
+        done = RUN.invoke(app, ["holdout", "score", str(board), str(file), "--json"])
+        assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["source"] == "repeat"
+    told = json.loads(RUN.invoke(app, ["holdout", "show", str(board), "--json"]).output)
+    assert [line["name"] for line in told["scores"]] == ["coin", "better", "worse"]
+    assert [line["left"] for line in told["scores"]] == [19, 18, 17]
+    best = told["scores"][-1]
+    assert abs(best["value"] - 0.8) <= best["width"] < 0.3
+    shown = RUN.invoke(app, ["holdout", "show", str(board)]).output
+    assert "running best" in shown
+
+
+@pytest.mark.parametrize(
+    ("reason", "ids", "values"),
+    [
+        ("lacks ids", [f"r{i}" for i in range(N - 1)], ["no"] * (N - 1)),
+        ("repeats ids", [f"r{i}" for i in range(N)] + ["r0"], ["no"] * (N + 1)),
+        ("unknown ids", [f"r{i}" for i in range(N)] + ["x"], ["no"] * (N + 1)),
+        ("missing predictions", None, ["nan"] + ["0.5"] * (N - 1)),
+    ],
+)
+def test_malformed_submissions_are_refused_and_not_counted(labels, tmp_path, reason, ids, values):
+    board = create(tmp_path / "b", labels, id="id", label="label", queries=5)
+    with pytest.raises(RefusedError, match=reason):
+        board.score(submission(tmp_path / "s.csv", values, ids))
+    assert board.holdout.left == 5
+
+
+def test_other_mistakes_are_refused(labels, tmp_path):
+    board = create(tmp_path / "b", labels, id="id", label="label", queries=5)
+    (tmp_path / "s.csv").write_text("key,prediction\nr1,no\n", encoding="utf-8")
+    with pytest.raises(RefusedError, match="no column id"):
+        board.score(tmp_path / "s.csv")
+    (tmp_path / "s.csv").write_text("id,a,b\nr1,no,1\n", encoding="utf-8")
+    with pytest.raises(RefusedError, match="one column"):
+        board.score(tmp_path / "s.csv")
+    with pytest.raises(RefusedError, match="created once"):
+        create(tmp_path / "b", labels, id="id", label="label", queries=5)
+    with pytest.raises(SourceError, match="no column"):
+        create(tmp_path / "c", labels, id="id", label="target", queries=5)
+    with pytest.raises(RefusedError, match="rows would certify"):
+        create(tmp_path / "d", labels, id="id", label="label", queries=5000, mode="gaussian")
+    assert not (tmp_path / "d.json").exists()
+    labels.write_text("id,label\nr0,no\n", encoding="utf-8")
+    with pytest.raises(SourceChangedError):
+        Board(tmp_path / "b.json")
+
+
+def test_guesses_come_from_the_public_half(labels, tmp_path):
+    terms = {"id": "id", "label": "label", "mode": "check", "rejections": 3, "queries": 10, "public": 0.5}
+    board = create(tmp_path / "b", labels, **terms)
+    assert 900 < board.holdout.rows < 1100
+    found = board.score(submission(tmp_path / "s.csv", flipped(0.3))).score
+    assert found.source == "checked"
+    assert abs(found.value - 0.7) < found.width
+    assert board.score(tmp_path / "s.csv", guess=0.1).score.source == "measured"
+    again = Board(tmp_path / "b.json")
+    assert [standing.name for standing in again.show()] == ["s", "s"]
+    assert again.holdout.left == 8
+
+
+def test_parquet_and_probabilities(tmp_path):
+    draw = np.random.default_rng(3)
+    truth = draw.integers(0, 3, N)
+    pq.write_table(pa.table({"id": np.arange(N), "label": truth}), tmp_path / "labels.parquet")
+    board = create(
+        tmp_path / "b", tmp_path / "labels.parquet", id="id", label="label", queries=5, metric="brier"
+    )
+    sure = np.eye(3)[truth]
+    pq.write_table(
+        pa.table({"id": np.arange(N), **{str(c): sure[:, c] for c in range(3)}}), tmp_path / "s.parquet"
+    )
+    assert board.score(tmp_path / "s.parquet").score.value == pytest.approx(1, abs=board.holdout.mode.eta)
+
+
+def test_audit_validity_from_the_command_line(tmp_path):
+    plot = tmp_path / "audit.svg"
+    done = RUN.invoke(
+        app,
+        ["audit", "validity", "--rows", "500", "--queries", "100", "--runs", "2", "--mode", "plain", "--mode",
+         "ladder", "--plot", str(plot)],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "T2 majority" in done.output
+    assert plot.exists()
+
+
+def test_the_command_loads_no_engine():
+    code = "import sys, understudy.validity.command; print({'numpy', 'pyarrow'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
