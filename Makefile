@@ -46,12 +46,19 @@ lint: .venv/installed-test
 audit-ledger: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/ledger --durations=10
 
+audit: .venv/installed-test
+	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/audit -n $(WORKERS) --durations=20
+	$(BIN)/understudy audit privacy --effort usual --out audit.html
+
 audit-validity: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/validity --durations=10
 	UNDERSTUDY_AUDIT=1 $(BIN)/python -m bench validity
 
 bench: .venv/installed-test
 	$(BIN)/python -m bench
+
+bench-synthesis: .venv/installed-test
+	$(BIN)/python -m bench.synthesis --seeds 5 --wide --peers all
 
 clean:
 	rm -rf .venv .tools demo bench/data .pytest_cache .ruff_cache .hypothesis

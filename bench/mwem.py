@@ -28,8 +28,8 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
-from understudy.release.mwem import mwem
-from understudy.release.run import Run
+from understudy.releases.mwem import mwem
+from understudy.releases.run import Run
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 

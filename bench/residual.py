@@ -28,10 +28,10 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
-from understudy.release.ranges import range_ends
-from understudy.release.residual import predicted_error, residual
-from understudy.release.residual_plan import Residuals
-from understudy.release.run import Run
+from understudy.releases.ranges import range_ends
+from understudy.releases.residual import predicted_error, residual
+from understudy.releases.residual_plan import Residuals
+from understudy.releases.run import Run
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 

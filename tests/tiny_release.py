@@ -21,8 +21,8 @@ from understudy.noise import SeededNoise
 from understudy.privacy.cost import UNITS
 from understudy.project import Project
 from understudy.query.marginal import Marginal
-from understudy.release import methods
-from understudy.release.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.releases import methods
+from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
 
 DECLARATION = """\
 understudy: 1

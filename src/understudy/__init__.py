@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from understudy.declaration import Declaration as Declaration
     from understudy.domain import Domain as Domain
     from understudy.errors import UnderstudyError as UnderstudyError
+    from understudy.interactive.session import session as session
+    from understudy.interactive.terms import conjunctions as conjunctions
+    from understudy.interactive.terms import pool as pool
+    from understudy.interactive.terms import ranges as ranges
     from understudy.planner.solve import plan as plan
     from understudy.privacy.budget import Budget as Budget
     from understudy.project import Project as Project
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from understudy.query.marginal import Marginal as Marginal
     from understudy.query.workload import Workload as Workload
     from understudy.query.workload import marginals as marginals
+    from understudy.releases.release import release as release
     from understudy.sql_answer import SqlAnswer as SqlAnswer
     from understudy.validity.holdout import Holdout as Holdout
 
@@ -56,7 +61,7 @@ _HOME = {
     "plan": "understudy.planner.solve:plan",
     "pool": "understudy.interactive.terms:pool",
     "ranges": "understudy.interactive.terms:ranges",
-    "release": "understudy.release.release:release",
+    "release": "understudy.releases.release:release",
     "session": "understudy.interactive.session:session",
 }
 

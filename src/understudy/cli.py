@@ -19,7 +19,7 @@ from understudy.audit.command import audit
 from understudy.ledger.command import ledger
 from understudy.options import Json, ProjectFile, emit
 from understudy.planner.command import plan
-from understudy.release.command import release
+from understudy.releases.command import release
 from understudy.validity.command import holdout, validity_audit
 
 INTERRUPTED = 130
@@ -332,7 +332,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Another town for another number.")] = 7,
     as_json: Json = False,
 ) -> None:
-    """Invent a town, ask it 20 questions privately, and show the truth beside each answer."""
+    """Invent a town, question it privately, release it, attack its holdout: with the truth beside everything."""
     from understudy.demo import run
 
     with _busy(f"Inventing a town of {people:,} people", as_json):

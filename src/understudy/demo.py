@@ -1,4 +1,4 @@
-"""The demo: an invented town, questioned privately, with the truth beside every answer."""
+"""The demo: an invented town, questioned privately, released and attacked, with the truth beside everything."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from rich.table import Table
 
 from understudy.answer import Answer
 from understudy.declaration_file import parse
+from understudy.encore import Encore, perform
+from understudy.encore import render as render_encore
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import Cost
 from understudy.project import open_project
@@ -50,6 +52,7 @@ class Town:
     exchanges: list[Exchange]
     spent: Cost
     budget: float
+    encore: Encore
 
     @property
     def held(self) -> tuple[int, int]:
@@ -68,6 +71,7 @@ class Town:
             "spent": {self.spent.currency: self.spent.amount},
             "budget": {self.spent.currency: self.budget},
             "error_bars": {"held": held, "of": shown},
+            **self.encore.as_dict(),
         }
 
 
@@ -86,7 +90,8 @@ def run(folder: Path, *, people: int, seed: int) -> Town:
         Exchange(question, project.ask(question.text, epsilon=price, beta=beta), true_values(table, question))
         for question in QUESTIONS
     ]
-    return Town(folder, people, exchanges, project.ledger.spent, project.ledger.budget.cap.amount)
+    encore = perform(table, project.declaration, folder / "release", seed=seed)
+    return Town(folder, people, exchanges, project.ledger.spent, project.ledger.budget.cap.amount, encore)
 
 
 def render(town: Town) -> None:
@@ -114,6 +119,7 @@ def render(town: Town) -> None:
             )
         table.add_section()
     console.print(table)
+    render_encore(town.encore)
     held, shown = town.held
     console.print(
         f"{held} of {shown} error bars held (all of them should, in 19 of 20 towns). Spent {town.spent.currency} "

@@ -627,7 +627,7 @@ def test_equal_keys_ask_the_same():
 
 def test_numba_is_not_imported_before_it_is_needed():
     check = (
-        "import sys, understudy.release.smalldb, understudy.release.net; assert 'numba' not in sys.modules"
+        "import sys, understudy.releases.smalldb, understudy.releases.net; assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", check], check=True)
 

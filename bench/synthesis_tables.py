@@ -1,0 +1,172 @@
+"""Tables for the synthesis benchmark: real ones where they are at hand, generated ones with realistic dependence.
+
+classes   rows of hidden classes, each class with its own rates: every pair of attributes depends
+copula    correlated Gaussian factors cut at uneven quantiles: ordered attributes, many weak dependences
+network   each attribute depends on up to two earlier ones through random tables: sharp, sparse dependence
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import csv
+
+from understudy.bins import Bins
+from understudy.domain import Clique, Domain
+from understudy.query.workload import Workload
+
+DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+WORKLOAD_CELLS = 10_000
+
+Codes = dict[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A table of codes with its domain and the workload that it is judged by."""
+
+    name: str
+    domain: Domain
+    codes: Codes
+    workload: Workload
+
+    @property
+    def rows(self) -> int:
+        return len(next(iter(self.codes.values())))
+
+    @property
+    def frame(self) -> pa.Table:
+        return pa.table(dict(self.codes))
+
+    def counts(self, cliques: Sequence[Clique], codes: Codes | None = None) -> list[NDArray[np.int64]]:
+        source = self.codes if codes is None else codes
+        found = []
+        for clique in cliques:
+            shape = self.domain.shape(clique)
+            flat = np.zeros(len(source[clique[0]]), np.int64)
+            for name, size in zip(clique, shape, strict=True):
+                flat = flat * size + source[name]
+            found.append(np.bincount(flat, minlength=self.domain.size(clique)).reshape(shape))
+        return found
+
+
+def _sheet(name: str, domain: Domain, codes: Codes, order: int = 3) -> Sheet:
+    cliques = [c for c in combinations(domain.names, order) if domain.size(c) <= WORKLOAD_CELLS]
+    return Sheet(name, domain, codes, Workload.of(domain, cliques))
+
+
+def real(name: str, folder: Path = DATA) -> Sheet | None:
+    """A table of the data folder, if it is there."""
+    file = folder / f"{name}.csv"
+    if not file.exists():
+        return None
+    sizes = json.loads((folder / f"{name}-domain.json").read_text())
+    table = csv.read_csv(file)
+    domain = Domain(tuple(Bins.integers(a, 0, n - 1) for a, n in sizes.items()))
+    return _sheet(name, domain, {a: table[a].to_numpy().astype(np.int64) for a in sizes})
+
+
+def _named(columns: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> tuple[Domain, Codes]:
+    names = [f"a{i:03}" for i in range(len(sizes))]
+    domain = Domain(tuple(Bins.integers(a, 0, n - 1) for a, n in zip(names, sizes, strict=True)))
+    return domain, dict(zip(names, columns, strict=True))
+
+
+def _sizes(rng: np.random.Generator, attributes: int, largest: int) -> list[int]:
+    """Many small attributes and a few large ones."""
+    return [int(n) for n in np.clip(np.round(2 * largest ** (rng.random(attributes) ** 2) / 1.2), 2, largest)]
+
+
+def _choose(rng: np.random.Generator, rates: NDArray[np.float64]) -> NDArray[np.int64]:
+    """One draw for each row of rates."""
+    ends = np.cumsum(rates, axis=1)
+    return (rng.random((len(rates), 1)) * ends[:, -1:] > ends).sum(axis=1).astype(np.int64)
+
+
+def _classes(rng: np.random.Generator, rows: int, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+    hidden = rng.choice(12, size=rows, p=rng.dirichlet(np.full(12, 0.8)))
+    columns = []
+    for size in sizes:
+        common = rng.dirichlet(np.full(size, 0.5))
+        rates = np.stack([rng.dirichlet(0.3 + 4 * common * rng.random()) for _ in range(12)])
+        columns.append(_choose(rng, rates[hidden]))
+    return columns
+
+
+def _copula(rng: np.random.Generator, rows: int, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+    factors = rng.normal(size=(rows, 4))
+    columns = []
+    for size in sizes:
+        pull = rng.normal(size=4) * (rng.random(4) < 0.5)
+        strength = rng.uniform(0.2, 0.9)
+        score = factors @ pull / max(float(np.linalg.norm(pull)), 1e-9)
+        value = strength * score + np.sqrt(1 - strength**2) * rng.normal(size=rows)
+        cuts = np.quantile(value, np.sort(rng.beta(0.7, 0.7, size - 1)))
+        columns.append(np.searchsorted(cuts, value).astype(np.int64))
+    return columns
+
+
+def _network(rng: np.random.Generator, rows: int, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+    columns: list[NDArray[np.int64]] = []
+    for i, size in enumerate(sizes):
+        near = [j for j in range(max(0, i - 6), i) if sizes[j] <= 20]
+        parents = (
+            rng.choice(near, size=min(len(near), int(rng.integers(1, 3))), replace=False) if near else []
+        )
+        cell = np.zeros(rows, np.int64)
+        cells = 1
+        for parent in parents:
+            cell = cell * sizes[parent] + columns[parent]
+            cells *= sizes[parent]
+        common = rng.dirichlet(np.full(size, 0.7))
+        rates = np.stack([rng.dirichlet(0.1 + 2.5 * common) for _ in range(cells)])
+        columns.append(_choose(rng, rates[cell]))
+    return columns
+
+
+MAKERS = {"classes": _classes, "copula": _copula, "network": _network}
+
+
+def generated(kind: str, *, rows: int, attributes: int, largest: int, seed: int, order: int = 3) -> Sheet:
+    """A generated table; `kind` is one of `MAKERS`, or `mixed` for blocks of all three."""
+    rng = np.random.default_rng(seed)
+    sizes = _sizes(rng, attributes, largest)
+    if kind != "mixed":
+        domain, codes = _named(MAKERS[kind](rng, rows, sizes), sizes)
+        return _sheet(f"{kind}-{attributes}", domain, codes, order)
+    columns: list[NDArray[np.int64]] = []
+    for i, maker in enumerate(MAKERS.values()):
+        columns += maker(rng, rows, sizes[i * attributes // 3 : (i + 1) * attributes // 3])
+    domain, codes = _named(columns, sizes)
+    return _sheet(f"mixed-{attributes}", domain, codes, order)
+
+
+SMALL = ("adult", "nltcs", "titanic", "classes-12", "copula-16", "network-20")
+
+
+def small_tables(names: Sequence[str] = SMALL) -> Iterator[Sheet]:
+    """The tables of every run, one after another: three real ones where they are at hand, three generated ones."""
+    makers = {
+        "classes-12": lambda: generated("classes", rows=20_000, attributes=12, largest=24, seed=11),
+        "copula-16": lambda: generated("copula", rows=100_000, attributes=16, largest=32, seed=12),
+        "network-20": lambda: generated("network", rows=50_000, attributes=20, largest=16, seed=13),
+    }
+    for name in names:
+        sheet = makers[name]() if name in makers else real(name)
+        if sheet is not None:
+            yield sheet
+
+
+def wide_tables() -> list[Sheet]:
+    """48 attributes with all three-way marginals, 110 with all pairs."""
+    return [
+        generated("mixed", rows=100_000, attributes=48, largest=16, seed=14),
+        generated("mixed", rows=100_000, attributes=110, largest=12, seed=15, order=2),
+    ]

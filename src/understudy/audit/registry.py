@@ -1,0 +1,56 @@
+"""Every mechanism that can be audited, by name, and how many draws each gets at each effort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from understudy.audit.composite import composites
+from understudy.audit.privacy import Subject
+from understudy.audit.scalar import scalar_subjects
+from understudy.audit.selection import single_subjects
+from understudy.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Draws a side and pairs of neighbours for one kind of subject; the pilot chooses among all pairs."""
+
+    samples: int
+    pairs: int
+    pilot: int
+
+
+EFFORTS = {
+    "quick": {
+        "vector": Effort(200_000, 4, 20_000),
+        "single": Effort(8_000, 1, 200),
+        "run": Effort(500, 1, 8),
+    },
+    "usual": {
+        "vector": Effort(1_000_000, 8, 50_000),
+        "single": Effort(100_000, 4, 2_000),
+        "run": Effort(10_000, 2, 200),
+    },
+    "full": {
+        "vector": Effort(4_000_000, 20, 0),
+        "single": Effort(400_000, 20, 0),
+        "run": Effort(100_000, 10, 2_000),
+    },
+}
+"""`full` is what `make audit` runs: hours, on one core."""
+
+
+def subjects() -> dict[str, Subject]:
+    """Everything that can be audited here, by name."""
+    found = [*scalar_subjects(), *single_subjects(), *(composite.subject() for composite in composites())]
+    return {subject.name: subject for subject in found}
+
+
+def named(names: Sequence[str]) -> list[Subject]:
+    """The subjects of these names, or all of them; an unknown name is refused with those that there are."""
+    known = subjects()
+    for name in names:
+        if name not in known:
+            raise ParameterError(f"no mechanism {name!r} can be audited; there are: {', '.join(known)}")
+    return [known[name] for name in names] if names else list(known.values())

@@ -1,0 +1,214 @@
+"""Private looks at merged counts: many marginals measured at once, and the gaps of many guesses.
+
+Merging adjacent values of each attribute cuts the universe into fewer cells; a row still lies in exactly one cell
+of each marginal. So the vector of a merged marginal's counts moves as a plain marginal's does
+(`privacy.neighbours`), and its L1 distance from a public guess as a plain gap does (`mechanism.gap`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain import Clique
+from understudy.errors import ParameterError, QueryError
+from understudy.mechanism.gap import MAX_COUNT
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.noise import NoiseSource
+from understudy.privacy.event import Event, Together
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.marginal import Marginal
+from understudy.query.merging import Merging
+
+Whole = NDArray[np.int64]
+
+
+def _merging_key(merging: Merging) -> str:
+    digest = sha256()
+    for begin in merging.starts:
+        digest.update(np.ascontiguousarray(begin, np.int64).tobytes() + b"|")
+    return digest.hexdigest()
+
+
+def _single_cell(merging: Merging, clique: Clique) -> bool:
+    return merging.coarse.size(clique) == 1
+
+
+@dataclass(frozen=True, eq=False)
+class MergedMarginals:
+    """Merged counts of several marginals, each with discrete Gaussian noise of its own price.
+
+    Privacy     Σρᵢ-zCDP. Adding or removing the up to m rows of a person moves a marginal's merged counts by at
+                most m in Euclidean length (all of them in one cell); replacing a row moves two cells by one, so by
+                √2, and not at all where everything was merged into one cell. [CKS20, Theorem 14]
+    """
+
+    merging: Merging
+    marginals: tuple[Marginal, ...]
+    rho: tuple[Fraction, ...]
+    neighbours: Neighbours
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.marginals or len(self.marginals) != len(self.rho):
+            raise ParameterError("merged marginals need one price each, and at least one marginal")
+        for marginal in self.marginals:
+            if marginal.where.factors or marginal.domain != self.merging.domain:
+                raise QueryError("merged marginals are of the whole table, over the domain that was merged")
+        self.mechanisms  # noqa: B018 (their parameters are checked before anything is charged)
+
+    @cached_property
+    def mechanisms(self) -> tuple[GaussianMechanism, ...]:
+        found = []
+        for marginal, rho in zip(self.marginals, self.rho, strict=True):
+            if self.neighbours is Neighbours.ADD_REMOVE:
+                moved = self.max_rows**2
+            else:
+                moved = 0 if _single_cell(self.merging, marginal.by) else 2
+            found.append(GaussianMechanism(rho=rho, l2_squared=moved))
+        return tuple(found)
+
+    @property
+    def event(self) -> Event:
+        return Together(tuple(mechanism.event for mechanism in self.mechanisms))
+
+    @property
+    def key(self) -> str:
+        digest = sha256(_merging_key(self.merging).encode())
+        for marginal, rho in zip(self.marginals, self.rho, strict=True):
+            digest.update(f"{marginal.key} {rho}\n".encode())
+        return f"merged counts of {len(self.marginals)} marginals #{digest.hexdigest()}"
+
+    def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[list[int]]:
+        return [
+            mechanism.release(self.merging.merge(marginal.by, count), noise=noise).ravel().tolist()
+            for mechanism, marginal, count in zip(self.mechanisms, self.marginals, counts, strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class MergedGaps:
+    """How far guesses of merged marginals are off in L1, in people: weighted, with discrete Gaussian noise.
+
+    What is released of guess i is wᵢ·gapᵢ + noise, with a whole weight wᵢ: a larger one buys a closer look.
+
+    Privacy     ρ-zCDP: one person moves gapᵢ by at most Δᵢ, which is `max_rows` under add-remove, and under
+                replace 2 (0 where everything was merged into one cell), so the vector by at most √(Σ wᵢ²Δᵢ²).
+                [CKS20, Theorem 14]
+    """
+
+    merging: Merging
+    marginals: tuple[Marginal, ...]
+    guesses: tuple[Whole, ...]
+    weights: tuple[int, ...]
+    rho: Fraction
+    neighbours: Neighbours
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.marginals or not len(self.marginals) == len(self.guesses) == len(self.weights):
+            raise ParameterError("gaps need a guess and a weight for each of at least one marginal")
+        for marginal, guess in zip(self.marginals, self.guesses, strict=True):
+            if marginal.where.factors or guess.shape != self.merging.coarse.shape(marginal.by):
+                raise QueryError(
+                    "a guess gives one count for each merged cell of a marginal of the whole table"
+                )
+            if np.abs(guess).sum(dtype=np.float64) > MAX_COUNT:
+                raise ParameterError("the guessed counts of a marginal must sum to at most 2^44 people")
+        if min(self.weights) < 1 or max(self.weights) > 1 << 10:
+            raise ParameterError("the weight of a gap is a whole number between 1 and 1024")
+        self.mechanism  # noqa: B018
+
+    @cached_property
+    def mechanism(self) -> GaussianMechanism:
+        moved = 0
+        for marginal, weight in zip(self.marginals, self.weights, strict=True):
+            if self.neighbours is Neighbours.ADD_REMOVE:
+                own = self.max_rows
+            else:
+                own = 0 if _single_cell(self.merging, marginal.by) else 2
+            moved += (weight * own) ** 2
+        return GaussianMechanism(rho=self.rho, l2_squared=moved)
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
+
+    @property
+    def key(self) -> str:
+        digest = sha256(_merging_key(self.merging).encode())
+        for marginal, guess, weight in zip(self.marginals, self.guesses, self.weights, strict=True):
+            digest.update(f"{marginal.key} {weight} ".encode())
+            digest.update(np.ascontiguousarray(guess, np.int64).tobytes())
+        return f"gaps of {len(self.marginals)} merged marginals #{digest.hexdigest()}"
+
+    def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[int]:
+        gaps = [
+            weight * int(np.abs(self.merging.merge(m.by, np.minimum(count, MAX_COUNT)) - guess).sum())
+            for m, guess, weight, count in zip(
+                self.marginals, self.guesses, self.weights, counts, strict=True
+            )
+        ]
+        return self.mechanism.release(np.array(gaps, np.int64), noise=noise).tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """Σ ±counts of marginals over attributes of two values each, with discrete Gaussian noise.
+
+    The sign of a cell is (-1) to the number of attributes that take their second value; over no attributes it is
+    the number of rows. All contrasts over parts of a clique together give its table.
+
+    Privacy     Σρᵢ-zCDP. A row adds 1 or -1, so the up to m rows of a person move a contrast by at most m;
+                replacing a row moves it by at most 2, and the number of rows not at all. [CKS20, Theorem 14]
+    """
+
+    marginals: tuple[Marginal, ...]
+    rho: tuple[Fraction, ...]
+    neighbours: Neighbours
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.marginals or len(self.marginals) != len(self.rho):
+            raise ParameterError("contrasts need one price each, and at least one marginal")
+        if any(m.where.factors or set(m.shape) - {2} for m in self.marginals):
+            raise QueryError("contrasts are of the whole table, over attributes of two values")
+        self.mechanisms  # noqa: B018
+
+    @cached_property
+    def mechanisms(self) -> tuple[GaussianMechanism, ...]:
+        def moved(marginal: Marginal) -> int:
+            if self.neighbours is Neighbours.ADD_REMOVE:
+                return self.max_rows**2
+            return 4 if marginal.by else 0
+
+        return tuple(
+            GaussianMechanism(rho=rho, l2_squared=moved(marginal))
+            for marginal, rho in zip(self.marginals, self.rho, strict=True)
+        )
+
+    @property
+    def event(self) -> Event:
+        return Together(tuple(mechanism.event for mechanism in self.mechanisms))
+
+    @property
+    def key(self) -> str:
+        digest = sha256()
+        for marginal, rho in zip(self.marginals, self.rho, strict=True):
+            digest.update(f"{marginal.key} {rho}\n".encode())
+        return f"contrasts of {len(self.marginals)} marginals #{digest.hexdigest()}"
+
+    def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[int]:
+        found = []
+        for mechanism, count in zip(self.mechanisms, counts, strict=True):
+            contrast = np.asarray(count, np.int64)
+            for _ in range(contrast.ndim):
+                contrast = contrast[0] - contrast[1]
+            found.append(int(mechanism.release(np.asarray(contrast).reshape(1), noise=noise)[0]))
+        return found

@@ -1,0 +1,236 @@
+"""`understudy release`: a synthetic table, its answers, its certificate and its report, in one folder."""
+# ruff: noqa: FBT002 (typer reads signatures)
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from understudy.errors import ParameterError, UnderstudyError
+from understudy.options import Json, ProjectFile, emit
+
+if TYPE_CHECKING:
+    from understudy.project import Project
+    from understudy.query.workload import Workload
+    from understudy.releases.release import Release
+    from understudy.releases.run import Progress
+    from understudy.releases.unfinished import Unfinished
+
+
+def release(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write; it must not exist.")],
+    epsilon: Annotated[float | None, typer.Option(help="What the release may spend.")] = None,
+    project: ProjectFile = Path("understudy.yml"),
+    workload: Annotated[
+        str, typer.Option(help="all-1-way, all-2-way, all-3-way …, or a YAML, JSON or CSV file of marginals.")
+    ] = "all-3-way",
+    max_cells: Annotated[
+        int | None, typer.Option(min=1, help="Leave out marginals with more cells than this.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="auto, smalldb, net, ic, mwem …")] = "auto",
+    delta: Annotated[
+        float | None, typer.Option(help="Of the release; by default that of the project's budget.")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="The error, as a rate, to aim at; for methods with a target.")
+    ] = None,
+    beta: Annotated[float, typer.Option(help="Chance that any of the error bars does not hold.")] = 0.05,
+    option: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE, for the method; may be repeated.")
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=0, max=10**9, help="Rows of the synthetic table; by default as many as people."),
+    ] = None,
+    within: Annotated[
+        str, typer.Option(help="Which value of its bin a number shows: uniform or middle.")
+    ] = "uniform",
+    seed: Annotated[int, typer.Option(min=0, help="Of the synthetic rows; protects nobody.")] = 0,
+    name: Annotated[
+        str, typer.Option(help="A name for this run in the ledger; under it what was bought comes back.")
+    ] = "",
+    analyst: Annotated[str, typer.Option(help="Who asks, where analysts have limits.")] = "",
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace the folder of an earlier release; the new one is paid anew."),
+    ] = False,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Close the unfinished release of this folder; run nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a public stand-in for the table: synthetic rows, answers with errors, a certificate, a report.
+
+    The folder appears complete or not at all. A run that was stopped goes on when the same command is given
+    again: what it bought comes back from the ledger and is not paid twice.
+    """
+    from understudy.project import open_project
+    from understudy.releases.folder import check_free
+    from understudy.releases.synthetic import as_rule
+    from understudy.releases.unfinished import Unfinished
+    from understudy.releases.workload_file import as_workload
+
+    note = Unfinished(out)
+    opened = open_project(project)
+    if abandon:
+        _abandon(opened, note, as_json=as_json)
+        return
+    if epsilon is None:
+        raise ParameterError("say what the release may spend: --epsilon 1")
+    rule = as_rule(within)  # mistakes are found before anything is bought
+    wanted = as_workload(opened.domain, workload, max_cells=max_cells)
+    options = _options(option or [])
+    settings: dict[str, Any] = {
+        "epsilon": epsilon, "delta": delta, "method": method, "alpha": alpha, "beta": beta, "analyst": analyst,
+        **options,
+    }  # fmt: skip
+    started = note.name()
+    check_free(out, force=force)
+    asked = {"table": opened.declaration.name, "workload": _digest(wanted), **settings}
+    with _noted(opened, note, asked, name) as run, _progress(quiet=as_json) as report:
+        made = _made(opened, wanted, settings, run, report)
+        made.save(out, rows=rows, seed=seed, within=rule, force=force)
+    _tell(opened, made, out, rows=rows, resumed=started is not None, as_json=as_json)
+
+
+def _made(
+    project: Project, workload: Workload, settings: dict[str, Any], run: str, report: Callable[..., None]
+) -> Release:
+    from understudy.releases.release import release as make
+
+    return make(project, workload, name=run, progress=report, **settings)
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    """NAME=VALUE as a name and a whole number, a real or a word."""
+    options: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.isidentifier():
+            raise ParameterError(f"an option of a method is written NAME=VALUE, not {text!r}")
+        options[key] = _number(value)
+    return options
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _digest(workload: Workload) -> str:
+    """A name for a workload, so that the same one can be recognised."""
+    listed = [
+        (clique, str(weight)) for clique, weight in zip(workload.cliques, workload.weights, strict=True)
+    ]
+    return sha256(repr(listed).encode()).hexdigest()
+
+
+@contextmanager
+def _noted(project: Project, note: Unfinished, asked: dict[str, Any], name: str) -> Iterator[str]:
+    """Note the run's name beside the folder while it is not finished; nothing bought, nothing to remember."""
+    from understudy.releases.release import checked, fresh_name, paid_before
+
+    run = note.begin(asked, checked(name) if name else fresh_name())
+    if name and run != name:
+        raise ParameterError(f"this folder's unfinished release is called {run}: leave --name out, or say so")
+    try:
+        yield run
+    except BaseException as stop:
+        if not paid_before(project.ledger, run):
+            note.end()
+        else:
+            typer.secho(
+                f"The release {run} is not finished. What it bought is kept: give the same command again to go on "
+                "and pay nothing twice, or --abandon to close it.",
+                fg="yellow",
+                err=True,
+            )
+        if isinstance(stop, KeyboardInterrupt):  # else typer takes it for a success
+            raise typer.Abort from None
+        raise
+    note.end()
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
+    """A bar with the time left on the error stream, for people at a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Opening the table", total=None)
+
+        def report(progress: Progress) -> None:
+            bar.update(task, description=progress.what[:60], completed=progress.done, total=progress.of)
+
+        yield report
+
+
+def _abandon(project: Project, note: Unfinished, *, as_json: bool) -> None:
+    from understudy.privacy.cost import UNITS
+    from understudy.releases.release import paid_before
+
+    try:
+        run = note.name()
+    except UnderstudyError:  # unreadable: closing it is all that can be done
+        run = ""
+    if run is None:
+        raise ParameterError(f"there is no unfinished release of {note.folder}")
+    spent = paid_before(project.ledger, run) / UNITS if run else 0.0
+    note.end()
+    if as_json:
+        emit({"abandoned": run, "spent": {project.ledger.spent.currency: spent}})
+        return
+    typer.echo(
+        f"Closed the unfinished release {run}; the {project.ledger.spent.currency} {spent:.6g} that it spent "
+        f"stays spent. `--name {run}` would still bring back what it bought."
+    )
+
+
+def _tell(
+    project: Project, made: Release, out: Path, *, rows: int | None, resumed: bool, as_json: bool
+) -> None:
+    told, left = made.certificate, project.ledger.remaining
+    drawn = round(made.rows) if rows is None else rows
+    error = made.largest_error if isfinite(made.largest_error) else None
+    if as_json:
+        kept = ("method", "mechanism", "theorem", "parameters", "privacy", "cost", "run", "beta", "workload")
+        emit(
+            {
+                "written": str(out),
+                "rows": drawn,
+                "people": made.rows,
+                "largest_error": error,
+                "resumed": resumed,
+                **{key: told[key] for key in kept},
+                "remaining": {left.currency: left.amount},
+            }
+        )
+        return
+    width = "no certified error" if error is None else f"every one within ± {error:,.0f} people"
+    typer.echo(
+        f"Wrote {out}: {drawn:,} synthetic rows; {told['workload']['queries']:,} answers in "
+        f"{told['workload']['marginals']:,} marginals, {width}"
+        + ("." if error is None else f", all together with probability {1 - made.beta:g}.")
+    )
+    typer.echo(
+        f"{told['method']}{': ' if told['theorem'] else ''}{told['theorem']}; spent {told['cost']['currency']} "
+        f"{told['cost']['amount']:.6g}, {left.amount:.6g} of {project.ledger.budget.cap.amount:.6g} left. "
+        f"Look at {out / 'report.html'}."
+    )

@@ -1,0 +1,241 @@
+"""A release on disk: a folder that appears complete or not at all, and what it takes to read it back.
+
+synthetic.parquet   rows in the source's columns
+answers.parquet     every cell of the workload: marginal, labels, value, error, basis
+certificate.json    mechanism, theorem, parameters, cost, requests to the ledger, domain, version
+standin.npz         the stand-in itself
+report.html         the same for people
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from understudy.attribute import Attribute, Boolean, Categories, Outside
+from understudy.bins import Bins
+from understudy.domain import Domain
+from understudy.errors import RefusedError, SourceError
+from understudy.query.projection import Projection
+from understudy.releases.run import MarginalAnswer
+from understudy.releases.stored import from_arrays
+
+FORMAT = 1
+CERTIFICATE, ANSWERS, SYNTHETIC = "certificate.json", "answers.parquet", "synthetic.parquet"
+STANDIN, REPORT = "standin.npz", "report.html"
+
+
+# ---- a folder, whole or not at all
+
+
+@contextmanager
+def whole(folder: Path, *, force: bool = False) -> Iterator[Path]:
+    """A new folder to write into; it takes its place under its name when everything in it is on disk."""
+    check_free(folder, force=force)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = beside(folder, "partial")
+    shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed while it wrote
+    partial.mkdir()
+    try:
+        yield partial
+        for path in (*partial.iterdir(), partial):
+            _sync(path)
+        check_free(folder, force=force)
+        old = beside(folder, "old")
+        if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            os.replace(folder, old)
+        os.replace(partial, folder)
+        _sync(folder.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def beside(folder: Path, what: str) -> Path:
+    """A hidden sibling of a folder, on the same disk."""
+    folder = folder.absolute()
+    return folder.with_name(f".{folder.name}.{what}")
+
+
+def check_free(folder: Path, *, force: bool = False) -> None:
+    """Refuse to overwrite a folder, unless `force` says so and it is a release."""
+    if not folder.exists():
+        return
+    if not force:
+        raise RefusedError(f"{folder} exists already: name another folder, or replace it with --force")
+    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / CERTIFICATE).exists()):
+        raise RefusedError(f"{folder} is not the folder of a release, so it is not replaced")
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# ---- the domain, as plain values
+
+
+def domain_as_plain(domain: Domain) -> list[dict[str, Any]]:
+    """Everything that is declared about the attributes."""
+    return [_attribute_as_plain(attribute) for attribute in domain]
+
+
+def domain_from_plain(plain: Sequence[Mapping[str, Any]]) -> Domain:
+    """The inverse of `domain_as_plain`."""
+    return Domain(tuple(_attribute_from_plain(entry) for entry in plain))
+
+
+def domain_digest(domain: Domain) -> str:
+    """A name for the declared domain: two domains with one digest cut every column in the same way."""
+    text = json.dumps(domain_as_plain(domain), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()
+
+
+def _attribute_as_plain(attribute: Attribute) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "name": attribute.name,
+        "column": attribute.column,
+        "type": attribute.kind,
+        "outside": str(attribute.outside),
+        "null": attribute.null,
+    }
+    if isinstance(attribute, Categories):
+        plain["values"] = list(attribute.values)
+    if isinstance(attribute, Bins):
+        edges = [*attribute.starts, attribute.upper]
+        plain["edges"] = [edge.isoformat() if isinstance(edge, dt.date) else edge for edge in edges]
+    return plain
+
+
+def _attribute_from_plain(plain: Mapping[str, Any]) -> Attribute:
+    common: dict[str, Any] = {"name": plain["name"], "column": plain["column"], "null": plain["null"]}
+    if plain["type"] == "boolean":
+        return Boolean(**common)
+    common["outside"] = Outside(plain["outside"])
+    if plain["type"] == "category":
+        return Categories(**common, values=tuple(plain["values"]))
+    read = {"integer": int, "real": float, "date": dt.date.fromisoformat}[plain["type"]]
+    *starts, upper = (read(edge) for edge in plain["edges"])
+    return Bins(**common, starts=tuple(starts), upper=upper)
+
+
+# ---- the answers
+
+
+def answers_table(domain: Domain, answers: Sequence[MarginalAnswer]) -> pa.Table:
+    """One row for each cell of the workload."""
+    if not answers:
+        return pa.table({name: pa.array([], kind) for name, kind in _ANSWER_COLUMNS.items()})
+    return pa.concat_tables([_answer_rows(domain, answer) for answer in answers])
+
+
+_ANSWER_COLUMNS = {
+    "marginal": pa.string(),
+    "labels": pa.list_(pa.string()),
+    "value": pa.float64(),
+    "error": pa.float64(),
+    "basis": pa.string(),
+}
+
+
+def _answer_rows(domain: Domain, answer: MarginalAnswer) -> pa.Table:
+    cells = answer.counts.size
+    sizes = domain.shape(answer.clique)
+    words = pa.array([label for name in answer.clique for label in domain[name].labels], pa.string())
+    first = (
+        np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, np.int64)
+    )  # where an attribute's labels begin
+    places = np.indices(sizes).reshape(len(sizes), cells).T + first
+    offsets = np.arange(cells + 1, dtype=np.int32) * len(sizes)
+    columns = [
+        pa.repeat(", ".join(answer.clique), cells),
+        pa.ListArray.from_arrays(pa.array(offsets), words.take(pa.array(places.ravel().astype(np.int64)))),
+        pa.array(answer.counts.ravel()),
+        pa.array(np.broadcast_to(answer.error, answer.counts.shape).ravel()),
+        pa.repeat(answer.basis, cells),
+    ]
+    return pa.table(columns, schema=pa.schema(list(_ANSWER_COLUMNS.items())))
+
+
+def answers_from_table(domain: Domain, table: pa.Table, listed: Sequence[Any]) -> tuple[MarginalAnswer, ...]:
+    """The answers again; `listed` gives each one's attributes and basis, in the order of the rows."""
+    values, errors = table["value"].to_numpy(), table["error"].to_numpy()
+    answers, start = [], 0
+    for entry in listed:
+        clique = domain.clique(entry["by"])
+        end, shape = start + domain.size(clique), domain.shape(clique)
+        answers.append(
+            MarginalAnswer(
+                clique, values[start:end].reshape(shape), errors[start:end].reshape(shape), entry["basis"]
+            )
+        )
+        start = end
+    if start != table.num_rows:
+        raise SourceError(f"{ANSWERS} does not have the cells that {CERTIFICATE} lists")
+    return tuple(answers)
+
+
+# ---- reading
+
+
+def read(folder: Path) -> tuple[dict[str, Any], Domain, tuple[MarginalAnswer, ...], Projection]:
+    """Certificate, domain, answers and stand-in of a release."""
+    path = folder / CERTIFICATE
+    try:
+        certificate = json.loads(path.read_text(encoding="utf-8"))
+        if certificate.get("format") != FORMAT:
+            raise SourceError(f"{path}: this format is not known; this program reads format {FORMAT}")
+        domain = domain_from_plain(certificate["domain"]["attributes"])
+        if domain_digest(domain) != certificate["domain"]["digest"]:
+            raise SourceError(f"{path}: the domain is not the one that its digest names")
+        answers = answers_from_table(domain, parquet.read_table(folder / ANSWERS), certificate["answers"])
+        with np.load(folder / STANDIN, allow_pickle=False) as arrays:
+            standin = from_arrays(domain, arrays)
+    except FileNotFoundError as error:
+        raise SourceError(f"{folder} is not the folder of a release: {error.filename} is missing") from None
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        OSError,
+        BadZipFile,
+        pa.ArrowException,
+    ) as error:
+        raise SourceError(f"the release in {folder} cannot be read ({type(error).__name__})") from None
+    return certificate, domain, answers, standin
+
+
+def write(
+    folder: Path,
+    *,
+    certificate: Mapping[str, Any],
+    answers: pa.Table,
+    synthetic: pa.Table,
+    standin: Mapping[str, Any],
+    report: str,
+) -> None:
+    """Write the files of a release into a folder that exists."""
+    text = json.dumps(certificate, ensure_ascii=False, indent=1, allow_nan=False)
+    (folder / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
+    parquet.write_table(answers, folder / ANSWERS, compression="zstd")
+    parquet.write_table(synthetic, folder / SYNTHETIC, compression="zstd")
+    np.savez_compressed(folder / STANDIN, **standin)
+    (folder / REPORT).write_text(report, encoding="utf-8")

@@ -1,0 +1,375 @@
+"""MWEM: multiplicative weights on what the exponential mechanism picks: [Lecture 7, Algorithm 1] that never stops.
+
+    1-way marginals → rounds of: pick the worst marginals, measure them whole, refit everything → bound the rest
+
+Whole marginals are picked and measured, since all their cells cost what one does; every past measurement is
+replayed until the histogram agrees with all of them (`maximum_entropy`). Where all of the workload's marginals are
+going to be measured there is nothing to pick, and one round measures them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import inf, pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.answer import Answer
+from understudy.domain import Clique
+from understudy.errors import ParameterError, TooLargeError
+from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.parameters import whole
+from understudy.privacy.cost import Cost, rounded_up
+from understudy.privacy.neighbours import Neighbours, sensitivity
+from understudy.query.marginal import Marginal
+from understudy.releases.distinguisher import square_root, whole_units
+from understudy.releases.maximum_entropy import DenseModel, components, maximum_entropy
+from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.standin.measurement import Measurement
+from understudy.standin.weights import DenseWeights
+
+Table = NDArray[np.float64]
+
+MOST_CELLS = 1 << 20
+"""Cells of a universe on which a fit takes seconds, or minutes with thousands of marginals."""
+
+TOTAL_SHARE = Fraction(1, 50)
+"""Of the price, for the number of rows where that is private."""
+
+FIRST_SHARE = Fraction(1, 10)
+"""Of the price, for the 1-way marginals, where not all of the workload is measured."""
+
+BOUND_SHARE = Fraction(1, 10)
+"""Of the price, for the gaps of the marginals that were not measured."""
+
+SELECT_SHARE = Fraction(1, 10)
+"""Of a round's price, for its selections."""
+
+
+REACH = 3
+"""Standard deviations of a cell's noise by which an answer may differ from its measurement."""
+
+LEAST_VARIANCE = 1e-6
+"""What the fit takes an exact count to have: nearly none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How a price is spent: public, and fixed before the first debit. They sum to 1."""
+
+    rounds: int
+    per_round: int
+    total: Fraction
+    first: Fraction
+    select: Fraction
+    """Of all selections together."""
+    measure: Fraction
+    """Of all rounds' measurements together."""
+    bound: Fraction
+
+    @property
+    def measured(self) -> int:
+        return self.rounds * self.per_round
+
+
+def shares(run: Run, rounds: int | None, per_round: int | None) -> Shares:
+    """The rule, from public numbers alone: the workload, the domain, the neighbours.
+
+    The whole workload is measured unless the caller asks for fewer. Marginals overlap, so an interaction is
+    measured in every marginal that holds it and the fit adds that up; picking a few leaves the others uncertain.
+    Asked for rounds alone, they measure as many marginals together as there are attributes.
+    """
+    whole(1 if rounds is None else rounds, "rounds", at_least=1)
+    whole(1 if per_round is None else per_round, "per_round", at_least=1)
+    total = TOTAL_SHARE if run.curator.declaration.neighbours is Neighbours.ADD_REMOVE else Fraction(0)
+    everything = len(run.workload)
+    if rounds is None and per_round is None:
+        rounds, per_round = 1, everything
+    elif rounds is None:
+        assert per_round is not None
+        rounds = 1 if per_round >= everything else max(1, min(len(run.domain), everything // per_round))
+    elif per_round is None:
+        per_round = max(1, min(everything, -(-len(run.domain) // rounds)))
+    assert per_round is not None
+    if per_round >= everything:
+        return Shares(rounds, everything, total, Fraction(0), Fraction(0), 1 - total, Fraction(0))
+    left = 1 - total - FIRST_SHARE - BOUND_SHARE
+    return Shares(
+        rounds,
+        per_round,
+        total,
+        FIRST_SHARE,
+        left * SELECT_SHARE,
+        left * (1 - SELECT_SHARE),
+        BOUND_SHARE,
+    )
+
+
+def mwem(
+    run: Run,
+    *,
+    rounds: int | None = None,
+    per_round: int | None = None,
+    average: bool = False,
+    passes: int = 400,
+    cells: int = MOST_CELLS,
+) -> Outcome:
+    """Release the workload's marginals through a histogram of every cell.
+
+    `per_round` marginals are picked and measured in each of `rounds` rounds; left alone, all are measured in one.
+    With `average` the stand-in is the mean of the rounds' histograms, else the last one.
+
+    Privacy     The run's price, in debits: the number of rows where it is private, first marginals, each
+                selection, each round's measurements, the gaps of what was not measured. [Lecture 7, Theorem 4]
+    Accuracy    Measured marginals by the law of their noise, jointly for all cells of all of them; the others by a
+                noisy gap that was paid for: a cell is off by half of the L1 distance, and half of the difference
+                of totals, at most.
+    Complexity  Memory of a few tables of |X| cells; a pass of the fit is four products of matrices.
+    Gap         No theorem about the histogram itself. A killed run that picks marginals is resumed by refitting,
+                which needs the same floating-point results, up to rounding to whole people.
+    """
+    size = run.domain.size()
+    if size > cells:
+        raise TooLargeError(
+            "the histogram of every cell, which mwem holds (method `adaptive` does not),",
+            cells=size,
+            limit=cells,
+        )
+    if passes < 1:
+        raise ParameterError(f"a fit takes at least one pass, not {passes}")
+    plan = shares(run, rounds, per_round)
+    state = _State(run, plan, passes)
+    run.check_affordable(state.worst())
+    state.begin()
+    histograms = []
+    for t in range(1, plan.rounds + 1):
+        state.measure(t, state.pick(t))
+        state.fit()
+        histograms.append(state.model.histogram)
+        run.report(Progress("mwem", t, plan.rounds, run.spent.amount))
+    if average:
+        state.model = DenseModel(state.model.cells, np.mean(histograms, axis=0), {})
+    return state.outcome()
+
+
+@dataclass(eq=False)
+class _State:
+    """What was bought so far, the model that it gives, and the intervals that it proves."""
+
+    run: Run
+    plan: Shares
+    passes: int
+    bought: list[Measurement] = field(default_factory=list)
+    low: dict[Clique, Table] = field(default_factory=dict)
+    high: dict[Clique, Table] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.model = DenseModel.uniform(self.run.domain)
+        self.rows = 0.0
+        self.rows_error = 0.0
+
+    # ---- prices and noise
+
+    @property
+    def pure(self) -> bool:
+        return self.run.budget.is_pure
+
+    def price(self, share: Fraction, parts: int = 1) -> dict[str, Fraction]:
+        """One of `parts` equal parts of a share, in whole units of the ledger."""
+        return {name: whole_units(amount / parts) for name, amount in self.run.price(share).items()}
+
+    @property
+    def selection_epsilon(self) -> Fraction:
+        price = self.price(self.plan.select, self.plan.measured)
+        return price["epsilon"] if self.pure else square_root(8 * price["rho"])
+
+    def noise(self, marginal: Marginal, price: dict[str, Fraction]) -> LaplaceMechanism | GaussianMechanism:
+        declared = self.run.curator.declaration
+        moved = sensitivity(marginal, declared.neighbours, max_rows=declared.max_rows)
+        if "epsilon" in price:
+            return LaplaceMechanism(epsilon=price["epsilon"], l1=moved.l1)
+        return GaussianMechanism(rho=price["rho"], l2_squared=moved.l2_squared)
+
+    def variance(self, marginal: Marginal, price: dict[str, Fraction]) -> float:
+        """Of one cell's noise; the discrete Laplace law of scale b has 2q/(1 - q)², q = exp(-1/b)."""
+        mechanism = self.noise(marginal, price)
+        if isinstance(mechanism, GaussianMechanism):
+            return max(float(mechanism.variance), LEAST_VARIANCE)  # never below that of the discrete law
+        if mechanism.l1 == 0:
+            return LEAST_VARIANCE
+        q = np.exp(-1 / float(mechanism.scale))
+        return max(float(2 * q / (1 - q) ** 2), LEAST_VARIANCE)
+
+    def worst(self) -> Cost:
+        """The whole price, in the ledger's currency; an ε paid from a ledger of ρ costs ε²/2 at most."""
+        ledger, plan = self.run.curator.ledger.budget, self.plan
+        if self.pure == ledger.is_pure:
+            return self.run.budget.cap
+        parts = [
+            (plan.total, 1),
+            (plan.first, len(self.run.domain)),
+            (plan.select, plan.measured),
+            (plan.measure, plan.measured),
+            (plan.bound, 1),
+        ]
+        return type(ledger.cap)(
+            sum(count * rounded_up((self.run.total * share / count) ** 2 / 2) for share, count in parts)
+        )
+
+    # ---- buying
+
+    def begin(self) -> None:
+        """The number of rows, and first marginals where some of the workload stays unmeasured."""
+        curator = self.run.curator
+        if self.plan.total:
+            everyone = Marginal(self.run.domain, ())
+            price = self.price(self.plan.total)
+            answer = self.run.measure("rows", [everyone], **price, beta=self.beta)[0]
+            self._keep((), answer, self.variance(everyone, price))
+            self.rows_error = float(answer.error)
+        else:
+            self.rows = float(curator.rows)
+        if self.plan.first:
+            cliques = [(name,) for name in self.run.domain.names]
+            self._buy("first", cliques, self.price(self.plan.first, len(cliques)))
+            self.fit()
+
+    @property
+    def beta(self) -> Fraction:
+        """Of each measured marginal, the number of rows and the bounds of all the others."""
+        firsts = len(self.run.domain) if self.plan.first else 0
+        return self.run.beta / (self.plan.measured + firsts + 2)
+
+    def pick(self, t: int) -> list[Clique]:
+        """The worst marginals by gap less the noise that measuring would bring, one selection after another."""
+        workload = self.run.workload
+        if self.plan.per_round >= len(workload):
+            return list(workload)
+        declared = self.run.curator.declaration
+        guesses = self._guesses(list(workload))
+        left = list(range(len(workload)))
+        picked: list[Clique] = []
+        for i in range(1, self.plan.per_round + 1):
+            look = WorstGuess(
+                tuple(guesses[j] for j in left),
+                self.selection_epsilon,
+                declared.neighbours,
+                declared.max_rows,
+            )
+            picked.append(workload.cliques[left.pop(int(self.run.look(f"round {t} select {i}", look)))])
+        return picked
+
+    def _guesses(self, cliques: Sequence[Clique]) -> list[Guess]:
+        weights = dict(zip(self.run.workload.cliques, self.run.workload.weights, strict=True))
+        price = self.price(self.plan.measure, self.plan.measured)
+        found = []
+        for clique, rates in zip(cliques, self.model.project_all(cliques), strict=True):
+            marginal = Marginal(self.run.domain, clique)
+            expected = sqrt(2 / pi * self.variance(marginal, price)) * marginal.size
+            offset = Fraction(round(expected))
+            found.append(Guess(marginal, np.rint(rates * self.rows), weights[clique], offset))  # type: ignore[arg-type]
+        return found
+
+    def measure(self, t: int, cliques: Sequence[Clique]) -> None:
+        price = self.price(self.plan.measure, self.plan.measured)
+        self._buy(f"round {t} measure", cliques, price)
+
+    def _buy(self, step: str, cliques: Sequence[Clique], price: dict[str, Fraction]) -> None:
+        marginals = [Marginal(self.run.domain, clique) for clique in cliques]
+        answers = self.run.measure(step, marginals, **price, beta=self.beta)
+        for clique, marginal, answer in zip(cliques, marginals, answers, strict=True):
+            self._keep(clique, answer, self.variance(marginal, price))
+
+    def _keep(self, clique: Clique, answer: Answer, variance: float) -> None:
+        """Keep noisy counts, and the intervals that they prove; those of repeated purchases intersect."""
+        self.bought.append(Measurement(clique, answer.noisy, variance))
+        low, high = np.maximum(answer.noisy - answer.error, 0), answer.noisy + answer.error
+        self.low[clique] = np.maximum(self.low.get(clique, low), low)
+        self.high[clique] = np.minimum(self.high.get(clique, high), high)
+
+    # ---- fitting and answering
+
+    def fit(self) -> None:
+        if self.plan.total:
+            (everyone,) = [part for part in components(self.bought) if not part.clique]
+            declared = self.run.curator.declaration
+            low = max(float(self.low[()]), declared.rows_at_least or 1)
+            high = min(float(self.high[()]), declared.rows_at_most or inf)
+            self.rows = max(low, min(float(everyone.counts), high))
+        self.model = maximum_entropy(
+            self.run.domain, self.bought, rows=self.rows, start=self.model, passes=self.passes
+        )
+
+    def outcome(self) -> Outcome:
+        run = self.run
+        cliques = list(run.workload)
+        tables = [self.rows * rates for rates in self.model.project_all(cliques)]
+        open_ = [i for i, clique in enumerate(cliques) if clique not in self.low]
+        bounds = self._bounds([cliques[i] for i in open_]) if open_ and self.plan.bound else {}
+        answers = []
+        for clique, table in zip(cliques, tables, strict=True):
+            if clique in self.low:
+                answers.append(self._measured(clique, table))
+            else:
+                bound = bounds.get(clique, inf)
+                basis = "bounded" if bound < inf else "uncertified"
+                answers.append(MarginalAnswer(clique, table, np.full(table.shape, bound), basis))
+        standin = DenseWeights.histogram(
+            run.domain, self.model.histogram.reshape(run.domain.shape()), threads=1
+        )
+        return Outcome("mwem", standin, self.rows, tuple(answers), self._proof(len(open_)))
+
+    def _measured(self, clique: Clique, table: Table) -> MarginalAnswer:
+        """Model and measurement combined, moved into the proved interval; the error reaches to its farther end."""
+        told = [m for m in self.bought if m.clique == clique]
+        precision = sum(1 / m.variance for m in told)
+        noisy = np.sum([m.counts / m.variance for m in told], axis=0) / precision
+        low, high = self.low[clique], np.maximum(self.high[clique], self.low[clique])
+        value = np.clip(limited(noisy, table, 1 / precision), low, high)
+        return MarginalAnswer(clique, value, np.maximum(high - value, value - low), "measured")
+
+    def _bounds(self, cliques: Sequence[Clique]) -> dict[Clique, float]:
+        """Every cell is off by (L1 distance + difference of totals)/2 at most: that is what deviations sum to."""
+        declared = self.run.curator.declaration
+        guesses = tuple(self._guesses(cliques))
+        look = NoisyGaps(guesses, declared.neighbours, declared.max_rows, **self.price(self.plan.bound))
+        gaps = self.run.look("bounds", look)
+        spread = look.mechanism.error(self.beta, cells=len(guesses))
+        found = {}
+        for clique, guess, gap in zip(cliques, guesses, gaps, strict=True):
+            drift = abs(float(guess.counts.sum()) - self.rows) + self.rows_error * (
+                2 if self.plan.total else 0
+            )
+            # A guess is rounded: half a person more for each cell that it stands for.
+            found[clique] = max(0.0, (gap + spread + drift) / 2) + 0.5
+        return found
+
+    def _proof(self, unmeasured: int) -> dict[str, Any]:
+        plan = self.plan
+        return {
+            "mechanism": "mwem",
+            "theorem": "the law of the noise that was added; no theorem about the histogram",
+            "rounds": plan.rounds,
+            "per_round": plan.per_round,
+            "unmeasured": unmeasured,
+            "shares": {
+                name: float(getattr(plan, name)) for name in ("total", "first", "select", "measure", "bound")
+            },
+            "beta": float(self.run.beta),
+            "rows_error": self.rows_error,
+        }
+
+
+def limited(noisy: Table, model: Table, variance: float) -> Table:
+    """The model's counts, moved to within `REACH` standard deviations of the noisy ones (limited translation).
+
+    A right model is hardly ever moved; a cell that the histogram cannot follow is answered nearly as measured.
+    """
+    reach = REACH * sqrt(variance)
+    return np.clip(model, noisy - reach, noisy + reach)

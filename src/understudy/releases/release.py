@@ -1,0 +1,356 @@
+"""A release: a stand-in with its answers and its proof, made once and then asked for nothing."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.answer import Answer
+from understudy.domain import Domain
+from understudy.errors import InsufficientBudgetError, ParameterError, QueryError
+from understudy.ledger.export import document
+from understudy.ledger.interface import Ledger
+from understudy.ledger.memory import MemoryLedger
+from understudy.ledger.store import DurableLedger
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import ZCDP, Cost, PureDP
+from understudy.privacy.neighbours import Neighbours
+from understudy.project import Project, is_sql
+from understudy.query.expression import parse
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.query.projection import Projection
+from understudy.query.sql import SqlCompiler
+from understudy.query.workload import AllMarginals, Workload
+from understudy.rational import Number, probability
+from understudy.releases import folder as files
+from understudy.releases.certificate import certificate_of
+from understudy.releases.methods import perform
+from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.releases.stored import as_arrays
+from understudy.releases.synthetic import Codes, Within, as_rule, as_table, framed, sample_codes
+from understudy.releases.workload_file import as_workload
+from understudy.sql_answer import SqlAnswer
+
+Cells = NDArray[np.float64]
+
+MAX_NAME = 100
+
+SOURCES = {"measured": "measured", "certified": "checked", "bounded": "checked"}
+"""An answer's source, by the basis of the release's answer that it comes from."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """Made of public numbers alone: asking it, sampling it and showing it costs nothing.
+
+    `rows` is how many people it stands for. `certificate` says in plain values what is proved, by which theorem,
+    at what price, and which requests to the ledger paid for it. All answers with a finite error hold together,
+    except with the probability `beta` of the certificate.
+    """
+
+    domain: Domain
+    standin: Projection
+    rows: float
+    answers: tuple[MarginalAnswer, ...]
+    certificate: dict[str, Any]
+
+    def __repr__(self) -> str:
+        told, count = self.certificate, len(self.answers)
+        return f"Release({told['table']!r}, {told['method']}, {self.rows:,.0f} people, {count:,} marginals)"
+
+    @property
+    def beta(self) -> float:
+        return float(self.certificate["beta"])
+
+    @property
+    def rows_are_public(self) -> bool:
+        return self.certificate["privacy"]["neighbours"] == Neighbours.REPLACE
+
+    # ---- asking
+
+    def answer(self, query: Marginal | LinearQuery | str) -> Any:
+        """An `Answer`: counts in people (rates for a share), with their error where the release certifies one.
+
+        A SELECT statement gets what `sql` gives.
+
+        A question that answered marginals contain is added up from their cells, and so are their errors. All of
+        them hold together, so the truth lies in all these intervals at once: the answer is the value with the
+        smallest error, moved into what the intervals have in common. Any other question is put to the stand-in
+        alone: its answer is `uncertified`, and its error infinite.
+        """
+        if isinstance(query, str) and is_sql(query):
+            return self.sql(query)
+        marginal, share = self._asked(query)
+        value, error, basis = self._best(marginal)
+        if share and not self.rows_are_public:
+            error, basis = np.full(value.shape, inf), "uncertified"
+        possible = np.clip(value, 0, self.rows if self.rows_are_public else None)
+        if self.rows_are_public:
+            most = np.maximum(possible, self.rows - possible)
+            error = np.where(np.isfinite(error), np.minimum(error, most), error)
+        unit = max(self.rows, 1.0) if share else 1.0
+        return Answer(
+            query=marginal,
+            value=possible / unit,
+            error=error / unit,
+            noisy=value / unit,
+            cost=self._nothing,
+            beta=self.beta,
+            source=_source(error, basis),
+        )
+
+    def sql(self, text: str) -> SqlAnswer:
+        """A SELECT statement with aggregates over the released table, under the table's name.
+
+        Bounds follow from those of the marginals that the statement needs; where one of these is uncertified, from
+        the declaration alone.
+        """
+        tables = {self.certificate["table"]}
+        compiled = SqlCompiler(self.domain, tables=tables, rows_public=self.rows_are_public).compile(text)
+        found = [self._best(marginal) for marginal in compiled.marginals]
+        cells = compiled.evaluate(
+            [value for value, _, _ in found],
+            [error for _, error, _ in found],
+            rows=round(self.rows) if self.rows_are_public else None,
+        )
+        sources = tuple(_source(error, basis) for _, error, basis in found)
+        return SqlAnswer(text.strip(), compiled.columns, tuple(cells), self._nothing, self.beta, sources)
+
+    @property
+    def _nothing(self) -> Cost:
+        """The price of an answer: none, in the currency in which the release was paid."""
+        return PureDP(0) if self.certificate["cost"]["currency"] == PureDP.currency else ZCDP(0)
+
+    def _asked(self, query: Marginal | LinearQuery | str) -> tuple[Marginal, bool]:
+        """The marginal that is meant, and whether its share of all rows is."""
+        if isinstance(query, str):
+            asked = parse(query, self.domain)
+            return asked.marginal, asked.aggregate == "share"
+        marginal = Marginal.of(query) if isinstance(query, LinearQuery) else query
+        if marginal.domain != self.domain:
+            raise QueryError("the question is about another domain")
+        return marginal, False
+
+    def _best(self, marginal: Marginal) -> tuple[Cells, Cells, str]:
+        """Values, errors and their basis, from the answered marginals that contain the question."""
+        wanted = set(marginal.clique)
+        found = [
+            (value, error, answer.basis)
+            for answer in sorted(self.answers, key=lambda answer: answer.counts.size)
+            if wanted <= set(answer.clique)
+            for value, error in self._added_up(marginal, answer)
+        ]
+        if not found:
+            value = marginal.answer(self.standin) * self.rows
+            return value, np.full(value.shape, inf), "uncertified"
+        value, error, basis = min(found, key=lambda proved: proved[1].max(initial=0.0))
+        low, high = value - error, value + error
+        for other, off, its_basis in found:
+            if ((other - off > low) | (other + off < high)).any():
+                low, high = np.maximum(low, other - off), np.minimum(high, other + off)
+                basis = basis if basis == its_basis else "certified"
+        # Where the ends cross an error bar did not hold, or rounding touched it: what lies between them is left.
+        low, high = np.minimum(low, high), np.maximum(low, high)
+        moved = np.clip(value, low, high)
+        own = (low == value - error) & (high == value + error)
+        return moved, np.where(own, error, np.maximum(high - moved, moved - low)), basis
+
+    def _added_up(self, marginal: Marginal, answer: MarginalAnswer) -> Iterator[tuple[Cells, Cells]]:
+        """A question from the cells of an answered marginal: |Σ wc - Σ wc'| ≤ Σ w·error, as w ≥ 0.
+
+        Where the number of all rows is public, those that are not counted tell about those that are.
+        """
+        weights = marginal.where.weights(answer.clique)
+        axes = tuple(i for i, name in enumerate(answer.clique) if name not in marginal.by)
+        yield np.asarray((answer.counts * weights).sum(axis=axes)), _weighted(answer.error, weights, axes)
+        if not marginal.by and self.rows_are_public:
+            others = (answer.counts * (1 - weights)).sum()
+            yield np.asarray(self.rows - others), _weighted(answer.error, 1 - weights, axes)
+
+    # ---- rows
+
+    def sample(
+        self,
+        rows: int | None = None,
+        *,
+        backend: str = "pandas",
+        seed: int = 0,
+        within: Within | str = Within.UNIFORM,
+    ) -> Any:
+        """A synthetic table with the source's columns, of as many rows as the table has unless told otherwise.
+
+        `backend` is pandas, polars or arrow. The same seed gives the same rows: nobody's privacy depends on it.
+        """
+        return framed(self._table(self.draw(rows, seed=seed), seed, as_rule(within)), backend)
+
+    def draw(self, rows: int | None = None, *, seed: int = 0) -> Codes:
+        """The codes of the rows of `sample`: for each attribute the number of each row's cell."""
+        count = round(self.rows) if rows is None else rows
+        return sample_codes(self.standin, count, np.random.default_rng([seed, 0]))
+
+    def _table(self, codes: Codes, seed: int, rule: Within) -> pa.Table:
+        """Values are drawn apart from cells: another rule shows the same cells."""
+        rng = np.random.default_rng([seed, 1])
+        return as_table(self.domain, codes, rng, within=rule, types=self.certificate["columns"])
+
+    # ---- files and pages
+
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        rows: int | None = None,
+        seed: int = 0,
+        within: Within | str = Within.UNIFORM,
+        force: bool = False,
+    ) -> None:
+        """Write synthetic.parquet, answers.parquet, certificate.json, standin.npz and report.html.
+
+        The folder appears complete or not at all. One that exists is refused unless `force` says otherwise.
+        """
+        from understudy.releases.report import page  # charts take a second to load
+
+        target = Path(folder)
+        files.check_free(target, force=force)
+        rule, codes = as_rule(within), self.draw(rows, seed=seed)
+        with files.whole(target, force=force) as partial:
+            files.write(
+                partial,
+                certificate=self.certificate,
+                answers=files.answers_table(self.domain, self.answers),
+                synthetic=self._table(codes, seed, rule),
+                standin=as_arrays(self.standin, lambda: self.draw(max(round(self.rows), 1), seed=seed)),
+                report=page(self, codes),
+            )
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Release:
+        """The release that `save` wrote."""
+        certificate, domain, answers, standin = files.read(Path(folder))
+        return cls(domain, standin, float(certificate["rows"]), answers, certificate)
+
+    def _repr_html_(self) -> str:
+        told = self.certificate
+        facts = {
+            "method": told["method"],
+            "theorem": told["theorem"] or "none",
+            "people": f"{self.rows:,.0f}",
+            "marginals": f"{len(self.answers):,}",
+            "cost": f"{told['cost']['currency']} {told['cost']['amount']:.6g}",
+            "largest error": _shown_error(self.largest_error),
+        }
+        rows = "".join(f"<tr><th>{key}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
+        return f"<table><caption>Release of {escape(told['table'])}</caption><tbody>{rows}</tbody></table>"
+
+    @property
+    def largest_error(self) -> float:
+        """Of all cells of the workload, in people; infinite where some are not certified."""
+        return max((float(answer.error.max(initial=0.0)) for answer in self.answers), default=inf)
+
+
+def _source(error: Cells, basis: str) -> str:
+    return SOURCES.get(basis, "uncertified") if np.isfinite(error).all() else "uncertified"
+
+
+def _shown_error(error: float) -> str:
+    return f"± {error:,.0f} people" if isfinite(error) else "not certified"
+
+
+def _weighted(error: Cells, weights: Cells, axes: tuple[int, ...]) -> Cells:
+    """Sums of weighted errors; a weight of 0 also silences an infinite error."""
+    used = np.where(weights > 0, error, 0.0)
+    return np.asarray((used * weights).sum(axis=axes))
+
+
+# ---- making one
+
+
+@dataclass(eq=False)
+class _Resumable(Run):
+    """A run that may have bought some of its steps before: those are paid, and ask for nothing more."""
+
+    def check_affordable(self, worst: Cost) -> None:
+        try:
+            super().check_affordable(worst)
+        except InsufficientBudgetError:
+            bought = paid_before(self.curator.ledger, self.name)
+            super().check_affordable(type(worst)(max(worst.units - bought, 0)))
+
+
+def paid_before(ledger: Ledger, name: str) -> int:
+    """Units that the ledger holds for the steps of the run of that name."""
+    if isinstance(ledger, DurableLedger):
+        entries = document(ledger.url, ledger.name, answers=False)["entries"]
+        return sum(e["cost"] for e in entries if (e["request"] or "").startswith(f"{name} "))
+    if isinstance(ledger, MemoryLedger):
+        return sum(d.cost.units for d in ledger.debits if d.request.startswith(f"{name} "))
+    return 0
+
+
+def fresh_name() -> str:
+    """A name for a run that no other run has."""
+    return f"release-{secrets.token_hex(6)}"
+
+
+def release(
+    project: Project,
+    workload: Workload | AllMarginals | str | Path,
+    *,
+    epsilon: Number,
+    delta: Number | None = None,
+    method: str | Callable[..., Outcome] = "auto",
+    alpha: Number | None = None,
+    beta: Number = 0.05,
+    name: str | None = None,
+    analyst: str = "",
+    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Release:
+    """Make a stand-in for the project's table that answers the workload, for at most (`epsilon`, `delta`).
+
+    `workload` is one, `us.marginals(3)`, a name such as `all-3-way`, or a file that lists marginals. Without a
+    `delta` the release has the one of the project's budget. `alpha` is the error, as a rate, that methods with a
+    target aim at; all certified errors hold together with probability 1 - `beta`. `options` go to the method.
+
+    Under the same `name` a release that was interrupted goes on: what was bought comes back from the ledger for
+    nothing. Whatever the ledger cannot pay to the last step is refused before the first.
+    """
+    budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)
+    run = _Resumable(
+        curator=project.curator,
+        workload=as_workload(project.domain, workload),
+        budget=budget,
+        name=checked(fresh_name() if name is None else name),
+        beta=probability(beta),
+        analyst=analyst,
+        report=(lambda _: None) if progress is None else progress,
+    )
+    if budget.is_pure == project.ledger.budget.is_pure:  # else only the method knows what its steps come to
+        run.check_affordable(budget.cap)
+    outcome = perform(run, method, {"alpha": alpha, **options})
+    return Release(
+        project.domain,
+        outcome.standin,
+        float(outcome.rows),
+        tuple(outcome.answers),
+        certificate_of(project, run, outcome),
+    )
+
+
+def checked(name: str) -> str:
+    """The name of a run: one word, so that no run's steps look like another's, and short, so that the ledger keeps
+    the names of its steps.
+    """
+    if not name or len(name) > MAX_NAME or not name.isprintable() or name.split() != [name]:
+        raise ParameterError(f"the name of a release is one printable word of at most {MAX_NAME} characters")
+    return name

@@ -1,0 +1,79 @@
+"""A note beside the output folder: under which name a release was begun, and what was asked of it.
+
+What a run bought is in the ledger under its name. So whoever runs the same command again, after a crash or a
+Ctrl-C, goes on under that name and pays for nothing twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import RefusedError
+from understudy.releases.folder import CERTIFICATE, beside
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """The note of an output folder; it is there from before the first debit until the folder is."""
+
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        return beside(self.folder, "unfinished.json")
+
+    def name(self) -> str | None:
+        """The name of the run that was begun, or None."""
+        note = self._read()
+        return None if note is None else note["name"]
+
+    def begin(self, asked: Mapping[str, Any], name: str) -> str:
+        """The name to run under: the noted one where the same was asked before, else `name`, which is noted."""
+        note = self._read()
+        if note is not None:
+            if note["asked"] != dict(asked):
+                raise RefusedError(
+                    f"a release that asked for something else was begun for {self.folder} and not finished (run "
+                    f"{note['name']}): give its command again to finish it, or close it with --abandon"
+                )
+            return note["name"]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"name": name, "asked": asked}, ensure_ascii=False, sort_keys=True)
+        new = self.path.with_suffix(".new")
+        with open(new, "w", encoding="utf-8") as note_file:
+            note_file.write(text + "\n")
+            note_file.flush()
+            os.fsync(note_file.fileno())
+        os.replace(new, self.path)
+        return name
+
+    def end(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            note = json.loads(self.path.read_text(encoding="utf-8"))
+            kept = {"name": str(note["name"]), "asked": dict(note["asked"])}
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise RefusedError(
+                f"the note {self.path} of an unfinished release cannot be read ({type(error).__name__}): close it "
+                "with --abandon"
+            ) from None
+        if self._made() == kept["name"]:  # killed after the folder took its place
+            self.end()
+            return None
+        return kept
+
+    def _made(self) -> str | None:
+        """The run that made the folder that is there."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return json.loads((self.folder / CERTIFICATE).read_text(encoding="utf-8"))["run"]
+        return None

@@ -1,0 +1,276 @@
+"""The adaptive release: prices, resumption, public decisions, error bars, limits, and what it learns."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from math import inf
+
+import numpy as np
+import pytest
+
+from adaptive_table import (
+    ADD,
+    BINARY,
+    DOMAIN,
+    REPLACE,
+    SIZES,
+    TRIPLES,
+    Dying,
+    Killed,
+    Recorded,
+    Rows,
+    codes,
+    covered,
+    independent,
+    make,
+    mean_tvd,
+    same,
+)
+from statistical import assert_at_most
+from understudy.curator import Curator
+from understudy.declaration import Unit
+from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, TooLargeError
+from understudy.ledger.memory import MemoryLedger
+from understudy.privacy.budget import Budget
+from understudy.query.workload import Workload
+from understudy.releases.adaptive import adaptive
+from understudy.releases.adaptive_rule import Rule
+from understudy.releases.run import Outcome, Progress, Run
+from understudy.standin.graphical import Constraint
+
+# ---------------------------------------------------------------------------------------- prices
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+@pytest.mark.parametrize("epsilon", [0.05, 1, 20])
+def test_charges_are_the_sum_of_events_and_within_the_price(neighbours, epsilon):
+    run = make(epsilon=epsilon, neighbours=neighbours)
+    adaptive(run)
+    ledger = run.curator.ledger
+    events = [debit.event for debit in ledger.debits]
+    total = ledger.budget.total(events)
+    assert total.units == run.spent.units == ledger.spent.units
+    assert total.units <= ledger.budget.cap.units
+    if epsilon >= 1:  # else values may have been merged until nothing is left to measure
+        assert total.units >= ledger.budget.cap.units * 0.999
+
+
+def test_a_unit_of_several_rows_pays_for_all_of_them():
+    one = make(seed=4)
+    many = make(seed=4, unit=Unit("person", 3))
+    outcome = adaptive(many)
+    assert many.spent.units <= many.budget.cap.units
+    largest = [max(float(a.error.max()) for a in o.answers) for o in (adaptive(one), outcome)]
+    assert largest[1] > largest[0]
+
+
+def test_what_cannot_be_paid_is_refused_before_the_first_step():
+    ledger = MemoryLedger(Budget.of(0.5, 1e-6))
+    run = make(epsilon=1, ledger=ledger)
+    with pytest.raises(InsufficientBudgetError):
+        adaptive(run)
+    assert run.curator._truth.looks == 0
+    assert not ledger.debits
+
+
+def test_a_pure_budget_is_refused_with_methods_that_would_work():
+    run = make(delta=0)
+    with pytest.raises(RefusedError, match="mwem"):
+        adaptive(run)
+    assert run.curator._truth.looks == 0
+
+
+# ---------------------------------------------------------------------------------------- resumption
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+def test_a_run_that_was_killed_at_any_step_goes_on(neighbours):
+    whole = make(neighbours=neighbours)
+    expected = adaptive(whole)
+    looks = whole.curator._truth.looks
+    for last in range(looks):
+        ledger = MemoryLedger(Budget.of(1, 1e-6))
+        first = make(neighbours=neighbours, ledger=ledger, truth=Dying(DOMAIN, codes(), last))
+        with pytest.raises(Killed):
+            adaptive(first)
+        again = make(neighbours=neighbours, ledger=ledger)
+        again.curator._noise = first.curator._noise  # the noise goes on where it was
+        again.check_affordable = lambda worst: None
+        assert same(adaptive(again), expected)
+        assert ledger.spent.units == whole.curator.ledger.spent.units
+
+
+# ---------------------------------------------------------------------------------------- public decisions
+
+
+@pytest.mark.parametrize(("epsilon", "neighbours"), [(0.1, ADD), (1, ADD), (1, REPLACE), (10, ADD)])
+def test_decisions_depend_on_released_values_alone(epsilon, neighbours):
+    """Another table with the same released values asks the same questions, to the last step."""
+    ledger = MemoryLedger(Budget.of(epsilon, 1e-6))
+    run = make(epsilon=epsilon, neighbours=neighbours, ledger=ledger)
+    expected = adaptive(run)
+    other = Recorded(DOMAIN, np.roll(codes(seed=9), 1, axis=1))
+    again = make(epsilon=epsilon, neighbours=neighbours, ledger=ledger, truth=other)
+    again.check_affordable = lambda worst: None
+    assert same(adaptive(again), expected)
+    assert [s.name for s in again.steps] == [s.name for s in run.steps]
+
+
+def test_under_add_remove_the_number_of_rows_is_never_taken(monkeypatch):
+    def never(self):
+        raise AssertionError("the number of rows is private")
+
+    monkeypatch.setattr(Curator, "rows", property(never))
+    run = make()
+    outcome = adaptive(run)
+    assert outcome.rows == pytest.approx(6000, rel=0.05)
+    assert run.steps[0].name == "rows"
+
+
+# ---------------------------------------------------------------------------------------- error bars
+
+
+@pytest.mark.parametrize(("epsilon", "neighbours"), [(0.1, ADD), (1, REPLACE), (30, ADD)])
+def test_error_bars_hold_jointly(epsilon, neighbours):
+    failures = 0
+    for seed in range(6):
+        run = make(epsilon=epsilon, seed=seed, neighbours=neighbours)
+        outcome = adaptive(run)
+        assert all(np.isfinite(a.error).all() and a.basis in ("measured", "bounded") for a in outcome.answers)
+        failures += not covered(run, outcome)
+    assert_at_most(failures, 6, 0.05)
+
+
+def test_error_bars_of_contrasts_hold_jointly():
+    pairs = Workload.all_marginals(BINARY, 2)
+    failures = 0
+    for seed in range(6):
+        table = codes(rows=30_000, seed=seed, sizes=BINARY.shape())
+        run = make(epsilon=1, seed=seed, domain=BINARY, workload=pairs, table=table)
+        outcome = adaptive(run)
+        assert {a.basis for a in outcome.answers} == {"measured"}
+        failures += not covered(run, outcome)
+    assert_at_most(failures, 6, 0.05)
+    narrow = [a.error / 20 for a in outcome.answers]  # a mutant: bars too short for the noise
+    truth = run.curator._truth
+    assert any(
+        (np.abs(a.counts - truth.count(a.clique)) > e).any()
+        for a, e in zip(outcome.answers, narrow, strict=True)
+    )
+
+
+# ---------------------------------------------------------------------------------------- limits
+
+
+def test_memory_caps_the_tree_before_anything_is_spent():
+    run = make(epsilon=20)
+    seen: list[Progress] = []
+    run.report = seen.append
+    outcome = adaptive(run, memory=40 * TRIPLES.queries + 400 * 1000)
+    assert outcome.proof["most_cells"] <= 1000
+    assert all(p.details["cells"] <= 1000 for p in seen)
+    poor = make()
+    with pytest.raises(TooLargeError):
+        adaptive(poor, memory=1000)
+    assert poor.curator._truth.looks == 0
+
+
+@pytest.mark.parametrize("bad", [{"memory": 0}, {"seconds": 0}, {"seconds": inf}])
+def test_limits_must_be_positive(bad):
+    with pytest.raises(ParameterError):
+        adaptive(make(neighbours=REPLACE), **bad)
+
+
+def test_cliques_beyond_the_tree_still_teach():
+    """With a tree that holds next to nothing, answers follow the measurements outside of it, and so do rows."""
+    base = {"growth": 1.3, "merge": 0.0, "most": 20, "triples": True, "guard": Fraction(0), "guard_order": 0}
+    rule = Rule(first=Fraction(1, 10), select=Fraction(5, 100), rounds=4, cells=70, **base)
+    run = make(epsilon=20)
+    outcome = adaptive(run, rule=rule)
+    assert outcome.proof["outside_the_tree"] > 2
+    product = mean_tvd(run, independent(run))
+    assert mean_tvd(run, outcome) < 0.4 * product
+    assert _rows_tvd(run, outcome) < 0.5 * product
+
+
+# ---------------------------------------------------------------------------------------- what it learns
+
+
+def _rows_tvd(run: Run, outcome: Outcome) -> float:
+    drawn = outcome.standin.sample_codes(6000, rng=np.random.default_rng(3))
+    synthetic = Rows(run.domain, np.stack([drawn[name] for name in run.domain.names]))
+    truth = run.curator._truth
+    return float(
+        np.mean(
+            [
+                0.5 * np.abs(synthetic.count(c) / 6000 - truth.count(c) / truth.rows).sum()
+                for c in run.workload
+            ]
+        )
+    )
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+def test_far_better_than_independent_attributes_in_answers_and_in_rows(neighbours):
+    run = make(epsilon=2, neighbours=neighbours)
+    outcome = adaptive(run)
+    product = mean_tvd(run, independent(run))
+    assert mean_tvd(run, outcome) < 0.35 * product
+    assert _rows_tvd(run, outcome) < 0.4 * product
+
+
+def test_rows_follow_the_answers_of_the_stand_in():
+    run = make(epsilon=10)
+    outcome = adaptive(run)
+    for clique in combinations(DOMAIN.names, 2):
+        rates = outcome.standin.project(clique)
+        assert rates.sum() == pytest.approx(1)
+        assert (rates >= 0).all()
+        assert rates.shape == DOMAIN.shape(clique)
+    drawn = outcome.standin.sample_codes(20_000, rng=np.random.default_rng(5))  # type: ignore[attr-defined]
+    again = outcome.standin.sample_codes(20_000, rng=np.random.default_rng(5))  # type: ignore[attr-defined]
+    for name in DOMAIN.names:
+        assert np.array_equal(drawn[name], again[name])
+        rates = np.bincount(drawn[name], minlength=DOMAIN[name].size) / 20_000
+        assert np.abs(rates - outcome.standin.project((name,))).max() < 0.01
+
+
+def test_constraints_are_respected():
+    allowed = np.ones((2, 3), bool)
+    allowed[0, 2] = False
+    table = codes()
+    kept = table[:, ~((table[0] == 0) & (table[1] == 2))]
+    run = make(table=kept)
+    outcome = adaptive(run, constraints=(Constraint(("a0", "a1"), allowed),))
+    assert outcome.standin.project(("a0", "a1"))[0, 2] == pytest.approx(0, abs=1e-12)
+    drawn = outcome.standin.sample_codes(3000, rng=np.random.default_rng(1))  # type: ignore[attr-defined]
+    assert not ((drawn["a0"] == 0) & (drawn["a1"] == 2)).any()
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_workloads_of_any_order(order):
+    workload = Workload.all_marginals(DOMAIN, order)
+    run = make(epsilon=5, workload=workload)
+    outcome = adaptive(run)
+    assert [a.clique for a in outcome.answers] == list(workload)
+    assert covered(run, outcome)
+    assert run.spent.units >= run.budget.cap.units * 0.99
+    if order > 1:
+        assert mean_tvd(run, outcome) < 0.5 * mean_tvd(run, independent(run))
+
+
+def test_progress_tells_what_was_spent_and_held():
+    run = make()
+    seen: list[Progress] = []
+    run.report = seen.append
+    adaptive(run)
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert seen[-1].spent <= float(run.total)
+    assert all({"measured", "cells"} <= set(p.details) for p in seen)
+
+
+def test_an_empty_table_is_released_like_any_other():
+    run = make(table=np.zeros((len(SIZES), 0), np.int64))
+    outcome = adaptive(run)
+    assert all(np.isfinite(a.counts).all() for a in outcome.answers)

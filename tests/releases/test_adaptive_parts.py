@@ -1,0 +1,357 @@
+"""Parts of the adaptive release: merging, looks, picks, local fits, intervals and the rule."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.bins import Bins
+from understudy.domain import Domain
+from understudy.errors import ParameterError, QueryError
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.merged import Contrasts, MergedGaps, MergedMarginals
+from understudy.noise import SeededNoise
+from understudy.privacy.cost import rho
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.marginal import Marginal
+from understudy.query.merging import Merging, rare_together, simplex
+from understudy.query.workload import Workload
+from understudy.releases.adaptive_guard import Sweep, guarded
+from understudy.releases.adaptive_pick import Candidates, NoiseForecast, Situation, pick
+from understudy.releases.adaptive_rows import AdaptiveStandIn
+from understudy.releases.adaptive_rule import rule_for
+from understudy.releases.local_fit import locally_fitted, scaling
+from understudy.releases.workload_answers import Interval, Knowledge
+from understudy.standin.graphical import fit
+from understudy.standin.measurement import Measurement
+
+ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
+DOMAIN = Domain((Bins.integers("a", 0, 3), Bins.integers("b", 0, 2), Bins.integers("c", 0, 1)))
+PAIR = Marginal(DOMAIN, ("a", "b"))
+MERGING = Merging(
+    DOMAIN,
+    (np.array([0, 2]), np.array([0, 1]), np.array([0])),
+    (np.array([0.25, 0.75, 0.5, 0.5]), np.array([1.0, 0.4, 0.6]), np.array([0.3, 0.7])),
+)
+BINARY = Domain(tuple(Bins.integers(name, 0, 1) for name in "xyz"))
+
+
+def table(cells: int = 24):
+    return st.lists(st.integers(0, 5), min_size=cells, max_size=cells)
+
+
+def neighbours_of(counts: np.ndarray, relation: Neighbours):
+    """All tables that differ by one row."""
+    flat = counts.ravel()
+    for i in range(flat.size):
+        more = flat.copy()
+        more[i] += 1
+        if relation is ADD:
+            yield more.reshape(counts.shape)
+            continue
+        for j in np.flatnonzero(flat):
+            if i != j:
+                moved = more.copy()
+                moved[j] -= 1
+                yield moved.reshape(counts.shape)
+
+
+# ---------------------------------------------------------------------------------------- merging
+
+
+@given(st.lists(st.integers(-5, 40), min_size=1, max_size=12), st.integers(0, 30))
+def test_groups_are_runs_of_values_and_frequent_ones_stand_alone(noisy, threshold):
+    counts = np.array(noisy, float)
+    starts = rare_together(counts, threshold)
+    assert starts[0] == 0
+    assert (np.diff(starts) > 0).all()
+    widths = np.diff(starts, append=len(noisy))
+    for start, width in zip(starts, widths, strict=True):
+        if width > 1:
+            assert (counts[start : start + width] < threshold).all()
+
+
+def test_merging_adds_up_and_expanding_is_its_right_inverse():
+    counts = np.arange(12).reshape(4, 3)
+    merged = MERGING.merge(("a", "b"), counts)
+    assert merged.tolist() == [[0 + 3, 1 + 2 + 4 + 5], [6 + 9, 7 + 8 + 10 + 11]]
+    back = MERGING.expand(("a", "b"), merged.astype(float))
+    assert back.shape == counts.shape
+    np.testing.assert_allclose(MERGING.merge(("a", "b"), back), merged)
+    assert MERGING.coarse.shape() == (2, 2, 1)
+
+
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=9), st.floats(0.1, 100))
+def test_the_simplex_projection_is_nearest(values, total):
+    point = np.array(values)
+    found = simplex(point, total)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(total)
+    # Nearest, by its optimality conditions: equal shifts where positive, no smaller one where zero.
+    shift = point - found
+    if (found > 0).any():
+        level = shift[found > 0]
+        assert np.ptp(level) < 1e-6
+        assert (shift[found == 0] <= level.max() + 1e-6).all()
+
+
+# ---------------------------------------------------------------------------------------- what one person moves
+
+
+@given(table(12), st.sampled_from([ADD, REPLACE]))
+@settings(max_examples=25)
+def test_cks20_theorem_14_no_neighbour_moves_merged_counts_by_more(cells, relation):
+    counts = np.array(cells).reshape(4, 3)
+    look = MergedMarginals(MERGING, (PAIR,), (Fraction(1, 10),), relation)
+    moved = look.mechanisms[0].l2_squared
+    here = MERGING.merge(PAIR.by, counts)
+    worst = max(
+        (
+            int(((MERGING.merge(PAIR.by, other) - here) ** 2).sum())
+            for other in neighbours_of(counts, relation)
+        ),
+        default=0,
+    )
+    assert worst <= moved
+    assert rho(look.event) == Fraction(1, 10)
+
+
+@given(table(12), table(4), st.sampled_from([ADD, REPLACE]), st.integers(1, 3))
+@settings(max_examples=25)
+def test_cks20_theorem_14_no_neighbour_moves_gaps_by_more(cells, guess, relation, weight):
+    counts, guessed = np.array(cells).reshape(4, 3), np.array(guess).reshape(2, 2)
+    rest = Marginal(DOMAIN, ("a",))
+    guesses = (guessed, np.array([3, 4]))
+    look = MergedGaps(MERGING, (PAIR, rest), guesses, (weight, 1), Fraction(1, 10), relation)
+
+    def gaps(now):
+        return np.array(
+            [
+                weight * np.abs(MERGING.merge(PAIR.by, now) - guessed).sum(),
+                np.abs(MERGING.merge(("a",), now.sum(axis=1)) - guesses[1]).sum(),
+            ]
+        )
+
+    here = gaps(counts)
+    for other in neighbours_of(counts, relation):
+        assert ((gaps(other) - here) ** 2).sum() <= look.mechanism.l2_squared
+    if relation is ADD:  # a mutant: the bound is met, so nothing less would do
+        assert ((gaps(counts + np.eye(4, 3, dtype=int) * 0) - here) ** 2).sum() == 0
+        assert look.mechanism.l2_squared == weight**2 + 1
+
+
+@given(table(8), st.sampled_from([ADD, REPLACE]))
+@settings(max_examples=25)
+def test_cks20_theorem_14_no_neighbour_moves_contrasts_by_more(cells, relation):
+    counts = np.array(cells).reshape(2, 2, 2)
+    cliques = [c for k in range(4) for c in combinations("xyz", k)]
+    look = Contrasts(tuple(Marginal(BINARY, c) for c in cliques), (Fraction(1, 9),) * 8, relation)
+
+    def contrast(now, clique):
+        for axis, name in enumerate("xyz"):
+            sign = np.array([1, -1]) if name in clique else np.ones(2, int)
+            now = now * sign.reshape([2 if i == axis else 1 for i in range(3)])
+        return int(now.sum())
+
+    for clique, mechanism in zip(cliques, look.mechanisms, strict=True):
+        worst = max(
+            (
+                (contrast(other, clique) - contrast(counts, clique)) ** 2
+                for other in neighbours_of(counts, relation)
+            ),
+            default=0,
+        )
+        assert worst <= mechanism.l2_squared
+    everyone = [counts.sum(axis=tuple(i for i, n in enumerate("xyz") if n not in c)) for c in cliques]
+    found = Contrasts(look.marginals, (Fraction(500),) * 8, relation).release(everyone, noise=SeededNoise(1))
+    for value, clique in zip(found, cliques, strict=True):
+        assert abs(value - contrast(counts, clique)) <= 2
+
+
+def test_rows_of_a_person_multiply_what_is_moved():
+    look = MergedMarginals(MERGING, (PAIR,), (Fraction(1, 10),), ADD, max_rows=3)
+    assert look.mechanisms[0].l2_squared == 9
+    gaps = MergedGaps(MERGING, (PAIR,), (np.zeros((2, 2), int),), (2,), Fraction(1, 10), ADD, max_rows=3)
+    assert gaps.mechanism.l2_squared == 36
+
+
+def test_everything_in_one_cell_is_public_under_replace():
+    one = Marginal(DOMAIN, ("c",))
+    assert MergedMarginals(MERGING, (one,), (Fraction(1),), REPLACE).mechanisms[0].l2_squared == 0
+    assert MergedMarginals(MERGING, (one,), (Fraction(1),), ADD).mechanisms[0].l2_squared == 1
+
+
+def test_keys_name_every_public_parameter():
+    base = MergedMarginals(MERGING, (PAIR,), (Fraction(1, 10),), ADD)
+    other_price = MergedMarginals(MERGING, (PAIR,), (Fraction(1, 11),), ADD)
+    other_groups = MergedMarginals(Merging.none(DOMAIN), (PAIR,), (Fraction(1, 10),), ADD)
+    assert len({base.key, other_price.key, other_groups.key}) == 3
+    zero, one = np.zeros((2, 2), int), np.ones((2, 2), int)
+    gaps = [
+        MergedGaps(MERGING, (PAIR,), (guess,), (weight,), Fraction(1), ADD).key
+        for guess, weight in ((zero, 1), (one, 1), (zero, 2))
+    ]
+    assert len(set(gaps)) == 3
+
+
+def test_looks_refuse_what_is_not_a_whole_tables():
+    with pytest.raises(ParameterError):
+        MergedMarginals(MERGING, (), (), ADD)
+    with pytest.raises(QueryError):
+        MergedGaps(MERGING, (PAIR,), (np.zeros((4, 3), int),), (1,), Fraction(1), ADD)
+    with pytest.raises(ParameterError):
+        MergedGaps(MERGING, (PAIR,), (np.zeros((2, 2), int),), (0,), Fraction(1), ADD)
+    with pytest.raises(QueryError):
+        Contrasts((PAIR,), (Fraction(1),), ADD)
+
+
+# ---------------------------------------------------------------------------------------- picks
+
+
+def situation(gaps: dict[tuple[str, ...], float], domain: Domain) -> Situation:
+    candidates = Candidates.of(Workload.all_marginals(domain, 3), triples=True)
+    tables = [np.full(domain.shape(c), 10_000 / domain.size(c)) for c in candidates.cliques]
+    noisy = np.array([gaps.get(c, 0.0) for c in candidates.cliques])
+    return Situation(candidates, domain, noisy, NoiseForecast(tables))
+
+
+FIVE = Domain(tuple(Bins.integers(name, 0, 3) for name in "abcde"))
+
+
+def test_what_is_wrong_is_picked_and_what_is_right_is_not():
+    found = pick(situation({("a", "b"): 5000, ("c", "d"): 3000}, FIVE), 1.0, most=10)
+    assert found is not None
+    cliques = Candidates.of(Workload.all_marginals(FIVE, 3), triples=True).cliques
+    assert {cliques[i] for i in found.which} == {("a", "b"), ("c", "d")}
+    assert sum(found.share) == pytest.approx(1)
+
+
+def test_nothing_is_picked_when_noise_would_do_more_harm():
+    assert pick(situation({("a", "b"): 30}, FIVE), 1e-4, most=10) is None
+
+
+def test_picks_of_a_round_close_no_circle():
+    wrong = dict.fromkeys(combinations("abcde", 2), 4000.0)
+    found = pick(situation(wrong, FIVE), 10.0, most=40)
+    assert found is not None
+    assert len(found.which) <= 4
+
+
+def test_the_forecast_of_noise_is_what_noise_leaves():
+    table = np.array([1000.0, 500.0, 0.1, 0.0])
+    forecast = NoiseForecast([table])
+    (little,) = forecast.error(np.array([0]), np.array([10.0]))
+    assert little == pytest.approx(2 * 0.8 * 10, rel=0.05)
+    (much,) = forecast.error(np.array([0]), np.array([1e6]))
+    assert much == pytest.approx(2 * table.sum(), rel=0.05)
+
+
+# ---------------------------------------------------------------------------------------- local fits and intervals
+
+
+@given(st.floats(0.01, 500), st.floats(-50, 500), st.floats(0.2, 50))
+def test_scaling_solves_its_equation(count, wanted, slack):
+    (t,) = scaling(np.array([count]), np.array([wanted]), slack)
+    reached = count * np.exp(t) + slack * t
+    assert -12 <= t <= 8
+    if -11.9 < t < 7.9:
+        assert reached == pytest.approx(wanted, abs=1e-2 * (1 + abs(wanted) + count + slack))
+
+
+def test_a_measurement_outside_of_the_tree_moves_the_tables_that_hold_it():
+    flat = np.full((4, 3, 2), 10.0)
+    seen = np.zeros((4, 3))
+    seen[:, 0] = 60.0
+    fitted = locally_fitted(("a", "b", "c"), flat, [Measurement(("a", "b"), seen, 0.01)], 240.0)
+    assert fitted.sum() == pytest.approx(240)
+    np.testing.assert_allclose(fitted.sum(axis=2)[:, 0], 60, rtol=0.05)
+    same = locally_fitted(("b", "c"), flat.sum(axis=0), [Measurement(("a", "b"), seen, 0.01)], 240.0)
+    np.testing.assert_allclose(same, flat.sum(axis=0))
+
+
+def test_rows_agree_with_measurements_outside_of_the_tree():
+    model = fit(DOMAIN, [Measurement((n,), np.full(DOMAIN[n].size, 1200 / DOMAIN[n].size), 1.0) for n in "abc"],
+                total=1200)  # fmt: skip
+    seen = np.array([[180.0, 60, 60], [20, 140, 140]] * 2)
+    standin = AdaptiveStandIn(Merging.none(DOMAIN), model, (Measurement(("a", "b"), seen, 0.1),))
+    drawn = standin.sample_codes(6000, rng=np.random.default_rng(1))
+    counts = np.bincount(drawn["a"] * 3 + drawn["b"], minlength=12).reshape(4, 3) / 5
+    told = standin.project(("a", "b")) * 1200
+    assert 0.5 * np.abs(told - seen).sum() / 1200 < 0.08
+    assert 0.5 * np.abs(counts - told).sum() / 1200 < 0.02
+    independent = np.full((4, 3), 100.0)
+    assert np.abs(counts - seen).sum() < 0.2 * np.abs(independent - seen).sum()
+
+
+def test_answers_outside_of_what_a_sweep_allows_are_moved():
+    table = np.full((4, 3), 100.0)
+    far = table.copy()
+    far[0, 0] = 400.0
+    moved = guarded(("a", "b"), table, Sweep({("a", "b"): Measurement(("a", "b"), far, 100.0)}, {}), 1200.0)
+    assert moved[0, 0] > 300
+    near = guarded(
+        ("a", "b"), table, Sweep({("a", "b"): Measurement(("a", "b"), table + 5, 100.0)}, {}), 1200.0
+    )
+    np.testing.assert_allclose(near, table)
+    held = guarded(
+        ("a", "b", "c"),
+        np.full((4, 3, 2), 50.0),
+        Sweep({("a", "b"): Measurement(("a", "b"), far, 1.0)}, {}),
+        1200.0,
+    )
+    assert held.sum(axis=2)[0, 0] > 250
+
+
+def test_intervals_meet_and_parts_bound_from_above():
+    known = Knowledge()
+    plain = Merging.none(DOMAIN)
+    known.add(Interval.around(plain, ("a",), np.array([10.0, 20.0, 0.0, 5.0]), 2.0, "measured"))
+    known.add(Interval.around(plain, ("a",), np.array([12.0, 20.0, 1.0, 5.0]), 2.0, "measured"))
+    answer = known.answer(("a", "b"), np.full((4, 3), 50.0), None)
+    assert answer.basis == "bounded"
+    np.testing.assert_allclose(answer.counts[0], 12.0)  # what both intervals leave of the part
+    np.testing.assert_allclose(answer.error[0], 12.0)  # it may also be empty
+    assert (answer.counts[2] <= 2.0).all()
+    own = known.answer(("a",), np.array([0.0, 20.0, 0.0, 5.0]), None)
+    assert own.basis == "measured"
+    np.testing.assert_allclose(own.counts[0], 10.0)
+    np.testing.assert_allclose(own.error[0], 2.0)
+
+
+def test_values_of_a_group_lie_between_nothing_and_the_group():
+    interval = Interval.around(MERGING, ("a",), np.array([10.0, 30.0]), 4.0, "measured")
+    np.testing.assert_allclose(interval.low, 0)
+    np.testing.assert_allclose(interval.high, [14, 14, 34, 34])
+
+
+# ---------------------------------------------------------------------------------------- the rule
+
+
+@given(st.floats(1e-6, 1e3), st.floats(1, 1e7))
+def test_the_rule_is_a_plan_for_every_price(precision, rows):
+    rule = rule_for(FIVE, Workload.all_marginals(FIVE, 3), precision=precision, rows=rows)
+    assert 0 < rule.first < 1
+    assert 0 <= rule.guard < 1
+    assert 0 < rule.select < 1
+    assert sum(rule.round_shares()) == 1
+    assert 2 <= rule.rounds <= 8
+    assert rule.merge > 0
+
+
+def test_noise_asks_for_more_first_marginals_and_fewer_rounds():
+    workload = Workload.all_marginals(FIVE, 3)
+    poor, rich = (rule_for(FIVE, workload, precision=p, rows=10_000) for p in (1e-5, 10.0))
+    assert poor.first > rich.first
+    assert poor.rounds < rich.rounds
+    assert poor.merge > rich.merge
+
+
+def test_noise_and_price_of_a_measurement_agree():
+    mechanism = GaussianMechanism(rho=Fraction(1, 10), l2_squared=2)
+    look = MergedMarginals(MERGING, (PAIR,), (Fraction(1, 10),), REPLACE)
+    assert look.mechanisms[0] == mechanism

@@ -1,0 +1,223 @@
+"""`understudy release` as a person or a script would run it; killed, interrupted and run again."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow.parquet as parquet
+import pytest
+
+import tiny_release
+from understudy.cli import main
+from understudy.declaration_file import parse
+from understudy.ledger.declared import open_ledger
+from understudy.ledger.export import verify
+from understudy.releases import methods
+from understudy.releases.command import _progress
+from understudy.releases.folder import beside
+from understudy.releases.release import Release
+from understudy.releases.run import Progress
+from understudy.releases.unfinished import Unfinished
+
+TESTS = str(Path(__file__).resolve().parent.parent)
+
+
+class Done(NamedTuple):
+    status: int
+    stdout: str
+    stderr: str
+
+
+TINY = ("--method", "tiny", "--workload", "1-way", "--epsilon", "2")
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "tiny_release", "release", *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": TESTS, **more}
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the program inside this process: a second of imports less for each of its many mistakes."""
+
+    def run(*arguments: str, cwd: Path, status: int = 0) -> Done:
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["understudy", "release", *arguments])
+        monkeypatch.setattr(methods, "METHODS", tiny_release.with_tiny())
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        done = Done(code, *capsys.readouterr())
+        assert done.status == status, done.stdout + done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    parquet.write_table(tiny_release.people(), tmp_path / "people.parquet")
+    (tmp_path / "understudy.yml").write_text(tiny_release.DECLARATION)
+    return tmp_path
+
+
+def spent(folder: Path) -> int:
+    ledger = open_ledger(parse(tiny_release.DECLARATION), base=folder, environ={})
+    try:
+        assert verify(ledger.url, ledger.name)["sound"]
+        return ledger.spent.units
+    finally:
+        ledger.close()
+
+
+def visible(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"understudy.ledger-wal", "understudy.ledger-shm"}
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+HOME = {"people.parquet", "understudy.yml", "understudy.ledger"}
+
+
+def test_a_release_for_people_and_for_machines(folder, run):
+    done = run("--out", "out", *TINY, "--rows", "50", cwd=folder)
+    assert "50 synthetic rows; 18 answers in 5 marginals" in done.stdout
+    assert "spent epsilon 2, 0 of 2 left" in done.stdout
+    assert done.stderr == ""
+    assert visible(folder) == HOME | {"out"}
+    assert parquet.read_metadata(folder / "out" / "synthetic.parquet").num_rows == 50
+    made = Release.load(folder / "out")
+    reply = json.loads(
+        run("--out", "more/again", *TINY, "--name", made.certificate["run"], "--json", cwd=folder).stdout
+    )
+    assert reply["run"] == made.certificate["run"]
+    assert reply["largest_error"] == made.largest_error
+    assert reply["cost"] == {"currency": "epsilon", "amount": 2.0, "units": 2 * 10**15}
+    assert reply["remaining"] == {"epsilon": 0.0}
+    assert (reply["written"], reply["rows"], reply["resumed"]) == ("more/again", 600, False)
+    assert (folder / "more" / "again" / "answers.parquet").read_bytes() == (
+        folder / "out" / "answers.parquet"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize(("how", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 1)])
+def test_a_run_that_was_stopped_goes_on_and_pays_once(folder, run, how, status):
+    halted = folder / "halted"
+    running = subprocess.Popen(
+        command("--out", "out", *TINY),
+        cwd=folder,
+        env=environment(TINY_HALT_AT="born", TINY_HALTED=str(halted)),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not halted.exists():
+        assert running.poll() is None
+        time.sleep(0.02)
+    halted.unlink()
+    running.send_signal(how)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == status
+    assert "Traceback" not in told
+    note = beside(folder / "out", "unfinished.json")
+    assert visible(folder) == HOME | {note.name}  # no folder, whole or half
+    assert spent(folder) == 8 * 10**14  # two of five steps, each with its debit
+    if how == signal.SIGINT:
+        assert "give the same command again" in told
+
+    refused = run("--out", "out", *TINY[:-1], "1", cwd=folder, status=1)
+    assert "asked for something else" in refused.stderr
+    reply = json.loads(run("--out", "out", *TINY, "--json", cwd=folder).stdout)
+    assert reply["resumed"]
+    assert spent(folder) == 2 * 10**15  # what a single run costs
+    assert visible(folder) == HOME | {"out"}
+    run("--out", "single", *TINY, "--name", reply["run"], cwd=folder)  # never stopped, the same draws
+    assert contents(folder / "single") == contents(folder / "out")
+    assert spent(folder) == 2 * 10**15
+
+
+def test_an_unfinished_run_can_be_closed(folder, run):
+    note = Unfinished(folder / "out")
+    note.begin({"table": "people"}, "release-1")
+    closed = run("--out", "out", "--abandon", cwd=folder)
+    assert "release-1" in closed.stdout
+    assert visible(folder) == HOME
+    assert "no unfinished release" in run("--out", "out", "--abandon", cwd=folder, status=2).stderr
+
+
+def test_notes(folder, run):
+    note = Unfinished(folder / "out")
+    assert note.begin({"a": 1}, "first") == "first"
+    assert note.begin({"a": 1}, "second") == "first"
+    assert note.name() == "first"
+    (folder / "out").mkdir()
+    (folder / "out" / "certificate.json").write_text('{"run": "first"}')
+    assert note.name() is None  # finished, and killed before the note was taken away
+    assert note.begin({"a": 2}, "third") == "third"
+    note.path.write_text("{")
+    refused = run("--out", "out", *TINY, "--force", cwd=folder, status=1)
+    assert "cannot be read" in refused.stderr
+    reply = json.loads(run("--out", "out", "--abandon", "--json", cwd=folder).stdout)
+    assert reply["abandoned"] == ""
+
+
+def test_refusals_spend_nothing_and_leave_nothing(folder, run):
+    (folder / "taken").mkdir()
+    (folder / "w.csv").write_text("age\nbirthday\n")
+    for status, words, arguments in (
+        (1, "costs epsilon 3 and 2 remains", ("--out", "o", *TINY[:-1], "3")),
+        (1, "exists already", ("--out", "taken", *TINY)),
+        (1, "pure epsilon", ("--out", "o", *TINY, "--delta", "1e-6")),
+        (2, "a method is one of auto", ("--out", "o", "--method", "magic", "--epsilon", "1")),
+        (2, "does not take rounds", ("--out", "o", *TINY, "--option", "rounds=3")),
+        (2, "NAME=VALUE", ("--out", "o", *TINY, "--option", "rounds")),
+        (2, "--epsilon 1", ("--out", "o", *TINY[:4])),
+        (2, "w.csv, line 2", ("--out", "o", *TINY, "--workload", "w.csv")),
+        (2, "is no workload", ("--out", "o", *TINY, "--workload", "most")),
+        (2, "more than 1 cells", ("--out", "o", *TINY, "--max-cells", "1")),
+        (2, "uniform or middle", ("--out", "o", *TINY, "--within", "edge")),
+        (2, "--out", TINY),
+        (2, "beta", ("--out", "o", *TINY, "--beta", "2")),
+        (2, "name of a release", ("--out", "o", *TINY, "--name", "x" * 101)),
+    ):
+        done = run(*arguments, cwd=folder, status=status)
+        assert words in done.stderr, done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    assert visible(folder) == HOME | {"taken", "w.csv"}
+    assert spent(folder) == 0
+    reply = json.loads(run("--out", "taken", *TINY, "--json", cwd=folder, status=1).stdout)
+    assert reply["error"]["kind"] == "RefusedError"
+
+
+def test_options_reach_the_method(folder, run):
+    run("--out", "out", *TINY, "--option", "speed=2", "--alpha", "0.1", "--force", cwd=folder)
+    assert (folder / "out" / "report.html").exists()
+
+
+def test_a_bar_with_the_time_left_for_people_at_a_terminal(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with _progress(quiet=False) as report:
+        report(Progress("counting age", 1, 4))
+        report(Progress("counting sex", 2, 4))
+    shown = terminal.getvalue()
+    assert "counting sex" in shown
+    assert "50%" in shown
+    with _progress(quiet=True) as report:
+        report(Progress("counting age", 1, 4))
+    assert terminal.getvalue() == shown

@@ -1,0 +1,288 @@
+"""The residual release: what is charged, answered, certified, resumed and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from fractions import Fraction
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+from statistical import assert_at_most
+from understudy.bins import Bins
+from understudy.curator import Curator
+from understudy.declaration import Declaration, SourceSpec, Unit
+from understudy.domain import Domain
+from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, TooLargeError
+from understudy.ledger.memory import MemoryLedger
+from understudy.noise import SeededNoise
+from understudy.privacy.budget import Budget
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.marginal import Marginal
+from understudy.query.workload import Workload
+from understudy.releases.residual import (
+    near,
+    planned,
+    predicted_error,
+    residual,
+    residual_error,
+    residual_obstacle,
+)
+from understudy.releases.residual_tables import ResidualTables
+from understudy.releases.run import Run
+from understudy.table.source import in_memory
+from understudy.table.truth import Truth
+
+ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
+DOMAIN = Domain(
+    (Bins.integers("a", 0, 1), Bins.integers("b", 0, 2), Bins.integers("c", 0, 3), Bins.integers("d", 0, 0))
+)
+PAIRS = Workload.all_marginals(DOMAIN, 2)
+DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
+
+
+def histogram(seed=0, rows=4000, domain=DOMAIN) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(rows, rng.dirichlet(np.full(domain.size(), 0.3))).reshape(domain.shape())
+
+
+class Tallies:
+    """A truth that knows its histogram."""
+
+    def __init__(self, domain, table):
+        self.domain, self.table = domain, table
+        self.rows = int(table.sum())
+        self.looks = 0
+
+    def check_unchanged(self):
+        pass
+
+    def check_size(self, marginals):
+        pass
+
+    def sums_of(self, marginals, *, resolution=1):
+        assert resolution == 1
+        self.looks += 1
+        return [self.count(m.by) for m in marginals]
+
+    def count(self, clique):
+        return np.asarray(
+            self.table.sum(axis=tuple(i for i, n in enumerate(self.domain.names) if n not in clique))
+        )
+
+
+def make(
+    *, epsilon=1, delta=1e-6, seed=1, neighbours=ADD, ledger=None, table=None, workload=PAIRS, **declared
+):
+    budget = Budget.of(epsilon, delta)
+    domain = workload.domain
+    declaration = Declaration(
+        name="t", source=SourceSpec("-"), domain=domain, budget=budget, neighbours=neighbours, **declared
+    )
+    books = MemoryLedger(budget) if ledger is None else ledger
+    truth = Tallies(domain, histogram(domain=domain) if table is None else table)
+    curator = Curator(truth, books, declaration, noise=SeededNoise(seed))  # type: ignore[arg-type]
+    return Run(curator, workload, budget, "r")
+
+
+def covered(run: Run, outcome) -> bool:
+    truth = run.curator._truth
+    return all(
+        bool((np.abs(a.counts - truth.count(a.clique)) <= a.error).all())
+        for a in outcome.answers  # type: ignore[attr-defined]
+    )
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+@pytest.mark.parametrize("objective", ["sum", "largest"])
+@pytest.mark.parametrize("ranges", [(), ("c",)])
+def test_one_debit_of_the_whole_price_answers_the_whole_workload(neighbours, objective, ranges):
+    run = make(neighbours=neighbours)
+    outcome = residual(run, objective=objective, ranges=ranges)
+    assert [a.clique for a in outcome.answers] == list(PAIRS)
+    assert len(run.steps) == 1
+    cap = run.budget.cap.units
+    assert cap * (1 - 1e-6) <= run.curator.ledger.spent.units <= cap
+    assert outcome.method == "residual"
+    for answer in outcome.answers:
+        assert answer.counts.shape == answer.error.shape == DOMAIN.shape(answer.clique)
+        assert answer.basis == "measured"
+        assert (answer.counts >= 0).all()
+        assert np.isfinite(answer.error).all()
+    assert covered(run, outcome)
+    assert outcome.standin.project(("a", "c")).sum() == pytest.approx(1)
+    if neighbours is REPLACE:
+        assert outcome.rows == 4000
+    else:
+        assert abs(outcome.rows - 4000) <= outcome.proof["rows_error"]
+
+
+def test_a_run_is_resumed_by_its_name_for_nothing():
+    run = make()
+    first = residual(run)
+    spent = run.curator.ledger.spent
+    again = make(ledger=run.curator.ledger, seed=99)
+    second = residual(again)
+    assert run.curator.ledger.spent == spent
+    assert again.curator._truth.looks == 0  # type: ignore[attr-defined]
+    for one, other in zip(first.answers, second.answers, strict=True):
+        np.testing.assert_array_equal(one.counts, other.counts)
+
+
+def test_what_does_not_fit_is_refused_before_the_debit():
+    run = make()
+    with pytest.raises(TooLargeError):
+        residual(run, cells_limit=10)
+    with pytest.raises(ParameterError):
+        residual(run, cells_limit=0)
+    pure = make(delta=0)
+    with pytest.raises(RefusedError, match="mwem"):
+        residual(pure)
+    poor = make(epsilon=3, ledger=MemoryLedger(Budget.of(Fraction(1, 10), 1e-6)))
+    with pytest.raises(InsufficientBudgetError):
+        residual(poor)
+    for refused in (run, pure, poor):
+        assert refused.curator.ledger.spent.units == 0
+        assert refused.curator._truth.looks == 0  # type: ignore[attr-defined]
+    assert residual_error(pure) == inf
+    assert residual_obstacle(run, {}) == ""
+    assert "10" in residual_obstacle(run, {"cells_limit": 10})
+    assert "mwem" in residual_obstacle(pure, {})
+
+
+def test_several_rows_of_one_person_cost_their_square():
+    one, three = residual_error(make()), residual_error(make(unit=Unit("id", 3)))
+    assert three == pytest.approx(3 * one, rel=0.05)
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+def test_totals_and_attributes_of_one_cell_are_answered_too(neighbours):
+    workload = Workload.of(DOMAIN, [(), ("d",), ("a", "d")])
+    run = make(neighbours=neighbours, workload=workload)
+    outcome = residual(run)
+    assert covered(run, outcome)
+    public = make(neighbours=REPLACE, workload=Workload.of(DOMAIN, [(), ("d",)]))
+    answers = residual(public).answers
+    assert [float(a.counts.sum()) for a in answers] == [4000, 4000]
+    assert public.curator.ledger.spent.units == 0
+
+
+def test_declared_bounds_on_rows_are_kept():
+    run = make(epsilon=Fraction(1, 100), rows_at_least=3990, rows_at_most=4010)
+    outcome = residual(run)
+    assert 3990 <= outcome.rows <= 4010
+    assert all((a.counts <= 4010).all() for a in outcome.answers)
+    assert covered(run, outcome)
+
+
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+def test_error_bars_hold_jointly_as_often_as_they_say(neighbours, monkeypatch):
+    trials, beta = 60, 0.05
+    failures = sum(
+        not covered(run, residual(run))
+        for run in (make(seed=s, neighbours=neighbours) for s in range(trials))
+    )
+    assert_at_most(failures, trials, beta)
+    # A mutant whose noise is taken to have half of its variance fails too often.
+    honest = ResidualTables.error
+    monkeypatch.setattr(
+        ResidualTables, "error", lambda self, clique, share: honest(self, clique, share) * 0.5**0.5 * 0.7
+    )
+    failures = sum(
+        not covered(run, residual(run))
+        for run in (make(seed=s, neighbours=neighbours) for s in range(trials))
+    )
+    with pytest.raises(AssertionError):
+        assert_at_most(failures, trials, beta)
+
+
+def test_the_prediction_is_the_mean_error_of_the_noise():
+    run = make()
+    told = predicted_error(DOMAIN, PAIRS, run.total, ADD)
+    seen = []
+    for seed in range(40):
+        outcome_run = make(seed=seed)
+        found = _noisy(outcome_run)
+        truth = outcome_run.curator._truth
+        seen.append(np.mean([np.abs(t - truth.count(c)).sum() for c, t in found.items()]))  # type: ignore[attr-defined]
+    assert np.mean(seen) == pytest.approx(told, rel=0.1)
+    assert predicted_error(DOMAIN, PAIRS, run.total * 4, ADD) == pytest.approx(told / 2, rel=1e-3)
+    assert predicted_error(DOMAIN, Workload.of(DOMAIN, [()]), 1, REPLACE) == 0
+    with pytest.raises(ParameterError):
+        predicted_error(DOMAIN.project(("a",)), PAIRS, 1, ADD)
+
+
+def _noisy(run):
+    plan = planned(run)
+    assert plan is not None
+    tables = ResidualTables(*plan, np.array(run.look("residuals", plan[1]), np.int64))
+    return {clique: tables.table(clique) for clique in run.workload}
+
+
+def test_the_certified_error_is_never_above_that_of_plain_noise():
+    for neighbours in (ADD, REPLACE):
+        run = make(neighbours=neighbours)
+        share = run.price(Fraction(1, len(PAIRS)))
+        marginals = [Marginal(DOMAIN, clique) for clique in PAIRS]
+        plain = max(
+            run.curator.error(m, *run.curator.mechanism(m, **share), run.beta / len(PAIRS)) for m in marginals
+        )
+        assert residual_error(run) <= plain
+
+
+def test_a_guess_is_followed_where_it_fits_and_left_where_it_does_not():
+    rng = np.random.default_rng(0)
+    true = rng.uniform(100, 200, 400)
+    noisy = true + rng.normal(0, 10, 400)
+    variance = np.full(400, 100.0)
+    right, wrong = near(noisy, true, variance), near(noisy, true + 300, variance)
+    assert np.abs(right - true).mean() < 0.3 * np.abs(noisy - true).mean()
+    assert np.abs(wrong - noisy).max() <= 2.5 + 1e-9
+
+
+def test_large_universes_have_a_tree_for_a_stand_in():
+    domain = Domain(tuple(Bins.integers(f"x{i}", 0, 3) for i in range(14)))
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, (3000, 14))
+    codes[:, 1] = codes[:, 0]
+
+    class Rows(Tallies):
+        def __init__(self):
+            self.rows, self.looks = 3000, 0
+
+        def count(self, clique):
+            where = [domain.position(name) for name in clique]
+            table = np.zeros(domain.shape(clique), np.int64)
+            np.add.at(table, tuple(codes[:, i] for i in where), 1)
+            return table
+
+    workload = Workload.all_marginals(domain, 2)
+    run = make(workload=workload, table=np.zeros((4,) * 14, np.int8)[:1], epsilon=5)
+    run.curator._truth = Rows()  # type: ignore[assignment]
+    outcome = residual(run)
+    assert covered(run, outcome)
+    together = outcome.standin.project(("x0", "x1"))
+    assert np.trace(together) > 0.9
+    assert outcome.standin.project(domain.names[:5]).sum() == pytest.approx(1)
+
+
+@pytest.mark.skipif(not (DATA / "nltcs.csv").exists(), reason="the nltcs table is not here")
+@pytest.mark.skipif(not os.environ.get("UNDERSTUDY_AUDIT"), reason="UNDERSTUDY_AUDIT is not set")
+@pytest.mark.parametrize(("epsilon", "most"), [(0.1, 0.036), (1, 0.0055), (10, 0.0008)])
+def test_all_triples_of_nltcs(epsilon, most):
+    sizes = json.loads((DATA / "nltcs-domain.json").read_text())
+    domain = Domain(tuple(Bins.integers(name, 0, size - 1) for name, size in sizes.items()))
+    table = pyarrow.csv.read_csv(DATA / "nltcs.csv")
+    workload = Workload.all_marginals(domain, 3)
+    budget = Budget.of(epsilon, 1e-9)
+    declaration = Declaration(name="t", source=SourceSpec("-"), domain=domain, budget=budget, neighbours=ADD)
+    truth = Truth(in_memory(table), domain)
+    run = Run(Curator(truth, MemoryLedger(budget), declaration, noise=SeededNoise(1)), workload, budget, "r")
+    outcome = residual(run)
+    exact = truth.counts(workload)
+    tvd = [np.abs(a.counts / outcome.rows - exact[a.clique] / truth.rows).sum() / 2 for a in outcome.answers]
+    assert np.mean(tvd) <= most
