@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import inf
+from typing import Any
 
 from scipy.optimize import brentq, minimize, minimize_scalar
 
@@ -22,7 +23,7 @@ def best_on_line(function: Callable[[float], float], points: Iterable[float]) ->
         return inf, scanned[at]
     low, high = scanned[max(at - 1, 0)], scanned[min(at + 1, len(scanned) - 1)]
     # the parabola through three points must not meet an infinite one
-    found = minimize_scalar(
+    found: Any = minimize_scalar(
         lambda x: min(function(x), 1e9), bounds=(low, high), method="bounded", options={"xatol": 1e-10}
     )
     return min((float(found.fun), float(found.x)), (values[at], scanned[at]))
