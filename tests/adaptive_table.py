@@ -35,6 +35,8 @@ def codes(rows=6000, seed=0, sizes=SIZES) -> np.ndarray:
 class Rows:
     """A truth that counts its rows; what the number of rows is, it tells nobody who may not know."""
 
+    is_file = False
+
     def __init__(self, domain: Domain, table: np.ndarray) -> None:
         self.domain, self.table, self.looks = domain, table, 0
 

@@ -463,3 +463,17 @@ def test_noise_that_cannot_be_drawn_is_refused_before_it_is_paid_for():
     with pytest.raises(ParameterError):
         c.measure(BY_SEX, epsilon=1e-13)
     assert c.ledger.spent.units == 0
+
+
+def test_a_request_that_was_answered_from_another_version_of_a_file_is_another_one(tmp_path):
+    """Else a resumed run or session would mix two tables, and certify what is true of neither."""
+    ledger = MemoryLedger(Budget.of(10))
+    first = reopened(tmp_path, TABLE, ledger)
+    answer = first.measure(YOUNG, epsilon=1, request="mine")
+    assert first.measure(YOUNG, epsilon=1, request="mine").value == answer.value
+    with pytest.raises(RequestConflictError):
+        reopened(tmp_path, TABLE, ledger).measure(YOUNG, epsilon=1, request="mine")
+    first = reopened(tmp_path, TABLE, ledger)
+    first.sparse(threshold=5, epsilon=1, request="sparse")
+    with pytest.raises(RequestConflictError):
+        reopened(tmp_path, TABLE, ledger).sparse(threshold=5, epsilon=1, request="sparse")

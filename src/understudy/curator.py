@@ -82,6 +82,15 @@ class Curator:
         """The table's columns and their types: its schema is public."""
         return self._truth.source.columns
 
+    @property
+    def edition(self) -> str:
+        """What is added to a question about a file: one that was answered from another version is another one.
+
+        Frames have none, so that a notebook goes on with its frame, and neither have databases: there the caller
+        sees to it that a name is not used again for other rows.
+        """
+        return f" @{self._truth.version}" if self._truth.is_file else ""
+
     # ---- what is public about the number of rows
 
     @property
@@ -368,7 +377,10 @@ class Curator:
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
         self._truth.check_unchanged()
         debit = self.ledger.charge(
-            mechanism.event, question=question, request=request or fresh_request(), analyst=analyst
+            mechanism.event,
+            question=question + self.edition,
+            request=request or fresh_request(),
+            analyst=analyst,
         )
         if not debit.repeated or self.ledger.answered(debit) is None:
             state = mechanism.open(noise=self._noise)
@@ -398,7 +410,7 @@ class Curator:
         """
         self._truth.check_unchanged()
         debit = self.ledger.charge(
-            event, question=question, request=request or fresh_request(), analyst=analyst
+            event, question=question + self.edition, request=request or fresh_request(), analyst=analyst
         )
         known = self.ledger.answered(debit) if debit.repeated else None
         if known is None and debit.event != event:

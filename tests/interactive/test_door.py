@@ -120,6 +120,7 @@ def test_a_huge_clique_is_refused_before_it_is_allocated():
     class Empty:
         rows = 1000
         version = "0"
+        is_file = False
 
         def check_unchanged(self) -> None: ...
 

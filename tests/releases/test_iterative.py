@@ -70,6 +70,7 @@ class Tallies:
         self.histogram = np.asarray(histogram)
         self.rows = int(self.histogram.sum())
         self.version = None
+        self.is_file = False
         self.looks = 0
 
     def check_unchanged(self):

@@ -66,6 +66,8 @@ class Tallies:
         self.rows = int(table.sum())
         self.looks = 0
 
+    is_file = False
+
     def check_unchanged(self):
         pass
 

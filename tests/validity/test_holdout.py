@@ -18,7 +18,9 @@ import understudy as us
 from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
 from understudy.noise import SeededNoise
 from understudy.validity.holdout import Holdout
+from understudy.validity.ladder import Ladder
 from understudy.validity.metrics import log_loss, metric_of, quantile_loss
+from understudy.validity.modes import Gaussian
 
 
 def blobs(rows, seed=0, signal=1.0):
@@ -288,3 +290,19 @@ def test_a_search_over_noise_is_seen_through():
         assert abs(check.score_predictions(predicted, guess=0.5).value - 0.5) <= check.width
     with pytest.raises(RefusedError, match="rows would certify"):
         Holdout(None, y, queries=500, mode="gaussian")
+
+
+def test_a_mode_made_for_something_else_is_refused():
+    labels = np.arange(200) % 2
+    with pytest.raises(ParameterError, match="made for"):
+        Holdout(None, labels, queries=5000, mode=Gaussian(10**6, 1, 0.05))
+    with pytest.raises(ParameterError, match="made for"):
+        Holdout(None, labels, queries=5, mode=Ladder(200, 5, 0.5))
+    assert Holdout(None, labels, queries=5, mode=Ladder(200, 5, 0.05)).left == 5
+
+
+def test_a_holdouts_file_belongs_to_its_labels(tmp_path):
+    labels = np.arange(200) % 2
+    Holdout(None, labels, queries=5, mode="ladder", path=tmp_path / "h.db").score_predictions(labels)
+    with pytest.raises(RequestConflictError):
+        Holdout(None, 1 - labels, queries=5, mode="ladder", path=tmp_path / "h.db")

@@ -150,6 +150,7 @@ class RememberedTruth:
     """The counts of a table, each found once by the truth itself: they are the same in every run."""
 
     version = "0" * 16
+    is_file = False
     """Neighbouring tables are two ways in which one file may be: from outside it is the same one."""
 
     def __init__(self, truth: Truth) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from understudy.curator import Curator
+from understudy.declaration import Protect
 from understudy.interactive.terms import Terms
 from understudy.privacy.neighbours import Neighbours
 from understudy.theory.cvar import cvar_V_zcdp
@@ -41,6 +42,8 @@ def population(curator: Curator, terms: Terms) -> Population:
         return Population(
             None, "the theorem needs `neighbours: replace`: a public number of rows, one for each person"
         )
+    if declared.protect is not Protect.PRIVACY:
+        return Population(None, "exact values may be looked at here, which the budget does not count")
     if float(terms.beta) > MOST:
         return Population(None, f"the session's beta must be at most {MOST:g}, not {float(terms.beta):g}")
     pure = budget.is_pure

@@ -90,7 +90,9 @@ class Session:
         self._shop = Shop(curator, self.width)
         self._knowledge = Knowledge(Grid(curator.domain), self._public_rows())
         self._chooser = Chooser(self._shop, terms)
-        self._handle = Handle(curator.ledger, name=self.name, terms=terms.text(), analyst=analyst)
+        self._handle = Handle(
+            curator.ledger, name=self.name, terms=terms.text() + curator.edition, analyst=analyst
+        )
         self._catch_up()
         while (purchase := self._chooser.opening(self._knowledge)) is not None:
             self._try(purchase)
@@ -283,17 +285,31 @@ class Session:
 
     def _carry_out(self, purchase: Purchase) -> Learnt:
         """Make the purchase of the next step, or find it made."""
-        self._step += 1
-        self._chooser.note(purchase)
-        learnt = purchase.make(
-            self._shop, self._knowledge, request=self._handle.request(self._step), analyst=self.analyst
-        )
+        try:
+            learnt = purchase.make(
+                self._shop,
+                self._knowledge,
+                request=self._handle.request(self._step + 1),
+                analyst=self.analyst,
+            )
+        except (
+            InsufficientBudgetError,
+            RequestConflictError,
+        ):  # never paid: its share of β is gone all the same
+            self._noted(purchase)
+            raise
+        self._noted(purchase)
         self._chooser.made(purchase, learnt.cost)
         if learnt.answer is not None and learnt.marginal is not None:
             identity = _identity(learnt.marginal)
             self._free.pop(identity, None)
             self._paid[identity] = self._certified(learnt.answer)
         return learnt
+
+    def _noted(self, purchase: Purchase) -> None:
+        """The step is done. One that was interrupted is not: it is made, in its place, by whoever comes next."""
+        self._step += 1
+        self._chooser.note(purchase)
 
     def _catch_up(self) -> bool:
         """Make, or find made, every purchase that is written down and not known here; whether there were any."""

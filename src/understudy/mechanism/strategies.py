@@ -179,6 +179,8 @@ class Strategies:
         if len({part.clique for part in self.parts}) != len(self.parts):
             raise ParameterError("strategies list a clique twice; give it more precision instead")
         for part in self.parts:
+            if part.clique != self.domain.clique(part.clique):
+                raise ParameterError("the attributes of a part must be in domain order")
             if part.precision <= 0:
                 raise ParameterError("noise needs a positive precision")
             variance_parameter(1 / part.precision)
@@ -311,9 +313,7 @@ def worst_pair(factors: Mapping[str, Factor], weighted: Mapping[Clique, float]) 
     f_i is 1 where two rows agree on attribute i, else an extreme of ⟨w_a, w_b⟩ over the longest ‖w‖².
     Every |f| is at most 1, so floats err by less than 2^-45 of Σ weighted.
     """
-    names = sorted(
-        {name for clique in weighted for name in clique if factors[name].own and factors[name].others}
-    )
+    names = sorted({name for clique in weighted for name in clique if factors[name].own})
     ratios = {name: [1.0, *(other / factors[name].own for other in factors[name].others)] for name in names}
     seen = {c: w for c, w in weighted.items() if w and c and all(name in ratios for name in c)}
     whole = sum(seen.values())

@@ -28,7 +28,7 @@ from understudy.query.merging import Merging
 from understudy.releases.adaptive_guard import Sweep, all_binary, guarded, sweep_contrasts, sweep_marginals
 from understudy.releases.adaptive_pick import Candidates, NoiseForecast, Picks, Situation, pick
 from understudy.releases.adaptive_rows import AdaptiveStandIn
-from understudy.releases.adaptive_rule import ROWS_SHARE, Rule, most_cells, rule_for
+from understudy.releases.adaptive_rule import MOST_ROUNDS, ROWS_SHARE, Rule, most_cells, rule_for
 from understudy.releases.distinguisher import whole_units
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.releases.workload_answers import Interval, Knowledge, answers
@@ -153,7 +153,8 @@ class _State:
         )
         if paid is not None:
             noise = GaussianMechanism(rho=price, l2_squared=self.moved)
-            self.rows_error = float(noise.error(self.beta))
+            # Its share is fixed beforehand: the number of rounds, which the others depend on, follows the noise.
+            self.rows_error = float(noise.error(run.beta / (MOST_ROUNDS + 4)))
         self.first()
 
     @cached_property

@@ -30,6 +30,9 @@ MOST_CANDIDATES = 4000
 """Triples whose gaps are looked at; where there are more, pairs alone."""
 
 
+MOST_ROUNDS = 8
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rule:
     """Shares of the price, rounds, and sizes.
@@ -101,7 +104,7 @@ def rule_for(
         select=_share(0.06 * doubt**0.25, 0.03, 0.15),
         guard=guard,
         guard_order=order,
-        rounds=int(min(max(round(5 - 2.5 * log10(max(noise, 1e-12))), 2), 8)),
+        rounds=int(min(max(round(5 - 2.5 * log10(max(noise, 1e-12))), 2), MOST_ROUNDS)),
         growth=1.3,
         merge=MERGE_NOISES * sqrt(2 * len(domain) / precision),
         cells=most_cells(workload, memory, seconds),

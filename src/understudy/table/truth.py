@@ -62,6 +62,11 @@ class Truth:
         meaning = repr((self.source.version, self.domain.attributes, self.unit))
         return sha256(meaning.encode()).hexdigest()[:16]
 
+    @property
+    def is_file(self) -> bool:
+        """Whether the rows are in a file, whose versions can be told apart."""
+        return self.source.stamp is not None
+
     def check_unchanged(self) -> None:
         """Refuse to go on with another table than the one that was opened. Reads no data."""
         self.source.check_unchanged()

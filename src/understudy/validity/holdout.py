@@ -11,6 +11,7 @@ score on those.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from threading import RLock
 from typing import Any, NoReturn
@@ -106,7 +107,7 @@ class Holdout:
             check_worth(self.mode, tolerance)
         self._lock = RLock()
         self._heard = Heard()
-        terms = f"holdout of {self.rows} rows by {self.metric.name}: {self.mode.text}"
+        terms = f"holdout of {self.rows} rows #{_digest(self._y)} by {self.metric.name}: {self.mode.text}"
         self._memory = Memory(_ledger(path, name), terms, name=name)
         self._catch_up()
 
@@ -114,6 +115,12 @@ class Holdout:
         self, wanted: str | Mode, beta: float, rejections: int | None, slack: float | None, theorem: str
     ) -> Mode:
         if not isinstance(wanted, str):
+            terms = (wanted.queries, wanted.beta, wanted.rows <= self.rows)
+            if terms != (self.queries, beta, True):
+                raise ParameterError(
+                    f"the mode is made for {wanted.queries} queries on {wanted.rows} rows at beta {wanted.beta}, "
+                    f"the holdout for {self.queries} on {self.rows} at {beta}"
+                )
             return wanted
         if not isinstance(self.metric, Area):
             return mode_of(
@@ -252,3 +259,8 @@ def _ledger(path: str | Path | None, name: str) -> Ledger:
     if path is None:
         return MemoryLedger(budget)
     return DurableLedger(URL.create("sqlite", database=str(Path(path).resolve())), name, budget)
+
+
+def _digest(truth: NDArray[Any]) -> str:
+    """A name for the sealed labels: a file's memory belongs to them alone."""
+    return sha256(repr(truth.tolist()).encode()).hexdigest()[:16]
