@@ -434,7 +434,7 @@ def test_a_debit_for_another_version_that_was_never_answered_is_not_answered_fro
     with pytest.raises(KeyboardInterrupt):
         first.measure(YOUNG, epsilon=1, request="mine")
     answered = reopened(tmp_path, TABLE, ledger)
-    with pytest.raises(RequestConflictError, match="another version"):
+    with pytest.raises(RequestConflictError):
         answered.measure(YOUNG, epsilon=1, request="mine")
 
 

@@ -106,7 +106,9 @@ class Shop:
         """What a look releases, and what it was charged."""
         released = self.curator.run(look, request=request, analyst=analyst)
         event = self.charged(look.event)
-        again = self.curator.ledger.charge(event, question=look.key, request=request, analyst=analyst)
+        again = self.curator.ledger.charge(
+            event, question=look.key + self.curator.edition, request=request, analyst=analyst
+        )
         return released, again.cost
 
 
