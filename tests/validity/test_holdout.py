@@ -17,6 +17,8 @@ from sklearn.tree import DecisionTreeClassifier
 import understudy as us
 from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
 from understudy.noise import SeededNoise
+from understudy.validity.auc import PAIRS
+from understudy.validity.certificate import BOUNDED
 from understudy.validity.holdout import Holdout
 from understudy.validity.ladder import Ladder
 from understudy.validity.metrics import log_loss, metric_of, quantile_loss
@@ -259,6 +261,10 @@ def test_auc_has_its_own_certificate():
     with pytest.raises(ParameterError, match="no mean over rows"):
         Holdout(rows, truth, queries=2, metric="auc", mode="gaussian")
     ladder = Holdout(rows[:2000], truth[:2000], queries=50, metric="auc", mode="ladder")
+    promised = ladder.certificate()
+    assert PAIRS in promised["assumptions"]
+    assert BOUNDED not in promised["assumptions"]
+    assert "min(p, q) for n" in promised["theorem"]
     assert ladder.mode.rows == min(truth[:2000].sum(), 2000 - truth[:2000].sum())
 
 

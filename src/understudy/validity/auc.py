@@ -15,7 +15,7 @@ The first is wide: it is the price of noise without a mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, inf, log, sqrt
 from typing import Any
@@ -26,11 +26,27 @@ from understudy.errors import ParameterError
 from understudy.noise import NoiseSource, normal
 from understudy.theory.composition import log_gdp_delta
 from understudy.theory.minimise import best_from
-from understudy.validity.certificate import ADVANCE, CAP, CONTINUOUS, INDEPENDENT, SEALED, Certificate
+from understudy.validity.certificate import (
+    ADVANCE,
+    BOUNDED,
+    CAP,
+    CONTINUOUS,
+    INDEPENDENT,
+    SEALED,
+    Certificate,
+)
 from understudy.validity.modes import Heard, Look, Said, between_0_and_1
 from understudy.validity.transfer import quantile
 
 PAIRS = "the score is the area under the curve, and which rows are positive is public"
+
+
+def about_pairs(certificate: Certificate) -> Certificate:
+    """A certificate of a mean over min(p, q) rows, said of the area under the curve: what it then assumes."""
+    if BOUNDED not in certificate.assumptions:
+        return certificate
+    assumed = tuple(PAIRS if line == BOUNDED else line for line in certificate.assumptions)
+    return replace(certificate, theorem=f"{certificate.theorem}, min(p, q) for n", assumptions=assumed)
 
 
 def auc_width(positive: int, negative: int, queries: int, beta: float) -> tuple[float, float]:

@@ -22,7 +22,32 @@ from understudy.validity.transfer import guess_and_check, realised
 
 
 @dataclass(frozen=True)
-class Checking:
+class _SlackAndGrid:
+    """What both ways share: η, the best slack for the certificate, and the coarsest grid that is right to η."""
+
+    rows: int
+    queries: int
+    beta: float
+    about_best = False
+
+    @cached_property
+    def eta(self) -> float:
+        return self._best(self.rows)[1]
+
+    @property
+    def grid(self) -> int:
+        return ceil(1 / (2 * self.eta))
+
+    def width_with(self, rows: int) -> float:
+        return self._best(rows)[0]
+
+    def _best(self, rows: int) -> tuple[float, float]:
+        """The narrowest width with so many rows, and its η."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Checking(_SlackAndGrid):
     """GuessAndCheck(η, m): a guess within η of the sample is right; the rejection after the m-th halts it.
 
     η is `slack`, or the best of those that let a right guess pass (`least_slack`).
@@ -31,17 +56,9 @@ class Checking:
                  coarsest grid of answers that is right to η.
     """
 
-    rows: int
-    queries: int
-    beta: float
     rejections: int = 50
     slack: float | None = None
     name = "check"
-    about_best = False
-
-    @cached_property
-    def eta(self) -> float:
-        return self._best(self.rows)[1]
 
     def _best(self, rows: int) -> tuple[float, float]:
         return min((self._width(rows, eta), eta) for eta in _slacks(rows, self.slack))
@@ -49,25 +66,14 @@ class Checking:
     def _width(self, rows: int, eta: float) -> float:
         return gnc_width(rows, self.queries, self.rejections, eta, self.beta, ceil(1 / (2 * eta)))
 
-    @property
-    def grid(self) -> int:
-        return ceil(1 / (2 * self.eta))
-
-    @property
-    def certificate(self) -> Certificate:
-        return self._certificate
-
     @cached_property
-    def _certificate(self) -> Certificate:
+    def certificate(self) -> Certificate:
         return guess_and_check(self.rows, self.queries, self.rejections, self.eta, self.beta, grid=self.grid)
 
     @cached_property
     def _measured(self) -> float:
         spread = gnc_dev(self.rows, self.queries, self.rejections, self.grid, self.beta)
         return 1 / (2 * self.grid) + spread
-
-    def width_with(self, rows: int) -> float:
-        return self._best(rows)[0]
 
     @property
     def text(self) -> str:
@@ -98,7 +104,7 @@ class Checking:
 
 
 @dataclass(frozen=True)
-class Realised:
+class Realised(_SlackAndGrid):
     """GuessAndCheck that counts the guesses that turn out wrong, instead of fixing how many may.
 
     η is `slack`, or the best for `expected` wrong guesses; any number is certified. An answer's width is that of
@@ -107,17 +113,9 @@ class Realised:
     Certificate  Weight 2^-(f+1) on f failures: `theory.guess_and_check.gnc_failures_width`.
     """
 
-    rows: int
-    queries: int
-    beta: float
     expected: int = 20
     slack: float | None = None
     name = "realised"
-    about_best = False
-
-    @cached_property
-    def eta(self) -> float:
-        return self._best(self.rows)[1]
 
     def _best(self, rows: int) -> tuple[float, float]:
         failures = min(self.expected, self.queries - 1)
@@ -126,24 +124,13 @@ class Realised:
             for eta in _slacks(rows, self.slack)
         )
 
-    @property
-    def grid(self) -> int:
-        return ceil(1 / (2 * self.eta))
-
-    @property
-    def certificate(self) -> Certificate:
-        return self._certificate
-
     @cached_property
-    def _certificate(self) -> Certificate:
+    def certificate(self) -> Certificate:
         return self.certificate_after(min(self.expected, self.queries - 1))
 
     def certificate_after(self, failures: int) -> Certificate:
         """What answers up to and after so many wrong guesses are worth."""
         return realised(self.rows, self.queries, failures, self.eta, self.beta)
-
-    def width_with(self, rows: int) -> float:
-        return self._best(rows)[0]
 
     @property
     def text(self) -> str:

@@ -27,6 +27,7 @@ from understudy.ledger.store import DurableLedger
 from understudy.noise import NoiseSource, SystemNoise
 from understudy.privacy.budget import Budget
 from understudy.rational import Number, probability
+from understudy.validity.auc import about_pairs
 from understudy.validity.certificate import VACUOUS
 from understudy.validity.choice import auc_mode_of, mode_of
 from understudy.validity.ladder import FreeLadder
@@ -185,7 +186,8 @@ class Holdout:
 
     def certificate(self) -> dict[str, Any]:
         """What is promised, on what assumptions, and what is left of it."""
-        promised = self.mode.certificate.as_dict()
+        found = self.mode.certificate
+        promised = (about_pairs(found) if isinstance(self.metric, Area) else found).as_dict()
         about = {"mode": self.mode.text, "rows": self.rows, "metric": self.metric.name}
         return about | promised | {"queries": self.queries, "left": self.left}
 
