@@ -197,6 +197,7 @@ def check(
     """Validate a declaration against its source, by schema only: no row is read unless --read asks for it."""
     from understudy.declaration_file import located, read
     from understudy.draft import unreviewed
+    from understudy.query.constraint import described
     from understudy.table.source import open_source
 
     path = located(project)
@@ -217,6 +218,7 @@ def check(
                 "budget": str(declaration.budget),
                 "neighbours": declaration.neighbours,
                 "protect": declaration.protect,
+                "constraints": described(declaration.constraints),
                 "lines_to_review": marked,
             }
         )
@@ -228,6 +230,8 @@ def check(
         f"{declaration.name}: {len(domain)} attributes, a universe of {_large(domain.size())} cells, budget "
         f"{declaration.budget}, neighbours {declaration.neighbours}. The source has every declared column."
     )
+    for line in described(declaration.constraints):
+        typer.echo(f"  declared: {line}")
     if marked:
         typer.secho(f"Lines still marked READ OFF THE DATA: {_listed(marked)}.", fg="yellow", err=True)
 
@@ -269,7 +273,7 @@ def ask(
         from understudy.interactive.command import open_named
 
         terms = {"alpha": alpha, "beta": beta, "queries": queries, "analyst": analyst}
-        entered = open_named(opened, session, **terms, price=price, request=request)
+        entered = open_named(opened, session, **terms, price=price, request=request, dry_run=dry_run)
         _ask_in_session(entered, questions, dry_run=dry_run, as_json=as_json)
         return
     quotes = [
@@ -294,7 +298,7 @@ def ask(
 
 
 def _ask_in_session(entered: Session, questions: list[str], *, dry_run: bool, as_json: bool) -> None:
-    from understudy.interactive.command import answers, without_infinity
+    from understudy.interactive.command import answers, remarks, without_infinity
 
     if dry_run:
         costs = entered.dry_run(questions)
@@ -311,10 +315,14 @@ def _ask_in_session(entered: Session, questions: list[str], *, dry_run: bool, as
         given.append({"question": question, **answer.as_dict()})
         if not as_json:
             _show_answer(question, answer)
-            typer.echo(f"  source: {answer.source}")
+            for remark in remarks(entered, answer):
+                typer.echo(f"  {remark}")
     left = entered.remaining
     if as_json:
-        emit({"answers": without_infinity(given), "remaining": {left.currency: left.amount}})
+        remaining = {left.currency: left.amount}
+        emit(
+            {"answers": without_infinity(given), "remaining": remaining, "contradicted": entered.contradicted}
+        )
         return
     typer.echo(f"{left.currency} left: {left.amount:.6g}")
 

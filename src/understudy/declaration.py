@@ -12,6 +12,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.event import SpentBefore
 from understudy.privacy.limits import Limits
 from understudy.privacy.neighbours import Neighbours
+from understudy.query.constraint import Constraint
 
 
 class Protect(StrEnum):
@@ -78,7 +79,8 @@ class Declaration:
     they matter under `add-remove`, where the number itself is private.
 
     `ledger` and `witness` are places (empty: the default, and none); `opening` is the epsilon that was spent on
-    the table before its ledger was opened; `limits` are shares of the budget.
+    the table before its ledger was opened; `limits` are shares of the budget. `constraints` say which cells are
+    always empty, as everybody may know.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Declaration:
     witness: str = ""
     opening: Fraction = Fraction(0)
     limits: Limits = field(default_factory=Limits)
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         if self.unit is not None and self.neighbours is not Neighbours.ADD_REMOVE:

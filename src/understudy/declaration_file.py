@@ -1,21 +1,12 @@
-"""Reading ``understudy.yml``. Every complaint names the line, the field and the remedy.
-
-The YAML is walked as nodes, not as Python values: each field knows what it expects, so a category written `no`
-stays the text "no", and a key that is not understood is an error, never ignored.
-"""
+"""Reading ``understudy.yml``. Every complaint names the line, the field and the remedy."""
 
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import re
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import NoReturn, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import yaml
@@ -23,14 +14,15 @@ import yaml
 from understudy.attribute import Attribute, Boolean, Categories, Outside
 from understudy.bins import Bins
 from understudy.declaration import Counting, Declaration, Protect, SourceSpec, Unit
+from understudy.declaration_node import MAX_BYTES, Node
 from understudy.domain import Domain
-from understudy.errors import DeclarationError, DomainError, ParameterError
+from understudy.errors import DeclarationError
 from understudy.privacy.budget import Budget
 from understudy.privacy.limits import Limits
 from understudy.privacy.neighbours import Neighbours
+from understudy.query.constraint import Constraint, determines, impossible
 
 FORMAT = 1
-MAX_BYTES = 16 << 20
 MAX_CELLS = 1 << 24
 """Cells of one attribute; a slip such as `bounds: [0, 10000000000]` must not fill the memory."""
 
@@ -38,8 +30,6 @@ SECRETS = {"password", "passfile", "sslpassword", "token", "access_token", "moth
 """Names of parameters of a URL that hold secrets, or say where they are."""
 
 KINDS = ("category", "integer", "real", "boolean", "date")
-
-Result = TypeVar("Result")
 
 
 def located(path: Path | str) -> Path:
@@ -83,6 +73,12 @@ def parse(text: str, *, file: str = "understudy.yml") -> Declaration:
         ) from None
     except RecursionError:
         raise DeclarationError("the YAML is nested too deeply", remedy="Flatten it", file=file) from None
+    except (ValueError, OverflowError):  # an escape beyond Unicode
+        raise DeclarationError(
+            "this is not YAML: an escape stands for no character",
+            remedy="Write the character itself",
+            file=file,
+        ) from None
     if root is None:
         raise DeclarationError("the file is empty", remedy="Draft one with `understudy init DATA`", file=file)
     try:
@@ -97,97 +93,10 @@ def parse(text: str, *, file: str = "understudy.yml") -> Declaration:
         ) from None
 
 
-@dataclass(frozen=True)
-class Node:
-    """A YAML node that knows where it stands."""
-
-    yaml: yaml.Node
-    field: str
-    file: str
-
-    def fail(self, problem: str, remedy: str) -> NoReturn:
-        raise DeclarationError(
-            problem, remedy=remedy, field=self.field, line=self.yaml.start_mark.line + 1, file=self.file
-        )
-
-    def guard(self, build: Callable[[], Result], remedy: str) -> Result:
-        """Build a value; what it complains about is reported at this place."""
-        try:
-            return build()
-        except (DomainError, ParameterError) as error:
-            self.fail(str(error), remedy)
-
-    def mapping(self, known: tuple[str, ...] | None) -> dict[str, Node]:
-        """The children by key; unknown and repeated keys are refused."""
-        if not isinstance(self.yaml, yaml.MappingNode):
-            self.fail("expected `key: value` lines here", "Write a mapping")
-        children: dict[str, Node] = {}
-        for key, value in self.yaml.value:
-            place = Node(key, self.field, self.file)
-            name = place.text()
-            if name in children:
-                place.fail(f"{name!r} stands here twice", "Keep one of them")
-            if known is not None and name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
-                hint = f"Did you mean {close[0]!r}?" if close else f"Known here: {', '.join(known)}"
-                place.fail(f"{name!r} is not understood", hint)
-            children[name] = Node(value, f"{self.field}.{name}" if self.field else name, self.file)
-        return children
-
-    def items(self) -> Iterator[Node]:
-        if not isinstance(self.yaml, yaml.SequenceNode):
-            self.fail("expected a list here", "Write it as [a, b, c]")
-        for i, item in enumerate(self.yaml.value):
-            yield Node(item, f"{self.field}[{i}]", self.file)
-
-    def text(self) -> str:
-        """The scalar as it is written, before YAML makes a boolean or a date of it."""
-        if not isinstance(self.yaml, yaml.ScalarNode):
-            self.fail("expected a single value here", "Write one word, number or quoted text")
-        return self.yaml.value
-
-    def choice(self, options: tuple[str, ...]) -> str:
-        text = self.text()
-        if text not in options:
-            self.fail(f"{text!r} is not one of the choices", f"Write one of: {', '.join(options)}")
-        return text
-
-    def flag(self) -> bool:
-        return self.choice(("true", "false")) == "true"
-
-    def integer(self) -> int:
-        text = self.text().replace("_", "")
-        if not re.fullmatch(r"[+-]?\d{1,30}", text):
-            self.fail(f"{self.text()!r} is not a whole number", "Write digits, such as 100")
-        return int(text)
-
-    def number(self) -> Fraction:
-        text = self.text().replace("_", "")
-        try:
-            value = Decimal(text)
-        except InvalidOperation:
-            value = Decimal("nan")
-        if not value.is_finite() or abs(value.adjusted()) > 400:
-            self.fail(f"{self.text()!r} is not a finite number", "Write it as 0.5 or 1e-9")
-        return Fraction(value)
-
-    def real(self) -> float:
-        value = self.number()
-        if abs(value) > sys.float_info.max:
-            self.fail(f"{self.text()!r} is too large", "Write a number below 1e308")
-        return float(value)
-
-    def date(self) -> dt.date:
-        try:
-            return dt.date.fromisoformat(self.text())
-        except ValueError:
-            self.fail(f"{self.text()!r} is not a day", "Write it as 2024-12-31")
-
-
 def _declaration(root: Node) -> Declaration:
     keys = (
         "understudy", "name", "source", "table", "delimiter", "protect", "neighbours", "budget", "unit", "rows",
-        "attributes", "ledger", "witness", "opening", "limits",
+        "attributes", "ledger", "witness", "opening", "limits", "constraints",
     )  # fmt: skip
     top = root.mapping(keys)
     for key in ("understudy", "name", "source", "budget", "attributes"):
@@ -196,11 +105,12 @@ def _declaration(root: Node) -> Declaration:
     if top["understudy"].integer() != FORMAT:
         top["understudy"].fail("this format is not known", f"This program reads `understudy: {FORMAT}`")
     rows = top["rows"].mapping(("at_least", "at_most")) if "rows" in top else {}
+    domain = _domain(top["attributes"])
     return root.guard(
         lambda: Declaration(
             name=_name(top["name"]),
             source=_source(top),
-            domain=_domain(top["attributes"]),
+            domain=domain,
             budget=_budget(top["budget"]),
             protect=Protect(top["protect"].choice(tuple(Protect))) if "protect" in top else Protect.PRIVACY,
             neighbours=(
@@ -219,6 +129,7 @@ def _declaration(root: Node) -> Declaration:
             witness=top["witness"].text() if "witness" in top else "",
             opening=_opening(top["opening"]) if "opening" in top else Fraction(0),
             limits=_limits(top["limits"]) if "limits" in top else Limits(),
+            constraints=_constraints(top["constraints"], domain) if "constraints" in top else (),
         ),
         "Change the declaration",
     )
@@ -329,6 +240,46 @@ def _unit(node: Node) -> Unit:
     return node.guard(
         lambda: Unit(fields["column"].text(), fields["max_rows"].integer(), **key), "Choose another bound"
     )
+
+
+def _constraints(node: Node, domain: Domain) -> tuple[Constraint, ...]:
+    return tuple(_constraint(item, domain) for item in node.items())
+
+
+def _constraint(node: Node, domain: Domain) -> Constraint:
+    fields = node.mapping(("impossible", "attribute", "determines", "as"))
+    if fields.keys() == {"impossible"}:
+        told = fields["impossible"]
+        return told.guard(
+            lambda: impossible(domain, told.text()),
+            "Write a condition, such as `age < 16 and retired = true`",
+        )
+    if fields.keys() != {"attribute", "determines", "as"}:
+        node.fail(
+            "a constraint has the key 'impossible', or 'attribute', 'determines' and 'as'",
+            "Write `- impossible: age < 16 and retired = true`, "
+            "or `- {attribute: city, determines: country, as: {Bree: Eriador}}`",
+        )
+    one, other = (
+        fields[key].guard(lambda key=key: domain[fields[key].text()], "Name a declared attribute")
+        for key in ("attribute", "determines")
+    )
+    cells: dict[int, int] = {}
+    for key, value in fields["as"].pairs():
+        cell = _cell(key, one)
+        if cell in cells:
+            key.fail(f"the cell of {key.text()!r} in {one.name} stands here twice", "Keep one of them")
+        cells[cell] = _cell(value, other)
+    return node.guard(lambda: determines(domain, one.name, other.name, cells), "Change the constraint")
+
+
+def _cell(node: Node, attribute: Attribute) -> int:
+    """The declared cell of a value; a slip must not end up in `other`, so what is outside is refused."""
+    kinds = {"category": node.text, "boolean": node.flag, "integer": node.integer, "date": node.date}
+    found = attribute.proper_code(kinds.get(attribute.kind, node.real)())
+    if found is None:
+        node.fail(f"{node.text()!r} is in no declared cell of {attribute.name}", "Write one of its values")
+    return found
 
 
 def _domain(node: Node) -> Domain:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import yaml
 
-from understudy.declaration_file import Node
+from understudy.declaration_node import Node
 from understudy.errors import DeclarationError
 from understudy.importing import cells
 from understudy.importing.document import compose, day, number, rising, text

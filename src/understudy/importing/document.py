@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from understudy.declaration_file import Node
+from understudy.declaration_node import Node
 from understudy.errors import DeclarationError
 
 MAX_BYTES = 2 << 20
@@ -53,7 +53,7 @@ def compose(text: str, *, file: str) -> Node:
             line=None if mark is None else mark.line + 1,
             file=file,
         ) from None
-    except (RecursionError, ValueError):  # an escape beyond Unicode is a ValueError
+    except (RecursionError, ValueError, OverflowError):  # the last two: an escape beyond Unicode
         raise DeclarationError("the file cannot be parsed", remedy="Flatten it", file=file) from None
     if root is None:
         raise DeclarationError("the file is empty", remedy="Name another description", file=file)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from understudy.attribute import Boolean, same_text
-from understudy.declaration_file import Node
+from understudy.declaration_node import Node
 from understudy.importing import cells
 from understudy.importing.document import (
     day,

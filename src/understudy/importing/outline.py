@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import yaml
 
 from understudy.attribute import same_text
-from understudy.declaration_file import Node, parse
+from understudy.declaration_file import parse
+from understudy.declaration_node import Node
 from understudy.errors import DeclarationError
 
 MARK = "# READ OFF THE DATA: review"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from understudy.declaration_file import Node
+from understudy.declaration_node import Node
 from understudy.importing import cells
 from understudy.importing.document import (
     day,

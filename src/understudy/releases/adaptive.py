@@ -61,7 +61,8 @@ def adaptive(
     """Release the workload's marginals through a graphical stand-in that learns where it is wrong.
 
     `memory` (bytes) and `seconds` (CPU time, as forecast: no clock is read) limit the stand-in; all else follows
-    from public numbers, unless a `rule` is given. `constraints` are public knowledge of empty cells.
+    from public numbers, unless a `rule` is given. `constraints` are public knowledge of empty cells,
+    beside those that are declared.
 
     Privacy     The run's price, in debits: the number of rows where it is private, the 1-way marginals, in each
                 round noisy gaps (`MergedGaps`) and measurements (`MergedMarginals`), the last sweep. What is asked
@@ -80,7 +81,7 @@ def adaptive(
     if rule is None:
         most_cells(run.workload, memory, seconds)  # refused before the first debit
     run.check_affordable(run.budget.cap)
-    state = _State(run, tuple(constraints))
+    state = _State(run, (*run.constraints, *constraints))
     state.begin(rule, memory, seconds)
     for t in range(1, state.rule.rounds + 1):
         state.round(t)

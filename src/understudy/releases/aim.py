@@ -208,7 +208,14 @@ class _State:
             self.knowledge.add(Interval.around(self.merging, clique, answer.noisy, error, "measured"))
 
     def refit(self, settings: FitSettings) -> None:
-        self.model = fit(self.run.domain, self.bought, total=self.rows, start=self.model, settings=settings)
+        self.model = fit(
+            self.run.domain,
+            self.bought,
+            total=self.rows,
+            start=self.model,
+            constraints=self.run.constraints,
+            settings=settings,
+        )
 
     # ---- the end
 

@@ -12,6 +12,7 @@ import numpy as np
 from understudy import __version__
 from understudy.privacy.cost import UNITS
 from understudy.project import Project
+from understudy.query.constraint import described
 from understudy.releases.folder import FORMAT, domain_as_plain, domain_digest
 from understudy.releases.run import Outcome, Run
 
@@ -52,6 +53,7 @@ def certificate_of(project: Project, run: Run, outcome: Outcome) -> dict[str, An
             "attributes": domain_as_plain(project.domain),
         },
         "columns": _columns(project),
+        **({"constraints": described(declared.constraints)} if declared.constraints else {}),
     }
 
 

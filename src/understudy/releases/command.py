@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ def release(
     max_cells: Annotated[
         int | None, typer.Option(min=1, help="Leave out marginals with more cells than this.")
     ] = None,
-    method: Annotated[str, typer.Option(help="auto, smalldb, net, ic, mwem …")] = "auto",
+    method: Annotated[str, typer.Option(help="auto, adaptive, residual, mwem, smalldb, ic or aim.")] = "auto",
     delta: Annotated[
         float | None, typer.Option(help="Of the release; by default that of the project's budget.")
     ] = None,
@@ -42,6 +43,15 @@ def release(
         float | None, typer.Option(help="The error, as a rate, to aim at; for methods with a target.")
     ] = None,
     beta: Annotated[float, typer.Option(help="Chance that any of the error bars does not hold.")] = 0.05,
+    memory: Annotated[
+        str | None, typer.Option(help="What the stand-in may take, such as 500MB; for adaptive.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="CPU time that its fits may take, as forecast; for adaptive.")
+    ] = None,
+    ranges: Annotated[
+        str | None, typer.Option(help="Ordered attributes whose ranges are asked: age,hours; by residual.")
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE, for the method; may be repeated.")
     ] = None,
@@ -86,7 +96,12 @@ def release(
         raise ParameterError("say what the release may spend: --epsilon 1")
     rule = as_rule(within)  # mistakes are found before anything is bought
     wanted = as_workload(opened.domain, workload, max_cells=max_cells)
-    options = _options(option or [])
+    given = {
+        "memory": None if memory is None else as_bytes(memory),
+        "seconds": seconds,
+        "ranges": None if ranges is None else [name.strip() for name in ranges.split(",")],
+    }
+    options = {key: value for key, value in given.items() if value is not None} | _options(option or [])
     settings: dict[str, Any] = {
         "epsilon": epsilon, "delta": delta, "method": method, "alpha": alpha, "beta": beta, "analyst": analyst,
         **options,
@@ -117,6 +132,19 @@ def _options(given: list[str]) -> dict[str, Any]:
             raise ParameterError(f"an option of a method is written NAME=VALUE, not {text!r}")
         options[key] = _number(value)
     return options
+
+
+def as_bytes(text: str) -> int:
+    """An amount of memory: a number, and a unit of 1000 or 1024 bytes.
+
+    >>> as_bytes("500MB"), as_bytes("2 GiB"), as_bytes("4096")
+    (500000000, 2147483648, 4096)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", text, re.IGNORECASE)
+    if found is None:
+        raise ParameterError(f"memory is written such as 500MB or 2GiB, not {text!r}")
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " "))
 
 
 def _number(text: str) -> int | float | str:
@@ -177,9 +205,18 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
         task = bar.add_task("Opening the table", total=None)
 
         def report(progress: Progress) -> None:
-            bar.update(task, description=progress.what[:60], completed=progress.done, total=progress.of)
+            bar.update(task, description=standing(progress), completed=progress.done, total=progress.of)
 
         yield report
+
+
+def standing(progress: Progress) -> str:
+    """Where a run stands, in a line: what is done, what was spent, and what the method tells of itself."""
+    told = [progress.what[:60]]
+    if progress.spent:
+        told.append(f"{progress.spent:.3g} spent")
+    told += [f"{value:,} {name}" for name, value in progress.details.items() if isinstance(value, int)]
+    return " · ".join(told)
 
 
 def _abandon(project: Project, note: Unfinished, *, as_json: bool) -> None:
@@ -208,7 +245,7 @@ def _tell(
 ) -> None:
     told, left = made.certificate, project.ledger.remaining
     drawn = round(made.rows) if rows is None else rows
-    error = made.largest_error if isfinite(made.largest_error) else None
+    error, usual = (found if isfinite(found) else None for found in (made.largest_error, made.usual_error))
     if as_json:
         kept = ("method", "mechanism", "theorem", "parameters", "privacy", "cost", "run", "beta", "workload")
         emit(
@@ -217,17 +254,21 @@ def _tell(
                 "rows": drawn,
                 "people": made.rows,
                 "largest_error": error,
+                "usual_error": usual,
                 "resumed": resumed,
                 **{key: told[key] for key in kept},
                 "remaining": {left.currency: left.amount},
             }
         )
         return
-    width = "no certified error" if error is None else f"every one within ± {error:,.0f} people"
+    width = "no certified error"
+    if usual is not None:
+        rest = "not all are certified" if error is None else f"every one within ± {error:,.0f}"
+        width = f"half of them within ± {usual:,.1f} people, {rest}"
     typer.echo(
         f"Wrote {out}: {drawn:,} synthetic rows; {told['workload']['queries']:,} answers in "
         f"{told['workload']['marginals']:,} marginals, {width}"
-        + ("." if error is None else f", all together with probability {1 - made.beta:g}.")
+        + ("." if usual is None else f", all together with probability {1 - made.beta:g}.")
     )
     typer.echo(
         f"{told['method']}{': ' if told['theorem'] else ''}{told['theorem']}; spent {told['cost']['currency']} "

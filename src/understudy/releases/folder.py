@@ -4,6 +4,7 @@ synthetic.parquet   rows in the source's columns
 answers.parquet     every cell of the workload: marginal, labels, value, error, basis
 certificate.json    mechanism, theorem, parameters, cost, requests to the ledger, domain, version
 standin.npz         the stand-in itself
+sums.npz            what answers ranges, where they were measured
 report.html         the same for people
 """
 
@@ -13,9 +14,12 @@ import datetime as dt
 import json
 import os
 import shutil
+import struct
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -29,12 +33,13 @@ from understudy.bins import Bins
 from understudy.domain import Domain
 from understudy.errors import RefusedError, SourceError
 from understudy.query.projection import Projection
+from understudy.releases.range_sums import RangeSums
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.stored import from_arrays
 
 FORMAT = 1
 CERTIFICATE, ANSWERS, SYNTHETIC = "certificate.json", "answers.parquet", "synthetic.parquet"
-STANDIN, REPORT = "standin.npz", "report.html"
+STANDIN, SUMS, REPORT = "standin.npz", "sums.npz", "report.html"
 
 
 # ---- a folder, whole or not at all
@@ -194,8 +199,10 @@ def answers_from_table(domain: Domain, table: pa.Table, listed: Sequence[Any]) -
 # ---- reading
 
 
-def read(folder: Path) -> tuple[dict[str, Any], Domain, tuple[MarginalAnswer, ...], Projection]:
-    """Certificate, domain, answers and stand-in of a release."""
+def read(
+    folder: Path,
+) -> tuple[dict[str, Any], Domain, tuple[MarginalAnswer, ...], Projection, RangeSums | None]:
+    """Certificate, domain, answers, stand-in and sums of a release."""
     path = folder / CERTIFICATE
     try:
         certificate = json.loads(path.read_text(encoding="utf-8"))
@@ -205,22 +212,35 @@ def read(folder: Path) -> tuple[dict[str, Any], Domain, tuple[MarginalAnswer, ..
         if domain_digest(domain) != certificate["domain"]["digest"]:
             raise SourceError(f"{path}: the domain is not the one that its digest names")
         answers = answers_from_table(domain, parquet.read_table(folder / ANSWERS), certificate["answers"])
-        with np.load(folder / STANDIN, allow_pickle=False) as arrays:
+        with open(folder / STANDIN, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             standin = from_arrays(domain, arrays)
+        sums = None
+        if (folder / SUMS).exists():
+            cliques = tuple(answer.clique for answer in answers)
+            with open(folder / SUMS, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                sums = RangeSums.from_arrays(domain, cliques, arrays)
+        if not isfinite(certificate["rows"]):
+            raise SourceError(f"{path}: the number of rows is not finite")
     except FileNotFoundError as error:
         raise SourceError(f"{folder} is not the folder of a release: {error.filename} is missing") from None
     except (
         ValueError,
-        KeyError,
+        LookupError,
         TypeError,
         AttributeError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+        NotImplementedError,  # a zip of another kind
         EOFError,
         OSError,
         BadZipFile,
+        zlib.error,
+        struct.error,
         pa.ArrowException,
     ) as error:
         raise SourceError(f"the release in {folder} cannot be read ({type(error).__name__})") from None
-    return certificate, domain, answers, standin
+    return certificate, domain, answers, standin, sums
 
 
 def write(
@@ -230,6 +250,7 @@ def write(
     answers: pa.Table,
     synthetic: pa.Table,
     standin: Mapping[str, Any],
+    sums: Mapping[str, Any] | None,
     report: str,
 ) -> None:
     """Write the files of a release into a folder that exists."""
@@ -238,4 +259,6 @@ def write(
     parquet.write_table(answers, folder / ANSWERS, compression="zstd")
     parquet.write_table(synthetic, folder / SYNTHETIC, compression="zstd")
     np.savez_compressed(folder / STANDIN, **standin)
+    if sums is not None:
+        np.savez_compressed(folder / SUMS, **sums)
     (folder / REPORT).write_text(report, encoding="utf-8")

@@ -23,6 +23,7 @@ from scipy.optimize import minimize
 
 from understudy.domain import Clique, Domain
 from understudy.errors import ParameterError
+from understudy.query.constraint import Constraint, allowed_cells
 from understudy.standin.measurement import Measurement
 
 Table = NDArray[np.float64]
@@ -123,9 +124,9 @@ class DenseModel:
     potentials: dict[Clique, Table]
 
     @classmethod
-    def uniform(cls, domain: Domain) -> DenseModel:
+    def uniform(cls, domain: Domain, constraints: Sequence[Constraint] = ()) -> DenseModel:
         cells = Cells.of(domain)
-        return cls(cells, np.full(cells.shape, 1 / domain.size()), {})
+        return cls(cells, _normalised(np.zeros(cells.shape) + _forbidden(cells, constraints))[0], {})
 
     @property
     def domain(self) -> Domain:
@@ -190,8 +191,9 @@ def maximum_entropy(
     start: DenseModel | None = None,
     passes: int = 200,
     tolerance: float = 1e-2,
+    constraints: Sequence[Constraint] = (),
 ) -> DenseModel:
-    """Fit every measurement at once, from the potentials of `start`.
+    """Fit every measurement at once, from the potentials of `start`; cells that `constraints` forbid stay empty.
 
     It ends after `passes` evaluations, or when no potential's gradient, in people, is above `tolerance` times the
     standard deviation of its noise.
@@ -200,12 +202,13 @@ def maximum_entropy(
         raise ParameterError("a fit needs measurements with noise: exact counts have no finite potential")
     told = [part for part in components(measurements) if part.clique]
     if rows <= 0 or not told:
-        return start or DenseModel.uniform(domain)
+        return start or DenseModel.uniform(domain, constraints)
     cells = Cells.of(domain) if start is None else start.cells
-    problem = _Problem.of(Batch(cells, [part.clique for part in told]), told, rows)
+    batch = Batch(cells, [part.clique for part in told])
+    problem = _Problem.of(batch, told, rows, _forbidden(cells, constraints))
     first = np.concatenate([_potential(start, part).ravel() for part in told]) / problem.unit
     potentials = problem.solve(first, passes, tolerance) * problem.unit
-    histogram, _ = _normalised(problem.batch.lift(potentials))
+    histogram, _ = problem.histogram(potentials)
     tables = problem.batch.split(potentials)
     return DenseModel(cells, histogram, {part.clique: t for part, t in zip(told, tables, strict=True)})
 
@@ -220,19 +223,23 @@ class _Problem:
     std: Table
     ridge: Table
     unit: Table
+    forbidden: Table | float
 
     @classmethod
-    def of(cls, batch: Batch, told: Sequence[Component], rows: float) -> _Problem:
+    def of(cls, batch: Batch, told: Sequence[Component], rows: float, forbidden: Table | float) -> _Problem:
         sizes = [part.counts.size for part in told]
         variance = np.repeat([part.variance for part in told], sizes)
         ridge = variance * (ENTROPY / sqrt(float(np.exp(np.mean(np.log(variance))))))
         unit = 1 / np.sqrt(rows / np.repeat(np.asarray(sizes, dtype=np.float64), sizes) + ridge)
         wanted = np.concatenate([part.counts.ravel() for part in told])
-        return cls(batch, rows, wanted, np.sqrt(variance), ridge, unit)
+        return cls(batch, rows, wanted, np.sqrt(variance), ridge, unit, forbidden)
+
+    def histogram(self, potentials: Table) -> tuple[Table, float]:
+        return _normalised(self.batch.lift(potentials) + self.forbidden)
 
     def loss(self, scaled: Table) -> tuple[float, Table]:
         potentials = scaled * self.unit
-        histogram, log_total = _normalised(self.batch.lift(potentials))
+        histogram, log_total = self.histogram(potentials)
         tables = self.batch.split(self.batch.project(histogram))
         found = np.concatenate([centred(table).ravel() for table in tables])
         gradient = self.rows * found - self.wanted + self.ridge * potentials
@@ -243,6 +250,17 @@ class _Problem:
         limit = tolerance * float(np.min(self.std * self.unit))
         options = {"maxfun": passes, "maxiter": passes, "maxcor": 20, "ftol": 0.0, "gtol": limit}
         return minimize(self.loss, first, jac=True, method="L-BFGS-B", options=options).x
+
+
+def _forbidden(cells: Cells, constraints: Sequence[Constraint]) -> Table | float:
+    """What is added to the logits: -∞ in cells that are always empty."""
+    everything = cells.domain.names
+    allowed = allowed_cells(constraints, cells.domain, everything)
+    if allowed is None:
+        return 0.0
+    if not allowed.any():
+        raise ParameterError("the constraints forbid every cell")
+    return np.where(allowed.reshape(cells.shape), 0.0, -np.inf)
 
 
 def _potential(start: DenseModel | None, part: Component) -> Table:

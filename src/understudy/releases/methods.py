@@ -64,11 +64,18 @@ def _of_mwem(run: Run, options: Options) -> str:
     return _holds_every_cell(run, min(int(options.get("cells", FITTED_CELLS)), MOST_CELLS))
 
 
+_FILLS_ALL = "it may put people into cells that are declared to be empty"
+
+
 def _of_ic(run: Run, options: Options) -> str:
+    if run.constraints:
+        return _FILLS_ALL
     return "" if options.get("update") is not None else _holds_every_cell(run, MOST_CELLS)
 
 
 def _of_smalldb(run: Run, options: Options) -> str:
+    if run.constraints:
+        return _FILLS_ALL
     if (
         "queries" in options
     ):  # they may be there for one reading only: smalldb itself refuses what does not fit
@@ -193,7 +200,9 @@ def perform(run: Run, method: str | Callable[..., Outcome], options: Mapping[str
     """Run a method. What does not fit, or is misspelt, is refused before the first debit."""
     if callable(method):
         return method(run, **_accepted(method, options, getattr(method, "__name__", "this method")))
-    known = named(chosen(run) if method == "auto" else method)
+    if method == "auto":
+        method = "residual" if options.get("ranges") else chosen(run)
+    known = named(method)
     obstacle = known.obstacle(run, {key: value for key, value in options.items() if value is not None})
     if obstacle:
         others = ", ".join(fitting(run))

@@ -170,7 +170,7 @@ class _State:
     high: dict[Clique, Table] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.model = DenseModel.uniform(self.run.domain)
+        self.model = DenseModel.uniform(self.run.domain, self.run.constraints)
         self.rows = 0.0
         self.rows_error = 0.0
 
@@ -303,7 +303,12 @@ class _State:
             high = min(float(self.high[()]), declared.rows_at_most or inf)
             self.rows = max(low, min(float(everyone.counts), high))
         self.model = maximum_entropy(
-            self.run.domain, self.bought, rows=self.rows, start=self.model, passes=self.passes
+            self.run.domain,
+            self.bought,
+            rows=self.rows,
+            start=self.model,
+            passes=self.passes,
+            constraints=self.run.constraints,
         )
 
     def outcome(self) -> Outcome:

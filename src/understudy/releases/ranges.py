@@ -33,9 +33,9 @@ class Basis(Protocol):
     """One attribute's part in a residual: what is measured, and what its noise does to what is asked.
 
     `factor` is measured, `unmix` gives the cells' differences from their mean back, and `along` says what a
-    question with a weight for each cell takes of each measured number. With noise of variance 1, `spread` is the
-    variance of each cell, `reach` the largest Σ|coefficient| of one. `queries` is how many questions are asked
-    along the attribute, `inside` their variance (mean, largest) and `outside` the same of the square of the share
+    question with a weight for each cell, or several in rows, takes of each measured number. With noise of
+    variance 1, `spread` is the variance of each cell, `reach` the largest Σ|coefficient| of one. `queries` is how
+    many questions are asked along the attribute, `inside` their variance (mean, largest) and `outside` the same of the square of the share
     of the total in each.
     """
 
@@ -90,18 +90,23 @@ class Cells:
         return (table - table.mean(axis=axis, keepdims=True)) / self.size
 
     def along(self, weights: Values) -> Values:
-        return (weights - weights.mean()) / self.size
+        return (weights - weights.mean(axis=-1, keepdims=True)) / self.size
 
 
 @dataclass(frozen=True)
 class Ranges:
     """Combinations for questions about all ranges of an ordered attribute."""
 
-    size: int
+    factor: Combinations
+
+    @classmethod
+    def of(cls, size: int) -> Ranges:
+        """The best combinations for so many cells."""
+        return cls(_combinations(size))
 
     @property
-    def factor(self) -> Combinations:
-        return _combinations(self.size)
+    def size(self) -> int:
+        return self.factor.size
 
     @cached_property
     def mixing(self) -> Values:
@@ -149,12 +154,12 @@ class Ranges:
         return np.moveaxis(np.tensordot(self.mixing, table, axes=(1, axis)), 0, axis)
 
     def along(self, weights: Values) -> Values:
-        return self.mixing.T @ weights
+        return weights @ self.mixing
 
 
 def basis(size: int, *, ranges: bool = False) -> Basis:
     """The basis of an attribute; ranges of too few or too many cells are sums of cells."""
-    return Ranges(size) if ranges and 2 < size <= MOST_RANGES else Cells(size)
+    return Ranges.of(size) if ranges and 2 < size <= MOST_RANGES else Cells(size)
 
 
 def range_ends(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import inf, isfinite
 from pathlib import Path
@@ -34,8 +34,9 @@ from understudy.query.workload import AllMarginals, Workload
 from understudy.rational import Number, probability
 from understudy.releases import folder as files
 from understudy.releases.certificate import certificate_of
+from understudy.releases.declared_zeros import check_possible, emptied
 from understudy.releases.methods import perform
-from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run, Sums
 from understudy.releases.stored import as_arrays
 from understudy.releases.synthetic import Codes, Within, as_rule, as_table, framed, sample_codes
 from understudy.releases.workload_file import as_workload
@@ -63,6 +64,7 @@ class Release:
     rows: float
     answers: tuple[MarginalAnswer, ...]
     certificate: dict[str, Any]
+    sums: Sums | None = None
 
     def __repr__(self) -> str:
         told, count = self.certificate, len(self.answers)
@@ -150,6 +152,9 @@ class Release:
             if wanted <= set(answer.clique)
             for value, error in self._added_up(marginal, answer)
         ]
+        summed = self.sums.answer(marginal) if self.sums is not None else None
+        if summed is not None:
+            found.append((*summed, "measured"))
         if not found:
             value = marginal.answer(self.standin) * self.rows
             return value, np.full(value.shape, inf), "uncertified"
@@ -230,14 +235,15 @@ class Release:
                 answers=files.answers_table(self.domain, self.answers),
                 synthetic=self._table(codes, seed, rule),
                 standin=as_arrays(self.standin, lambda: self.draw(max(round(self.rows), 1), seed=seed)),
+                sums=None if self.sums is None else self.sums.as_arrays(),
                 report=page(self, codes),
             )
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
         """The release that `save` wrote."""
-        certificate, domain, answers, standin = files.read(Path(folder))
-        return cls(domain, standin, float(certificate["rows"]), answers, certificate)
+        certificate, domain, answers, standin, sums = files.read(Path(folder))
+        return cls(domain, standin, float(certificate["rows"]), answers, certificate, sums)
 
     def _repr_html_(self) -> str:
         told = self.certificate
@@ -251,6 +257,12 @@ class Release:
         }
         rows = "".join(f"<tr><th>{key}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
         return f"<table><caption>Release of {escape(told['table'])}</caption><tbody>{rows}</tbody></table>"
+
+    @property
+    def usual_error(self) -> float:
+        """Half of the workload's cells have no larger one, in people."""
+        errors = [answer.error.ravel() for answer in self.answers]
+        return float(np.median(np.concatenate(errors))) if errors else inf
 
     @property
     def largest_error(self) -> float:
@@ -337,13 +349,16 @@ def release(
     )
     if budget.is_pure == project.ledger.budget.is_pure:  # else only the method knows what its steps come to
         run.check_affordable(budget.cap)
-    outcome = perform(run, method, {"alpha": alpha, **options})
+    check_possible(project.domain, run.constraints)
+    made = perform(run, method, {"alpha": alpha, **options})
+    outcome = replace(made, answers=emptied(made.answers, project.domain, run.constraints))
     return Release(
         project.domain,
         outcome.standin,
         float(outcome.rows),
-        tuple(outcome.answers),
+        outcome.answers,
         certificate_of(project, run, outcome),
+        outcome.sums,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.bins import Bins
 from understudy.domain import Clique, Domain
 from understudy.errors import ParameterError, RefusedError, TooLargeError
 from understudy.mechanism.strategies import Strategies
@@ -22,6 +23,8 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
 from understudy.rational import Number, exact
+from understudy.releases.range_sums import RangeSums
+from understudy.releases.ranges import Ranges
 from understudy.releases.residual_plan import Objective, Residuals, check_size
 from understudy.releases.residual_tables import ResidualTables
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
@@ -50,8 +53,9 @@ def residual(
     variance of an answer, or the sum of them, each times its marginal's weight.
 
     Privacy     The run's ρ, in one debit for the worst pair of neighbours: `Strategies`.
-    Accuracy    Every cell of the workload within its stated error, jointly, except with probability β: a union
-                bound over the exact variances of sums of discrete Gaussians (`half_width`).
+    Accuracy    Every cell of the workload within its stated error, and every range of `ranges` (`RangeSums`),
+                jointly, except with probability β: a union bound over the exact variances of sums of discrete
+                Gaussians (`half_width`).
     Complexity  O(Σ_C |C's cells|·2^|C|), and a table of all cells of a small universe, or a junction tree, for the
                 stand-in.
     Gap         Pure budgets are refused. What the stand-in says of cliques outside of the workload has no theorem.
@@ -65,7 +69,7 @@ def residual(
     run.report(Progress("fitting a stand-in", 1, 2, run.spent.amount))
     replace = run.curator.declaration.neighbours is Neighbours.REPLACE
     tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
-    found = _Answers(run, tables, _share(run)).outcome()
+    found = _Answers(run, tables, _share(run, residuals)).outcome()
     run.report(Progress("done", 2, 2, run.spent.amount))
     return found
 
@@ -80,6 +84,9 @@ def planned(
             "Nothing was spent"
         )
     declared = run.curator.declaration
+    for name in ranges:
+        if not isinstance(run.domain[name], Bins):
+            raise ParameterError(f"{name} has no order, so it has no ranges: name integers, reals or dates")
     if cells_limit < 1:
         raise ParameterError(f"cells_limit must be at least 1, not {cells_limit}")
     return _plan(
@@ -140,7 +147,7 @@ def residual_error(run: Run) -> float:
     residuals, look = plan
     replace = run.curator.declaration.neighbours is Neighbours.REPLACE
     tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0 if replace else None)
-    beta = _share(run)
+    beta = _share(run, residuals)
     return max(float(tables.error(clique, beta).max()) for clique in run.workload)
 
 
@@ -154,9 +161,14 @@ def residual_obstacle(run: Run, options: Mapping[str, Any]) -> str:
     return ""
 
 
-def _share(run: Run) -> Fraction:
-    """β of each cell; the number of rows is one of them."""
-    return run.beta / (run.workload.queries + 1)
+def _share(run: Run, residuals: Residuals) -> Fraction:
+    """β of each answer: of every cell, or every question about ranges, and of the number of rows."""
+    asked = RangeSums.questions(residuals) if _has_ranges(residuals) else run.workload.queries
+    return run.beta / (asked + 1)
+
+
+def _has_ranges(residuals: Residuals) -> bool:
+    return any(isinstance(one, Ranges) for one in residuals.bases.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,13 +182,14 @@ class _Answers:
     def outcome(self) -> Outcome:
         run = self.run
         rows, rows_error = self._rows()
-        model = stand_in(run.domain, self.tables.told(), rows=rows)
+        model = stand_in(run.domain, self.tables.told(), rows=rows, constraints=run.constraints)
         cliques = list(run.workload)
         guesses = _projections(model, cliques)
         answers = tuple(
             self._answer(clique, rows * guess) for clique, guess in zip(cliques, guesses, strict=True)
         )
-        return Outcome("residual", model, rows, answers, self._proof(rows_error))
+        sums = RangeSums(self.tables, self.share) if _has_ranges(self.tables.residuals) else None
+        return Outcome("residual", model, rows, answers, self._proof(rows_error), sums)
 
     def _rows(self) -> tuple[float, float]:
         """How many rows there are, and how far that can be off."""

@@ -14,7 +14,7 @@ found by raising the weight of what is worst.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import frexp, prod
@@ -100,6 +100,10 @@ class Residuals:
             columns[2],
             columns[3],
         )
+
+    def with_bases(self, bases: Mapping[str, Basis]) -> Residuals:
+        """The same residuals, measured in other bases of these attributes."""
+        return replace(self, bases={**self.bases, **bases})
 
     @cached_property
     def cells(self) -> int:

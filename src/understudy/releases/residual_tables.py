@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -132,31 +132,53 @@ class ResidualTables:
             lift=lift,
         )
 
-    def answer(self, weights: Mapping[str, Values], beta: Number) -> tuple[float, float]:
-        """A count of product weights, such as a range of each attribute, and its half-width at 1 - `beta`.
+    def sums(self, weights: Mapping[str, Values], beta: Number) -> tuple[Values, Values]:
+        """Counts of product weights, such as a range of each attribute, and half-widths of each at 1 - `beta`.
 
-        The attributes must lie together in a marginal of the workload.
+        Each attribute has questions in rows, with a weight for each of its cells; the products of one row of each
+        are asked, in domain order. The attributes must lie together in a marginal of the workload.
         """
         domain, bases = self.residuals.domain, self.residuals.bases
         clique = domain.clique(weights)
         if not any(set(clique) <= set(asked) for asked in self.residuals.workload):
             raise QueryError("the question's attributes lie in no marginal of the workload")
-        given = {name: np.asarray(weights[name], np.float64) for name in clique}
-        even = {name: float(given[name].mean()) for name in clique}
+        given = {name: np.atleast_2d(np.asarray(weights[name], np.float64)) for name in clique}
+        even = {name: given[name].mean(axis=1) for name in clique}
+        along = {name: bases[name].along(given[name]) for name in clique}
+        lengths = {name: (along[name] ** 2).sum(axis=1) for name in clique}
+        reaches = {name: np.abs(along[name]).sum(axis=1) for name in clique}
         inside = self._inside(clique)
-        value = variance = reach = 0.0
+        value, variance, reach = (np.zeros([len(given[name]) for name in clique]) for _ in range(3))
         for part in {*inside, ()}:
-            rest = prod(even[name] for name in clique if name not in part)
-            table = self.interactions[part]
-            for name in part:
-                table = np.tensordot(given[name], table, axes=(0, 0))
-            value += rest * float(table)
+            own = set(part)
+            value += _product([None if name in own else even[name] for name in clique]) * np.reshape(
+                _combined(self.interactions[part], [given[name] for name in part]),
+                [len(given[name]) if name in own else 1 for name in clique],
+            )
             if part in self.noise:
-                along = [bases[name].along(given[name]) for name in part]
-                variance += rest**2 * self.noise[part] * prod(float(a @ a) for a in along)
-                reach += abs(rest) * prod(float(np.abs(a).sum()) for a in along)
+                variance += self.noise[part] * _product(
+                    [lengths[name] if name in own else even[name] ** 2 for name in clique]
+                )
+                reach += _product([reaches[name] if name in own else np.abs(even[name]) for name in clique])
         lift = sum(self._numbers[part] / (24 * self.noise[part]) for part in inside)
-        return value, float(half_width(np.array(variance), probability(beta), reach=reach, lift=lift))
+        widest = float(reach.max(initial=0.0))
+        return value, half_width(variance, probability(beta), reach=widest, lift=lift)
+
+
+def _product(vectors: Sequence[Values | None]) -> Values:
+    """The outer product of one vector for each axis, where None stands for an axis that is left to be filled."""
+    found = np.ones([1] * len(vectors))
+    for axis, vector in enumerate(vectors):
+        if vector is not None:
+            found = found * vector.reshape([-1 if i == axis else 1 for i in range(len(vectors))])
+    return found
+
+
+def _combined(table: Values, rows: Sequence[Values]) -> Values:
+    """A table with each axis replaced by its sums along rows of weights."""
+    for axis, weights in enumerate(rows):
+        table = np.moveaxis(np.tensordot(weights, table, axes=(1, axis)), 0, axis)
+    return table
 
 
 def half_width(variance: Values, beta: Fraction, *, reach: float, lift: float) -> Values:

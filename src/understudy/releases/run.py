@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.mechanism.look import Look
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, Cost
+from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
@@ -62,12 +63,20 @@ class MarginalAnswer:
     basis: str
 
 
+class Sums(Protocol):
+    """Questions beyond single cells that a method answers with errors of their own, joint with all others."""
+
+    def answer(self, marginal: Marginal) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None: ...
+    def as_arrays(self) -> dict[str, NDArray[Any]]: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What a method hands over: a stand-in, the answers to the workload, and what is proved about them.
 
     `rows` is how many people the stand-in stands for: public under `replace`, else bought or declared.
-    `proof` names the mechanism, its theorem and its parameters, in plain values.
+    `proof` names the mechanism, its theorem and its parameters, in plain values. `sums` answers more than cells,
+    where a method measured more.
     """
 
     method: str
@@ -75,6 +84,7 @@ class Outcome:
     rows: float
     answers: tuple[MarginalAnswer, ...]
     proof: Mapping[str, Any]
+    sums: Sums | None = None
 
 
 def _silent(progress: Progress) -> None:
@@ -107,6 +117,11 @@ class Run:
     @property
     def domain(self) -> Domain:
         return self.curator.domain
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Which cells are always empty, as declared."""
+        return self.curator.declaration.constraints
 
     @property
     def total(self) -> Fraction:

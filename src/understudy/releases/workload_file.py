@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from understudy.declaration_file import MAX_BYTES, Node
+from understudy.declaration_node import MAX_BYTES, Node
 from understudy.domain import Clique, Domain
 from understudy.errors import DeclarationError, DomainError, QueryError
 from understudy.query.workload import AllMarginals, Workload
@@ -90,7 +90,7 @@ def _text(path: Path) -> str:
 def _yaml_items(domain: Domain, text: str, file: str) -> list[Listed]:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         mark: Any = getattr(error, "problem_mark", None)
         raise DeclarationError(
             f"this is not YAML or JSON: {getattr(error, 'problem', None) or 'it cannot be parsed'}",

@@ -26,6 +26,7 @@ from scipy.sparse import csc_array
 
 from understudy.domain import Clique, Domain
 from understudy.errors import ParameterError
+from understudy.query.constraint import Constraint
 from understudy.query.projection import Projection
 from understudy.standin.graphical import CandidateSizes, GraphicalStandIn, fit, model_cells
 from understudy.standin.measurement import Measurement
@@ -65,8 +66,15 @@ class Interaction:
     variance: float
 
 
-def stand_in(domain: Domain, told: Sequence[Interaction], *, rows: float) -> Projection:
-    """A distribution near all interactions; with every clique its smaller ones must be told too."""
+def stand_in(
+    domain: Domain, told: Sequence[Interaction], *, rows: float, constraints: Sequence[Constraint] = ()
+) -> Projection:
+    """A distribution near all interactions; with every clique its smaller ones must be told too.
+
+    Where `constraints` say that cells are empty, it is a tree, which keeps them so.
+    """
+    if constraints:
+        return fit_tree(domain, told, rows=rows, constraints=constraints)
     coordinates = sum(_own(domain, part.clique) for part in told if part.clique)
     if domain.size() <= (NEWTON_CELLS if coordinates <= NEWTON_LIMIT else FOLLOWED_CELLS):
         return DenseWeights.histogram(domain, fit_histogram(domain, told, rows=rows), threads=1)
@@ -74,17 +82,26 @@ def stand_in(domain: Domain, told: Sequence[Interaction], *, rows: float) -> Pro
 
 
 def fit_tree(
-    domain: Domain, told: Sequence[Interaction], *, rows: float, cells: int = TREE_CELLS
+    domain: Domain,
+    told: Sequence[Interaction],
+    *,
+    rows: float,
+    cells: int = TREE_CELLS,
+    constraints: Sequence[Constraint] = (),
 ) -> GraphicalStandIn:
     """A junction tree of at most `cells` cells on the cliques that tell most beyond their noise."""
     by_clique = {part.clique: part for part in told if part.clique}
-    chosen = _chosen(domain, list(by_clique.values()), cells)
+    chosen = _chosen(domain, list(by_clique.values()), cells, [c.clique for c in constraints])
     largest = [c for c in chosen if not any(set(c) < set(other) for other in chosen)]
-    return fit(domain, [_measurement(domain, by_clique, c, rows) for c in largest], total=rows)
+    tables = [_measurement(domain, by_clique, c, rows) for c in largest]
+    return fit(domain, tables, total=rows, constraints=constraints)
 
 
-def _chosen(domain: Domain, told: Sequence[Interaction], limit: int) -> list[Clique]:
-    """All attributes, and greedily the clique that tells most for each cell by which it makes the tree grow."""
+def _chosen(domain: Domain, told: Sequence[Interaction], limit: int, fixed: Sequence[Clique]) -> list[Clique]:
+    """All attributes, and greedily the clique that tells most for each cell by which it makes the tree grow.
+
+    The tree holds the `fixed` cliques whatever is chosen.
+    """
     chosen: list[Clique] = [part.clique for part in told if len(part.clique) == 1]
     scored = [(_telling(part), part) for part in told if len(part.clique) > 1]
     best = sorted((found for found in scored if found[0] > 0), key=lambda found: -found[0])[:TREE_TRIES]
@@ -93,10 +110,10 @@ def _chosen(domain: Domain, told: Sequence[Interaction], limit: int) -> list[Cli
     scores = np.array([score for score, _ in best])
     own = np.array([part.counts.size for _, part in best], np.float64)
     sizes = CandidateSizes(domain, [part.clique for _, part in best])
-    now = model_cells(domain, chosen)
+    now = model_cells(domain, [*chosen, *fixed])
     left = np.ones(len(best), np.bool_)
     while True:
-        grown = np.asarray(sizes.cells(chosen), np.float64)
+        grown = np.asarray(sizes.cells([*chosen, *fixed]), np.float64)
         left &= grown <= limit
         if not left.any():
             return chosen

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from understudy.domain import CELL_LIMIT, Clique, Domain
 from understudy.errors import ParameterError, TooLargeError
+from understudy.query.constraint import Constraint
 from understudy.query.linear import LinearQuery
 from understudy.standin.graphical_answer import Answers
 from understudy.standin.graphical_belief import Beliefs, Propagator
@@ -62,23 +63,6 @@ class LogFactor:
             raise ParameterError("a log factor is one finite number for each cell of its clique")
         logs.flags.writeable = False
         object.__setattr__(self, "logs", logs)
-
-
-@dataclass(frozen=True, eq=False)
-class Constraint:
-    """Public knowledge that some cells of a clique are always empty: `allowed` is False there, in domain order."""
-
-    clique: Clique
-    allowed: NDArray[np.bool_]
-
-    def __post_init__(self) -> None:
-        allowed = np.array(self.allowed)
-        if allowed.dtype != np.bool_ or allowed.ndim != len(self.clique):
-            raise ParameterError("a constraint is True or False for each cell of its clique")
-        if not allowed.any():
-            raise ParameterError("a constraint must allow at least one cell")
-        allowed.flags.writeable = False
-        object.__setattr__(self, "allowed", allowed)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,120 @@
+"""A place in a YAML file: what stands there, as the kind of value that is expected, or a complaint that names it.
+
+YAML is walked as nodes, not as Python values: each field knows what it expects, so a category written `no` stays
+the text "no", and a key that is not understood is an error, never ignored.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import NoReturn, TypeVar
+
+import yaml
+
+from understudy.errors import DeclarationError, DomainError, ParameterError, QueryError
+
+MAX_BYTES = 16 << 20
+"""Of a file that people write."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A YAML node that knows where it stands."""
+
+    yaml: yaml.Node
+    field: str
+    file: str
+
+    def fail(self, problem: str, remedy: str) -> NoReturn:
+        raise DeclarationError(
+            problem, remedy=remedy, field=self.field, line=self.yaml.start_mark.line + 1, file=self.file
+        )
+
+    def guard(self, build: Callable[[], Result], remedy: str) -> Result:
+        """Build a value; what it complains about is reported at this place."""
+        try:
+            return build()
+        except (DomainError, ParameterError, QueryError) as error:
+            self.fail(str(error), remedy)
+
+    def mapping(self, known: tuple[str, ...] | None) -> dict[str, Node]:
+        """The children by key; unknown and repeated keys are refused."""
+        if not isinstance(self.yaml, yaml.MappingNode):
+            self.fail("expected `key: value` lines here", "Write a mapping")
+        children: dict[str, Node] = {}
+        for key, value in self.yaml.value:
+            place = Node(key, self.field, self.file)
+            name = place.text()
+            if name in children:
+                place.fail(f"{name!r} stands here twice", "Keep one of them")
+            if known is not None and name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                hint = f"Did you mean {close[0]!r}?" if close else f"Known here: {', '.join(known)}"
+                place.fail(f"{name!r} is not understood", hint)
+            children[name] = Node(value, f"{self.field}.{name}" if self.field else name, self.file)
+        return children
+
+    def pairs(self) -> Iterator[tuple[Node, Node]]:
+        """Keys and values of a mapping whose keys are data."""
+        if not isinstance(self.yaml, yaml.MappingNode):
+            self.fail("expected `value: value` pairs here", "Write a mapping")
+        for key, value in self.yaml.value:
+            yield Node(key, self.field, self.file), Node(value, self.field, self.file)
+
+    def items(self) -> Iterator[Node]:
+        if not isinstance(self.yaml, yaml.SequenceNode):
+            self.fail("expected a list here", "Write it as [a, b, c]")
+        for i, item in enumerate(self.yaml.value):
+            yield Node(item, f"{self.field}[{i}]", self.file)
+
+    def text(self) -> str:
+        """The scalar as it is written, before YAML makes a boolean or a date of it."""
+        if not isinstance(self.yaml, yaml.ScalarNode):
+            self.fail("expected a single value here", "Write one word, number or quoted text")
+        return self.yaml.value
+
+    def choice(self, options: tuple[str, ...]) -> str:
+        text = self.text()
+        if text not in options:
+            self.fail(f"{text!r} is not one of the choices", f"Write one of: {', '.join(options)}")
+        return text
+
+    def flag(self) -> bool:
+        return self.choice(("true", "false")) == "true"
+
+    def integer(self) -> int:
+        text = self.text().replace("_", "")
+        if not re.fullmatch(r"[+-]?\d{1,30}", text):
+            self.fail(f"{self.text()!r} is not a whole number", "Write digits, such as 100")
+        return int(text)
+
+    def number(self) -> Fraction:
+        text = self.text().replace("_", "")
+        try:
+            value = Decimal(text)
+        except InvalidOperation:
+            value = Decimal("nan")
+        if not value.is_finite() or abs(value.adjusted()) > 400:
+            self.fail(f"{self.text()!r} is not a finite number", "Write it as 0.5 or 1e-9")
+        return Fraction(value)
+
+    def real(self) -> float:
+        value = self.number()
+        if abs(value) > sys.float_info.max:
+            self.fail(f"{self.text()!r} is too large", "Write a number below 1e308")
+        return float(value)
+
+    def date(self) -> dt.date:
+        try:
+            return dt.date.fromisoformat(self.text())
+        except ValueError:
+            self.fail(f"{self.text()!r} is not a day", "Write it as 2024-12-31")
