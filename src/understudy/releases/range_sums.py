@@ -57,10 +57,6 @@ class RangeSums:
             ):
                 return None
             weights[name] = factor.weights[None, :]
-        if not any(
-            isinstance(residuals.bases[name], Ranges) and len(rows) == 1 for name, rows in weights.items()
-        ):
-            return None  # cells alone: the release has those
         value, error = self.tables.sums(weights, self.share)
         cut = tuple(i for i, name in enumerate(residuals.domain.clique(weights)) if name not in marginal.by)
         return value.sum(axis=cut), error.sum(axis=cut)
