@@ -363,3 +363,11 @@ def test_nltcs_all_triples():
     assert np.mean([np.abs(e).sum() / 2 for e in errors]) <= 0.010
     assert max(np.abs(e).max() for e in errors) <= 0.02
     assert all((np.abs(a.counts - exact[a.clique]) <= a.error).all() for a in outcome.answers)
+
+
+def test_one_attribute_is_a_table_too():
+    """One side of the matrix of cells has no attributes then."""
+    domain = Domain((Bins.integers("a", 0, 3),))
+    told = [Measurement(("a",), np.array([40.0, 30, 20, 10]), 1.0)]
+    model = maximum_entropy(domain, told, rows=100)
+    np.testing.assert_allclose(model.project(("a",)), [0.4, 0.3, 0.2, 0.1], atol=0.01)

@@ -100,7 +100,7 @@ class Batch:
 
 def _indicators(domain: Domain, side: Clique, wanted: Sequence[Clique]) -> tuple[Table, dict[Clique, slice]]:
     """0/1 columns, one for each cell of each distinct clique of one side, and where each clique's columns are."""
-    codes = np.indices(domain.shape(side)).reshape(len(side), -1)
+    codes = np.indices(domain.shape(side)).reshape(len(side), domain.size(side))
     places: dict[Clique, slice] = {}
     columns: list[Table] = []
     at = 0

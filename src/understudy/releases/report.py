@@ -116,7 +116,7 @@ def _promise(release: Release) -> str:
         words += "No error bar of this release is certified. "
     theorem = f"Theorem: {escape(told['theorem'])}. " if told["theorem"] else ""
     rows = "".join(
-        f"<tr><th>{escape(str(key))}</th><td>{escape(_value(value))}</td></tr>"
+        f"<tr><th>{escape(_words(key))}</th><td>{escape(_value(value))}</td></tr>"
         for key, value in told["parameters"].items()
     )
     table = f"<table><tbody>{rows}</tbody></table>" if rows else ""
@@ -126,12 +126,20 @@ def _promise(release: Release) -> str:
     )
 
 
+def _words(key: Any) -> str:
+    return str(key).replace("_", " ")
+
+
 def _value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     text = str(value)
+    if isinstance(value, dict):
+        text = ", ".join(f"{_words(key)} {_value(part)}" for key, part in value.items())
+    if isinstance(value, list):
+        text = ", ".join(map(_value, value))
     return text if len(text) <= 200 else f"{text[:200]} …"
 
 
