@@ -6,7 +6,7 @@ export UV_COMPILE_BYTECODE := 1
 export UV_PROJECT_ENVIRONMENT := .venv
 WORKERS ?= 2
 
-.PHONY: help demo test lint bench bench-synthesis audit audit-ledger audit-validity clean
+.PHONY: help demo test lint bench bench-synthesis audit audit-ledger audit-session audit-validity clean
 
 help:
 	@echo "make demo   invent a town of 100,000 people and question it privately"
@@ -14,6 +14,7 @@ help:
 	@echo "make lint   formatting, types and the direction of imports"
 	@echo "make bench  speed and accuracy against peers, as ratios"
 	@echo "make audit  the long tests of privacy: millions of draws, planted faults, a million fuzzed inputs"
+	@echo "make audit-session  sessions against analysts who steer to the worst of what was released"
 	@echo "make audit-validity  adaptive analysts against every mode of the holdout"
 	@echo "make audit-ledger  the long tests of the ledger: 10,000 kills, every power cut, 100,000 racing debits"
 
@@ -48,7 +49,12 @@ audit-ledger: .venv/installed-test
 
 audit: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/audit -n $(WORKERS) --durations=20
-	$(BIN)/understudy audit privacy --effort usual --out audit.html
+	-@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt --group fuzz
+	$(BIN)/python tests/audit/coverage_fuzz.py 60
+	$(BIN)/understudy audit privacy --effort full --resume audit.jsonl --hours 8 --out audit.html
+
+audit-session: .venv/installed-test
+	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/interactive tests/privacy/test_joint_mixes.py -n $(WORKERS) --durations=20
 
 audit-validity: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/validity --durations=10
@@ -58,7 +64,7 @@ bench: .venv/installed-test
 	$(BIN)/python -m bench
 
 bench-synthesis: .venv/installed-test
-	$(BIN)/python -m bench.synthesis --seeds 5 --wide --peers all
+	$(BIN)/python -m bench.synthesis --epsilons 0.1 1 10 --seeds 5 --wide --large --cold --peers all
 
 clean:
 	rm -rf .venv .tools demo bench/data .pytest_cache .ruff_cache .hypothesis

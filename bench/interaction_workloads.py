@@ -36,6 +36,7 @@ class ArrayTruth:
     domain: Domain
     codes: NDArray[np.int64]
     version: str = "0"
+    is_file: bool = False
 
     @property
     def rows(self) -> int:
@@ -165,8 +166,11 @@ def rectangles(domain: Domain, k: int, seed: int) -> Analyst:
         yield Marginal.of(where(domain, {name: side(domain[name].size) for name in names}))
 
 
-def tree(domain: Domain, k: int, seed: int, alpha: float = 0.02) -> Analyst:
-    """W5: a decision tree grown breadth first, from counts of every possible split of every node."""
+def tree(domain: Domain, k: int, seed: int, *, alpha: float) -> Analyst:
+    """W5: a decision tree grown breadth first, from counts of every possible split of every node.
+
+    A side of a split with no more than `alpha` of the rows, the error of the answers, is not cut off.
+    """
     label = {LABEL: np.arange(2) == 1}
     waiting: deque[tuple[dict[str, Mask], float, int]] = deque([({}, 1.0, 0)])
     asked = 0

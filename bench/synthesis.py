@@ -1,220 +1,287 @@
 """Synthetic data: the adaptive release beside AIM on the same engine, plain noise, and peers on the same tables.
 
 Error is the mean over the workload (three-way marginals of at most 10,000 cells) of half the L1 distance between
-normalised marginals, of the released answers and of synthetic rows, and the largest error of a cell as a rate. All
-noise is exact and discrete; neighbours add or remove a row; delta = 1e-9. CPU seconds of this process, counting
-included; the first line of a fresh machine also pays for compiling (`--cold` tells how much).
+normalised marginals, of the released answers and of synthetic rows, and the largest error of a cell as a rate; a
+peer's answers are its rows. All our noise is exact and discrete; neighbours add or remove a row; delta = 1e-9;
+settings are chosen by the rule and never by the table. CPU seconds, on one thread: ours from the opened table to
+the answers, the median over seeds; a peer's from the table in memory to its rows, or all that its process used
+until it was stopped at the limit. Peers live in environments of their own and run at epsilon 1.
 
-Run: python -m bench.synthesis [--tables adult nltcs] [--epsilons 0.1 1 10] [--seeds 5] [--wide] [--peers all]
+Figures are kept in a file as they are measured, and a run that was stopped goes on; `--fresh` measures all anew.
+
+Run: python -m bench.synthesis [--tables adult nltcs] [--epsilons 0.1 1 10] [--seeds 5] [--wide] [--large] [--cold]
+                               [--peers all] [--fresh]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import os
 import resource
-import subprocess
+import signal
 import sys
-import time
+import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
+from statistics import fmean, median
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
-import numpy as np
-
+from bench.synthesis_bars import Bar, Line, bars
+from bench.synthesis_cold import WHEN, cold
+from bench.synthesis_large import ROWS, in_fresh_process
 from bench.synthesis_peer import PEERS
-from bench.synthesis_peers import run_peer
-from bench.synthesis_tables import SMALL, Codes, Sheet, small_tables, wide_tables
-from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
-from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
-from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
-from understudy.query.marginal import Marginal
-from understudy.query.merging import simplex
-from understudy.releases.adaptive import adaptive
-from understudy.releases.aim import aim
-from understudy.releases.run import MarginalAnswer, Outcome, Run
-from understudy.table.source import in_memory
-from understudy.table.truth import Truth
+from bench.synthesis_peers import SCRIPT, Unavailable, package_of, run_peer, to_the_limit, version
+from bench.synthesis_record import Kept, Record, age, digest, program
+from bench.synthesis_score import DELTA, METHODS, OURS, methods_for, open_run, rows_off, score
+from bench.synthesis_tables import REAL, SMALL, WIDE, Sheet, table
 
-DELTA = 1e-9
-BARS = {("adult", 0.1): (0.135, 1.5), ("adult", 1.0): (0.053, 4.0), ("adult", 10.0): (0.025, 6.0)}
-"""Mean error and CPU seconds that the adaptive release is held to."""
+PEERS_EPSILON = 1.0
+PEER_LIMITS = {"adult": 300.0, "nltcs": 60.0, "titanic": 60.0}
+"""CPU seconds that a peer may take: on adult over a hundred times ours; on the others the AIMs are not asked."""
 
-PUBLISHED = {("adult", 1.0): {"dpsynth SWIFT": (0.0634, 186), "mbi MST": (0.0871, 129)}}
-"""Peers that cannot be installed from the package index: mean error and CPU seconds, as measured once."""
+ENOUGH_SECONDS = 120.0
+"""CPU seconds after which a method gets no further seed on a table at a price; only AIM needs them."""
 
-Method = Callable[[Run], Outcome]
+JUDGED = 2000
+"""Marginals of a wide table that errors are taken over."""
+
+WIDE_AIM_LIMIT = 60.0
 
 
-@dataclass(frozen=True)
-class Score:
-    """One line of the table."""
+@dataclass(eq=False)
+class Bench:
+    """What is asked, the figures so far, and the lines that the bars are read off."""
 
-    answers: float
-    rows: float
-    largest: float
-    cpu: float
+    asked: argparse.Namespace
+    record: Record
+    lines: list[Line] = field(default_factory=list)
+    large: dict[str, float] = field(default_factory=dict)
 
+    # ---- ours
 
-def open_run(sheet: Sheet, epsilon: float, seed: int) -> Run:
-    budget = Budget.of(epsilon, DELTA)
-    declaration = Declaration(
-        name=sheet.name,
-        source=SourceSpec("-"),
-        domain=sheet.domain,
-        budget=budget,
-        neighbours=Neighbours.ADD_REMOVE,
-    )
-    truth = Truth(in_memory(sheet.frame), sheet.domain)
-    curator = Curator(truth, MemoryLedger(budget), declaration, noise=SeededNoise(seed))
-    return Run(curator, sheet.workload, budget, "bench")
-
-
-def plain(run: Run) -> Outcome:
-    """Gaussian noise on every marginal of the workload, moved onto the simplex: no stand-in."""
-    price = run.total / len(run.workload) * Fraction(999_999, 1_000_000)
-    marginals = [Marginal(run.domain, c) for c in run.workload]
-    found = run.measure("all", marginals, rho=price)
-    rows = max(float(np.mean([answer.noisy.sum() for answer in found])), 1.0)
-    told = tuple(
-        MarginalAnswer(c, simplex(answer.noisy, rows), answer.error, "measured")
-        for c, answer in zip(run.workload, found, strict=True)
-    )
-    return Outcome("plain", None, rows, told, {})  # type: ignore[arg-type]
-
-
-METHODS: dict[str, Method] = {"adaptive": adaptive, "aim": aim, "plain noise": plain}
-
-
-def rows_error(sheet: Sheet, truth: Sequence[np.ndarray], codes: Codes, cliques: Sequence) -> float:
-    found = sheet.counts(cliques, {a: np.asarray(c).astype(np.int64) for a, c in codes.items()})
-    return float(
-        np.mean([0.5 * np.abs(f / f.sum() - t / t.sum()).sum() for f, t in zip(found, truth, strict=True)])
-    )
-
-
-def score(sheet: Sheet, method: Method, epsilon: float, seed: int, truth: Sequence[np.ndarray]) -> Score:
-    run = open_run(sheet, epsilon, seed)
-    start = time.process_time()
-    outcome = method(run)
-    cpu = time.process_time() - start
-    off = [
-        np.abs(a.counts / a.counts.sum() - t / t.sum()) for a, t in zip(outcome.answers, truth, strict=True)
-    ]
-    rows = np.nan
-    if outcome.standin is not None:
-        codes = outcome.standin.sample_codes(round(outcome.rows), rng=np.random.default_rng(seed))  # type: ignore[attr-defined]
-        rows = rows_error(sheet, truth, codes, list(sheet.workload))
-    return Score(float(np.mean([0.5 * o.sum() for o in off])), rows, float(max(o.max() for o in off)), cpu)
-
-
-def compare(
-    sheet: Sheet, epsilon: float, seeds: int, peers: Sequence[str], limit: float, folder: Path
-) -> None:
-    truth = sheet.counts(list(sheet.workload))
-    print(f"{sheet.name}: {sheet.rows:,} rows, {len(sheet.domain)} attributes, {len(sheet.workload)} marginals, "
-          f"epsilon {epsilon:g}")  # fmt: skip
-    print(f"  {'':16}{'answers':>9}{'rows':>9}{'largest':>9}{'CPU s':>9}{'x ours':>8}")
-    ours = None
-    for name, method in METHODS.items():
-        found = [score(sheet, method, epsilon, seed, truth) for seed in range(seeds)]
-        mean = Score(*(float(np.mean([getattr(f, part) for f in found])) for part in Score.__annotations__))
-        ours = mean if ours is None else ours
-        print(f"  {name:16}{mean.answers:9.4f}{mean.rows:9.4f}{mean.largest:9.4f}{mean.cpu:9.2f}"
-              f"{mean.answers / ours.answers:8.2f}")  # fmt: skip
-    assert ours is not None
-    rho = float(open_run(sheet, epsilon, 0).total)
-    for peer in peers:
-        run = run_peer(peer, sheet, epsilon=epsilon, delta=DELTA, rho=rho, limit=limit, folder=folder)
-        if run.codes is None:
-            print(f"  {peer:16}{'':27}{run.cpu:9.1f}  {run.problem}")
-            continue
-        rows = rows_error(sheet, truth, run.codes, list(sheet.workload))
-        print(
-            f"  {peer:16}{'':9}{rows:9.4f}{'':9}{run.cpu:9.1f}{rows / ours.rows:8.2f}  {run.megabytes:.0f} MB"
-        )
-    for peer, (error, cpu) in PUBLISHED.get((sheet.name, epsilon), {}).items():
-        print(f"  {peer:16}{'':9}{error:9.4f}{'':9}{cpu:9.1f}{error / ours.rows:8.2f}  measured elsewhere")
-    bar = BARS.get((sheet.name, epsilon))
-    if bar is not None:
-        met = ours.answers <= bar[0] and ours.cpu <= bar[1] and ours.rows <= ours.answers + 0.004
-        print(f"  {'met' if met else 'MISSED'}: {bar[0]} in {bar[1]} s, rows at most 0.004 worse")
-
-
-def compare_wide(epsilon: float) -> None:
-    for sheet in wide_tables():
-        run = open_run(sheet, epsilon, 0)
-        start = time.process_time()
-        outcome = adaptive(run)
-        cpu = time.process_time() - start
-        step = max(1, len(sheet.workload) // 2000)
-        cliques = list(sheet.workload)[::step]
+    def compare(self, sheet: Sheet, epsilon: float) -> None:
+        cliques = list(sheet.workload)
+        print(f"{sheet.name}: {sheet.rows:,} rows, {len(sheet.domain)} attributes, {len(cliques)} marginals, "
+              f"epsilon {epsilon:g}")  # fmt: skip
+        _heading()
         truth = sheet.counts(cliques)
-        off = [0.5 * np.abs(a.counts / a.counts.sum() - t / t.sum()).sum()
-               for a, t in zip(outcome.answers[::step], truth, strict=True)]  # fmt: skip
-        codes = outcome.standin.sample_codes(round(outcome.rows), rng=np.random.default_rng(0))  # type: ignore[attr-defined]
-        rows = rows_error(sheet, truth, codes, cliques)
-        print(f"{sheet.name}: {len(sheet.workload):,} marginals, epsilon {epsilon:g}: answers {np.mean(off):.4f}, "
-              f"rows {rows:.4f}, {cpu:.1f} CPU s, {'met' if cpu < 60 else 'MISSED'}: 60 s")  # fmt: skip
+        for name, method in methods_for(sheet, epsilon).items():
+            found: list[Kept] = []
+            for seed in range(self.asked.seeds):
+                if sum(kept.value["cpu"] for kept in found) < ENOUGH_SECONDS:
+                    measure = partial(_scored, sheet, method, epsilon, seed, truth, cliques)
+                    found.append(
+                        self.ours(measure, table=sheet.name, method=name, epsilon=epsilon, seed=seed)
+                    )
+            fewer = f"  {len(found)} of {self.asked.seeds} seeds" if len(found) < self.asked.seeds else ""
+            line = _mean(sheet.name, epsilon, name, [kept.value for kept in found])
+            self.tell(line, fewer + age(*found))
+        if epsilon == PEERS_EPSILON and sheet.name in PEER_LIMITS:
+            for peer in self.peers:
+                if sheet.name == "adult" or not peer.endswith("-aim"):
+                    self.peer(peer, sheet)
+
+    def ours(self, measure: Callable[[], Any], **key: Any) -> Kept:
+        return self.record.measured({"code": program(), **key}, measure)
+
+    def tell(self, line: Line, when: str = "") -> None:
+        self.lines.append(line)
+        ours = next((other for other in self.lines if line.beside(other, OURS)), line)
+        ratio = line.rows / ours.rows if line.peer else line.answers / ours.answers
+        told = [f"{'' if math.isnan(value) else f'{value:.4f}':>9}"
+                for value in (line.answers, line.rows, line.largest)]  # fmt: skip
+        shown = "" if math.isnan(ratio) else f"{ratio:.2f}"
+        memory = f"  {line.megabytes:.0f} MB" if line.megabytes else ""
+        problem = f"  {line.problem}" if line.problem else ""
+        print(
+            f"  {line.method:16}{''.join(told)}{line.cpu:9.2f}{shown:>8}{memory}{problem}{when}", flush=True
+        )
+
+    # ---- peers
+
+    @property
+    def peers(self) -> list[str]:
+        return list(PEERS) if "all" in self.asked.peers else self.asked.peers
+
+    def peer(self, peer: str, sheet: Sheet) -> None:
+        limit, folder = self.asked.limit or PEER_LIMITS[sheet.name], self.asked.environments
+        try:
+            code = f"{version(package_of(peer), folder)} {digest(SCRIPT)}"
+        except Unavailable as error:
+            return self.tell(Line.without(sheet.name, PEERS_EPSILON, peer, 0.0, str(error)))
+        key = {"code": code, "table": sheet.name, "peer": peer, "epsilon": PEERS_EPSILON, "limit": limit}
+        kept = self.record.measured(key, lambda: self._peer(peer, sheet, limit, folder))
+        self.tell(Line(sheet.name, PEERS_EPSILON, peer, peer=True, **kept.value), age(kept))
+
+    def _peer(self, peer: str, sheet: Sheet, limit: float, folder: Path) -> dict[str, Any]:
+        rho = float(open_run(sheet, PEERS_EPSILON, 0).total)
+        run = run_peer(peer, sheet, epsilon=PEERS_EPSILON, delta=DELTA, rho=rho, limit=limit, folder=folder)
+        rows = largest = math.nan
+        if run.codes is not None:
+            cliques = list(sheet.workload)
+            rows, largest = rows_off(sheet, cliques, run.codes, sheet.counts(cliques))
+        return {"answers": math.nan, "rows": rows, "largest": largest, "cpu": run.cpu,
+                "megabytes": run.megabytes, "problem": run.problem}  # fmt: skip
+
+    # ---- wide, large, cold
+
+    def wide(self, name: str, epsilon: float) -> None:
+        sheet = table(name)
+        assert sheet is not None
+        judged, marginals = len(_judged(sheet)), len(sheet.workload)
+        print(f"{name}: {sheet.rows:,} rows, {len(sheet.domain)} attributes, {marginals:,} marginals (errors over "
+              f"{judged:,}), epsilon {epsilon:g}; each in a process of its own")  # fmt: skip
+        _heading()
+        for method in (OURS, "plain noise", "aim"):
+            kept = self.ours(
+                lambda m=method: _one_in_a_process(name, m, epsilon),
+                table=name, method=method, epsilon=epsilon, limit=WIDE_AIM_LIMIT,
+            )  # fmt: skip
+            self.tell(Line(name, epsilon, method, **kept.value), age(kept))
+
+    def ten_million(self, epsilon: float) -> None:
+        in_fresh_process("generate", rows=ROWS, epsilon=epsilon)
+        print(
+            f"census: {ROWS:,} rows, 15 attributes, 455 marginals, epsilon {epsilon:g}, from a Parquet file"
+        )
+        for job in ("count", "release"):
+            kept = self.ours(lambda j=job: _best_of_two(j, epsilon), job=job, rows=ROWS, epsilon=epsilon)
+            found = kept.value
+            print(f"  {job:8}{found['cpu']:8.2f} CPU s{found['mib']:8.0f} MB", end="")
+            print("" if job == "count" else f"  mean error {found['error']:.5f}", age(kept), flush=True)
+            self.large[job] = found["cpu"]
+
+    def cold(self, name: str) -> None:
+        sheet = table(name)
+        if sheet is None:
+            return
+        kept = self.ours(lambda: cold(sheet, 1.0), table=name, cold=True)
+        print(f"{name}: understudy release, from the shell to the folder{age(kept)}")
+        for when in WHEN:
+            print(f"  {when:12}{kept.value[when]['cpu']:8.1f} CPU s")
 
 
-def cold() -> None:
-    """A first run in an environment without compiled code, beside the second."""
-    import tempfile
-
-    command = [sys.executable, "-m", "bench.synthesis", "--tables", "adult", "--epsilons", "1", "--once"]
-    with tempfile.TemporaryDirectory() as place:
-        for what in ("cold", "warm"):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run(command, check=True, env={**os.environ, "NUMBA_CACHE_DIR": place})
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            print(f"  {what}: {after.ru_utime - before.ru_utime:.1f} CPU s with start and loading")
+def _scored(*asked: Any) -> dict[str, float]:
+    return asdict(score(*asked))
 
 
-def once(sheet: Sheet, epsilon: float) -> None:
-    run = open_run(sheet, epsilon, 0)
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    start = time.process_time()
-    adaptive(run)
+def _best_of_two(job: str, epsilon: float) -> dict[str, float]:
+    return min(
+        (in_fresh_process(job, rows=ROWS, epsilon=epsilon) for _ in range(2)), key=lambda found: found["cpu"]
+    )
+
+
+def _heading() -> None:
+    print(f"  {'':16}{'answers':>9}{'rows':>9}{'largest':>9}{'CPU s':>9}{'x ours':>8}")
+
+
+def _mean(name: str, epsilon: float, method: str, found: list[dict[str, float]]) -> Line:
+    answers, rows, largest = (fmean(one[part] for one in found) for part in ("answers", "rows", "largest"))
+    cpu = median(one["cpu"] for one in found)
+    return Line(name, epsilon, method, answers=answers, rows=rows, largest=largest, cpu=cpu)
+
+
+def _judged(sheet: Sheet) -> list:
+    return list(sheet.workload)[:: max(1, len(sheet.workload) // JUDGED)]
+
+
+def one(name: str, method: str, epsilon: float) -> None:
+    """One release, its figures as JSON: what `wide` runs in a process of its own."""
+    sheet = table(name)
+    assert sheet is not None
+    cliques = _judged(sheet)
+    found = score(sheet, METHODS[method], epsilon, 0, sheet.counts(cliques), cliques)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"  {sheet.name} epsilon {epsilon:g}: {time.process_time() - start:.2f} CPU s, peak {peak:.0f} MB "
-          f"({base:.0f} MB before)")  # fmt: skip
+    told = {part: getattr(found, part) for part in ("answers", "rows", "largest", "cpu")}
+    print(json.dumps({**told, "megabytes": peak}))
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def _one_in_a_process(name: str, method: str, epsilon: float) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.synthesis", "--one", name, method, str(epsilon)]
+    with tempfile.TemporaryDirectory() as place:
+        limit = WIDE_AIM_LIMIT if method == "aim" else 20 * WIDE_AIM_LIMIT
+        ended = to_the_limit(command, limit, place, cwd=str(Path(__file__).resolve().parents[1]))
+    if ended.problem:
+        nothing = dict.fromkeys(("answers", "rows", "largest"), math.nan)
+        return {**nothing, "cpu": ended.cpu, "megabytes": ended.megabytes, "problem": ended.problem}
+    return json.loads(ended.output.strip().splitlines()[-1])
+
+
+def summary(found: Sequence[Bar]) -> None:
+    print(f"{'bar':90}{'measured':>12}{'held to':>12}")
+    for bar in found:
+        print(f"{bar.what:90}{bar.measured:>12}{bar.held_to:>12}  {bar.verdict}")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "--tables", nargs="*", default=list(SMALL), choices=SMALL, help="default: all of them"
     )
-    parser.add_argument("--epsilons", nargs="*", type=float, default=[0.1, 1.0, 10.0])
+    parser.add_argument("--epsilons", nargs="*", type=float, default=[1.0], help="default: 1")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--wide", action="store_true", help="also 48 and 110 attributes")
+    parser.add_argument("--large", action="store_true", help="also 10,000,000 rows")
+    parser.add_argument("--cold", action="store_true", help="also what a first run costs")
     parser.add_argument("--peers", nargs="*", default=[], choices=[*PEERS, "all"])
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds that a peer may take")
-    parser.add_argument("--environments", type=Path, default=Path("bench/data/peers"))
-    parser.add_argument("--cold", action="store_true", help="what a first run costs")
-    parser.add_argument("--once", action="store_true", help="one run, its time and memory")
-    asked = parser.parse_args(arguments)
-    if asked.cold:
-        return cold()
-    peers = list(PEERS) if "all" in asked.peers else asked.peers
-    for sheet in small_tables(asked.tables):
+    parser.add_argument(
+        "--limit", type=float, help=f"CPU seconds that a peer may take; default: {PEER_LIMITS}"
+    )
+    parser.add_argument("--fresh", action="store_true", help="measure anew what was measured before")
+    here = Path(__file__).parent / "data"
+    parser.add_argument("--environments", type=Path, default=here / "peers")
+    parser.add_argument("--record", type=Path, default=here / "synthesis.jsonl")
+    parser.add_argument("--one", nargs=3, metavar=("TABLE", "METHOD", "EPSILON"), help=argparse.SUPPRESS)
+    return parser
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    asked = _parser().parse_args(arguments)
+    if asked.one:
+        return one(asked.one[0], asked.one[1], float(asked.one[2]))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a peer under way is ended too
+    bench = Bench(asked, Record(asked.record, fresh=asked.fresh))
+    start = _used()
+    _warm_up()
+    for name in asked.tables:
+        sheet = table(name)
+        if sheet is None:
+            print(f"{name}: not at hand")
+            continue
         for epsilon in asked.epsilons:
-            if asked.once:
-                once(sheet, epsilon)
-            else:
-                compare(sheet, epsilon, asked.seeds, peers, asked.limit, asked.environments)
+            bench.compare(sheet, epsilon)
     if asked.wide:
-        compare_wide(1.0)
+        for name in WIDE:
+            bench.wide(name, 1.0)
+    if asked.large:
+        bench.ten_million(1.0)
+    if asked.cold:
+        bench.cold(REAL[0])
+    print()
+    summary(bars(bench.lines, bench.large))
+    print(f"{(_used() - start) / 60:.0f} CPU minutes; {bench.record.reused} figures kept from an earlier run")
+
+
+def _warm_up() -> None:
+    """Compile once, or load what was compiled: no line of the table pays for it."""
+    sheet = table("classes-12")
+    assert sheet is not None
+    for method in (OURS, "aim"):
+        score(sheet, METHODS[method], 0.1, 0, sheet.counts(list(sheet.workload)), list(sheet.workload))
+
+
+def _used() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,14 @@
 classes   rows of hidden classes, each class with its own rates: every pair of attributes depends
 copula    correlated Gaussian factors cut at uneven quantiles: ordered attributes, many weak dependences
 network   each attribute depends on up to two earlier ones through random tables: sharp, sparse dependence
+survey    few people, many questions: classes again, but 3,000 rows and 40 attributes
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -148,25 +149,22 @@ def generated(kind: str, *, rows: int, attributes: int, largest: int, seed: int,
     return _sheet(f"mixed-{attributes}", domain, codes, order)
 
 
-SMALL = ("adult", "nltcs", "titanic", "classes-12", "copula-16", "network-20")
+_MAKERS: dict[str, Callable[[], Sheet]] = {
+    "classes-12": lambda: generated("classes", rows=20_000, attributes=12, largest=24, seed=11),
+    "copula-16": lambda: generated("copula", rows=100_000, attributes=16, largest=32, seed=12),
+    "network-20": lambda: generated("network", rows=50_000, attributes=20, largest=16, seed=13),
+    "survey-40": lambda: generated("classes", rows=3_000, attributes=40, largest=8, seed=16, order=2),
+    "mixed-48": lambda: generated("mixed", rows=100_000, attributes=48, largest=16, seed=14),
+    "mixed-110": lambda: generated("mixed", rows=100_000, attributes=110, largest=12, seed=15, order=2),
+}
+
+REAL = ("adult", "nltcs", "titanic")
+WIDE = ("mixed-48", "mixed-110")
+"""48 attributes with all three-way marginals, 110 with all pairs."""
+
+SMALL = (*REAL, *(name for name in _MAKERS if name not in WIDE))
 
 
-def small_tables(names: Sequence[str] = SMALL) -> Iterator[Sheet]:
-    """The tables of every run, one after another: three real ones where they are at hand, three generated ones."""
-    makers = {
-        "classes-12": lambda: generated("classes", rows=20_000, attributes=12, largest=24, seed=11),
-        "copula-16": lambda: generated("copula", rows=100_000, attributes=16, largest=32, seed=12),
-        "network-20": lambda: generated("network", rows=50_000, attributes=20, largest=16, seed=13),
-    }
-    for name in names:
-        sheet = makers[name]() if name in makers else real(name)
-        if sheet is not None:
-            yield sheet
-
-
-def wide_tables() -> list[Sheet]:
-    """48 attributes with all three-way marginals, 110 with all pairs."""
-    return [
-        generated("mixed", rows=100_000, attributes=48, largest=16, seed=14),
-        generated("mixed", rows=100_000, attributes=110, largest=12, seed=15, order=2),
-    ]
+def table(name: str) -> Sheet | None:
+    """A table of the benchmark; none if it is a real one that is not at hand."""
+    return replace(_MAKERS[name](), name=name) if name in _MAKERS else real(name)

@@ -50,6 +50,7 @@ from understudy.noise import (
     bernoulli,
     bernoulli_exp,
     choose,
+    choose_many,
     discrete_gaussian,
     discrete_laplace,
     uniform_array,
@@ -600,8 +601,8 @@ def test_choose_follows_its_law_with_multiplicities() -> None:
 def test_the_exact_path_alone_makes_the_law() -> None:
     gaps, noise = np.array([0, 2, 5, 1, 1, 9], dtype=np.uint64), SeededNoise(18)
     selection = _Selection(gaps, Fraction(1, 3), margin=1.0)
-    assert selection.by_floats(1 << 62) is None
-    counts = np.bincount([selection.draw(noise) for _ in range(8_000)], minlength=6)
+    assert selection.by_floats(np.array([1 << 62], np.uint64)).tolist() == [-1]
+    counts = np.bincount(selection.draw(8_000, noise), minlength=6)
     for factor, check in (
         (1.0, assert_follows),
         (0.8, assert_does_not_follow),
@@ -625,8 +626,8 @@ def test_floats_never_contradict_integers(levels: list[int], rate: Fraction, wor
     boundary = int(cumulative[pick % len(levels)] * 2**64)
     for start in (word, *(boundary + offset for offset in (-(2**12), -(2**9), -3, 3, 2**9, 2**12))):
         if 0 <= start < 2**64:
-            found = selection.by_floats(start)
-            assert found is None or found == bisect_right(cumulative, Fraction(2 * start + 1, 2**65))
+            (found,) = selection.by_floats(np.array([start], np.uint64))
+            assert found in (-1, bisect_right(cumulative, Fraction(2 * start + 1, 2**65)))
 
 
 def test_choose_among_a_million() -> None:
@@ -637,11 +638,22 @@ def test_choose_among_a_million() -> None:
     starts = [int(word) for word in SeededNoise(20).words(3)]
     distinct, groups = np.unique(selection.gaps, return_inverse=True)
     for start in starts:
-        found = selection.by_floats(start)
-        assert found is not None
+        (found,) = selection.by_floats(np.array([start], np.uint64))
         assert found == selection.by_integers(distinct.tolist(), groups.tolist(), start, 64)
     chosen = [choose(levels, Fraction(1, 7), noise=SeededNoise(seed)) for seed in range(40)]
     assert np.mean(levels[chosen]) < 15
+
+
+@pytest.mark.parametrize("size", [1, 2, 64, 65, 5_000])
+def test_many_choices_are_those_of_one_at_a_time(size: int) -> None:
+    """Each first word settles its draw, whether it comes alone or among others."""
+    levels = np.random.default_rng(size).integers(0, 40, size)
+    many = choose_many(levels, Fraction(1, 9), 300, noise=SeededNoise(21))
+    noise = SeededNoise(21)
+    assert many.tolist() == [choose(levels, Fraction(1, 9), noise=noise) for _ in range(300)]
+    assert choose_many(levels, Fraction(1, 9), 0, noise=noise).size == 0
+    with pytest.raises(ParameterError):
+        choose_many(levels, Fraction(1, 9), -1, noise=noise)
 
 
 def test_choose_alone() -> None:

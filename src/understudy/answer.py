@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.errors import ParameterError
 from understudy.frames import answer_frame
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
@@ -20,7 +21,8 @@ class Answer:
     `value` and `error` are in the unit of the question: people for a count, a fraction for a share. A single
     number is an array without axes. `noisy` is what the mechanism released, before it was clipped to what is
     possible: unbiased, and so the better one to add up. `population_error` is the half-width against the
-    population behind the table, where a theorem gives one.
+    population behind the table, where a theorem gives one; all of them hold except with probability
+    `population_beta`.
     """
 
     query: Marginal
@@ -31,12 +33,20 @@ class Answer:
     beta: float
     source: str = "measured"
     population_error: NDArray[np.float64] | None = field(default=None)
+    population_beta: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("value", "error", "noisy"):
-            frozen = np.array(getattr(self, name), dtype=np.float64)
-            frozen.flags.writeable = False
-            object.__setattr__(self, name, frozen)
+        if (self.population_error is None) != (self.population_beta is None):
+            raise ParameterError("a population error comes with the probability that it fails, and only then")
+        kept: dict[int, NDArray[np.float64]] = {}  # an array that is given twice is kept once
+        for name in ("value", "error", "noisy", "population_error"):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            if id(given) not in kept:
+                kept[id(given)] = np.array(given, dtype=np.float64)
+                kept[id(given)].flags.writeable = False
+            object.__setattr__(self, name, kept[id(given)])
 
     def rows(self) -> list[tuple[tuple[str, ...], float, float]]:
         """(labels, value, error) for each cell."""
@@ -55,6 +65,7 @@ class Answer:
             "beta": self.beta,
             "source": self.source,
             "population_error": None if self.population_error is None else self.population_error.tolist(),
+            "population_beta": self.population_beta,
         }
         if not self.query.by:
             return {"value": float(self.value), "error": float(self.error), **common}

@@ -7,7 +7,7 @@ What is charged is the event of the very mechanism object that then runs, so the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from understudy.answer import Answer
 from understudy.declaration import Declaration, Protect
-from understudy.domain import Domain
+from understudy.domain import Clique, Domain
 from understudy.errors import (
     ParameterError,
     ProtectionError,
@@ -119,6 +119,12 @@ class Curator:
         if self.declaration.neighbours is Neighbours.REPLACE:
             return self._truth.rows
         return self.declaration.rows_at_most
+
+    def anticipate(self, cliques: Iterable[Clique]) -> None:
+        """Say which cliques will be looked at, each when it is paid for: they can be counted in one pass."""
+        tell = getattr(self._truth, "anticipate", None)  # only what counts rows can count ahead
+        if tell is not None:
+            tell(cliques)
 
     # ---- measuring
 
@@ -367,13 +373,7 @@ class Curator:
         The same `request` gives the same handle again, where it stood. One whose opening was interrupted after
         the charge is opened now: nothing was ever said by it.
         """
-        kind = NumericSparse if numeric else AboveThreshold
-        mechanism = kind(
-            epsilon=exact(epsilon, "epsilon"),
-            sensitivity=self.declaration.max_rows,
-            threshold=threshold,
-            hits=hits,
-        )
+        mechanism = self._sparse_vector(threshold, exact(epsilon, "epsilon"), hits, numeric=numeric)
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
         self._truth.check_unchanged()
         debit = self.ledger.charge(
@@ -388,6 +388,12 @@ class Curator:
         handle = SparseHandle(self._truth, self.ledger, debit, mechanism, self._noise)
         handle.check_open()
         return handle
+
+    def _sparse_vector(
+        self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool
+    ) -> AboveThreshold | NumericSparse:
+        kind = NumericSparse if numeric else AboveThreshold
+        return kind(epsilon=epsilon, sensitivity=self.declaration.max_rows, threshold=threshold, hits=hits)
 
     # ---- the exact door
 

@@ -335,14 +335,26 @@ def choose(
 
     Complexity  O(k) time and memory for k candidates, whatever their levels.
     """
-    scores, rate = _integer_levels(levels), _selection_rate(rate)
+    return int(choose_many(levels, rate, 1, noise=noise, multiplicities=multiplicities)[0])
+
+
+def choose_many(
+    levels: NDArray[np.int64],
+    rate: Number,
+    count: int,
+    *,
+    noise: NoiseSource,
+    multiplicities: Sequence[int] | None = None,
+) -> NDArray[np.int64]:
+    """`count` independent draws of `choose`: the weights are summed once, each draw takes O(log k)."""
+    scores, rate, count = _integer_levels(levels), _selection_rate(rate), _count(count)
     counts = None if multiplicities is None else _multiplicities(multiplicities, scores.size)
     if counts is not None:
         possible = np.array([count > 0 for count in counts])
         scores = np.where(possible, scores, scores[possible].min())
     # Modulo 2⁶⁴ the difference is right even where it exceeds the signed range.
     gaps = (scores - scores.min()).view(np.uint64)
-    return _Selection(gaps, rate, counts).draw(noise)
+    return _Selection(gaps, rate, counts).draw(count, noise)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,11 +370,16 @@ class _Selection:
     counts: list[int] | None = None
     margin: float = 0.0
 
-    def draw(self, noise: NoiseSource) -> int:
-        start, bits = int(noise.words(1)[0]), WORD
-        found = self.by_floats(start)
-        if found is not None:
-            return found
+    def draw(self, count: int, noise: NoiseSource) -> NDArray[np.int64]:
+        starts = noise.words(count)
+        found = self.by_floats(starts)
+        for i in np.flatnonzero(found < 0):
+            found[i] = self._exactly(int(starts[i]), noise)
+        return found
+
+    def _exactly(self, start: int, noise: NoiseSource) -> int:
+        """The index at the uniform number that begins with the word `start`; draws more."""
+        bits = WORD
         distinct, groups = np.unique(self.gaps, return_inverse=True)
         gaps, members = distinct.tolist(), groups.tolist()
         while True:
@@ -371,8 +388,8 @@ class _Selection:
                 return found
             start, bits = start << bits | uniform_below(1 << bits, noise=noise), 2 * bits
 
-    def by_floats(self, start: int) -> int | None:
-        """The index at the uniform number start/2⁶⁴, if floats can tell.
+    def by_floats(self, starts: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The index at each uniform number start/2⁶⁴, or -1 where floats cannot tell.
 
         Weights are summed in a tree of `_FAN` children a node, which is descended from the root. Errors, as
         shares of all weight W, with u = 2⁻⁵³ and k candidates: a sum of m terms, in any order, is within mu,
@@ -385,17 +402,21 @@ class _Selection:
         weights, size = self._float_weights()
         tree = [weights]
         while tree[-1].size > _FAN:
-            tree.append(_padded(tree[-1]).reshape(-1, _FAN).sum(axis=1))
+            tree[-1] = _padded(tree[-1])
+            tree.append(tree[-1].reshape(-1, _FAN).sum(axis=1))
         total = float(tree[-1].sum())
-        target, position = total * (start * 2.0**-WORD), 0
-        for sums in reversed(tree):
-            children = np.cumsum(sums[position * _FAN : (position + 1) * _FAN])
-            child = min(int(np.searchsorted(children, target, side="right")), children.size - 1)
-            target -= float(children[child - 1]) if child else 0.0
-            position = position * _FAN + child
+        edges = np.zeros(tree[-1].size + 1)
+        np.cumsum(tree[-1], out=edges[1:])
+        targets = starts.astype(np.float64) * (2.0**-WORD * total)
+        places = np.minimum(np.searchsorted(edges[1:], targets, side="right"), edges.size - 2)
+        targets -= edges[places]
+        for sums in reversed(tree[:-1]):
+            targets, places = _descend(sums, targets, places)
         error = 2.0**-53 * ((2 * len(tree) + 3) * _FAN + 16 * size) + weights.size * 1e-300
         slack = max(error, self.margin) * total
-        return position if slack < target < weights[position] - slack else None
+        # What lies in the padding has weight 0, so it is never certain.
+        certain = (slack < targets) & (targets < tree[0][places] - slack)
+        return np.where(certain, places, -1)
 
     def _float_weights(self) -> tuple[NDArray[np.float64], float]:
         """Weights over the largest one, and the size of the exponents that were subtracted."""
@@ -428,6 +449,16 @@ class _Selection:
             if high > target_low:
                 return i if target_high <= low or i == last else None
         return None
+
+
+def _descend(
+    sums: NDArray[np.float64], targets: NDArray[np.float64], places: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """From nodes of the tree to those of their children in which the targets lie, and what is left of these."""
+    children = np.cumsum(sums.reshape(-1, _FAN)[places], axis=1)
+    child = np.minimum((children <= targets[:, None]).sum(axis=1), _FAN - 1)
+    before = np.take_along_axis(children, np.maximum(child - 1, 0)[:, None], axis=1)[:, 0]
+    return targets - np.where(child > 0, before, 0.0), places * _FAN + child
 
 
 def _padded(sums: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -60,6 +60,16 @@ class SparseHandle:
             )
         return latest
 
+    def _open_state(self) -> tuple[int, SparseState]:
+        """How many steps it has made, and where it stands; refused once its hits are used up."""
+        latest = self._latest()
+        state = SparseState.from_bytes(latest.state)
+        if state.above >= self._mechanism.hits:
+            raise HandleClosedError(
+                f"this sparse vector has given its {self._mechanism.hits} answers; open another"
+            )
+        return latest.step, state
+
     def check_open(self) -> None:
         """Refuse a handle that was paid for but whose state was never stored."""
         self._latest()
@@ -71,12 +81,10 @@ class SparseHandle:
     def ask(self, query: LinearQuery, *, guess: Number | None = None) -> bool | int | None:
         """Whether a count (or its distance from a public guess) is above the threshold.
 
-        A numeric handle gives the noisy value, or None when it is below.
+        A numeric handle gives the noisy value, or None when it is below. A question that a process did not live to
+        see answered is asked again: either the answer was kept, and the state moved on with it, or nothing was.
         """
-        if self.hits_left == 0:
-            raise HandleClosedError(
-                f"this sparse vector has given its {self._mechanism.hits} answers; open another"
-            )
+        step, state = self._open_state()
         counting_query(query, self._truth.domain)
         marginal = Marginal.of(query)
         target = None if guess is None else whole_guess(exact(guess, "guess"))
@@ -84,13 +92,12 @@ class SparseHandle:
         value = count if target is None else abs(count - target)
         question = marginal.key if target is None else f"{marginal.key}?{target}"
         while True:
-            before = self._latest()
-            state = SparseState.from_bytes(before.state)
             answer, after = self._mechanism.ask(state, value, noise=self._noise)
             kept = json.dumps(answer).encode()
             # Another thread's or process's answer may have come first: then this one was never released, and
             # the question is put again to the state that other answer left.
             if self._ledger.advance(
-                self._debit, step=before.step, question=question, answer=kept, state=after.as_bytes()
+                self._debit, step=step, question=question, answer=kept, state=after.as_bytes()
             ):
                 return answer
+            step, state = self._open_state()

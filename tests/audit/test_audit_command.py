@@ -46,10 +46,11 @@ def test_a_report_says_what_was_tested_with_what_power_and_what_was_found(tmp_pa
 
 def test_json_for_machines():
     found = run("--mechanism", "randomized-response", "--samples", "500", "--seed", "2", "--json")
-    report = json.loads(found.output)
+    report = json.loads(found.stdout)
     assert report["sound"] is True
     (one,) = report["mechanisms"]
     assert (one["samples"], one["pairs_tested"], one["pairs_considered"]) == (500, 4, 20)
+    assert (one["pairs_planned"], one["complete"]) == (4, True)
     assert all(finding["would_see"] is None or finding["would_see"] > 1 for finding in one["findings"])
     assert {finding["promised"] for finding in one["findings"]} == {1.0}
 
@@ -73,6 +74,36 @@ def test_a_certified_excess_is_status_1(monkeypatch, tmp_path):
 
 def test_what_is_not_there_is_refused():
     with pytest.raises(ParameterError, match="quick, usual, full"):
-        command.examine([], effort="huge", samples=None, noise=SeededNoise(1), coins="")
+        command.Sitting("huge").examine([], noise=SeededNoise(1), coins="")
     assert isinstance(run("--mechanism", "lapace").exception, ParameterError)
     assert Effort(1, 2, 3).pairs == 2
+
+
+def test_a_run_that_is_stopped_says_so_and_goes_on(tmp_path):
+    """With no time at all nothing is drawn; the next sitting does it all, and the one after only reports."""
+    record, page = str(tmp_path / "record"), tmp_path / "page.html"
+    asked = ["--mechanism", "net", "--mechanism", "laplace", "--samples", "400", "--resume", record]
+    stopped = run(*asked, "--hours", "0", "--out", str(page))
+    assert stopped.exit_code == 0
+    assert "not begun" in stopped.output
+    assert "not begun" in page.read_text(encoding="utf-8")
+    assert "Not finished: net, laplace." in stopped.output
+    assert "Not finished" not in run(*asked).output
+    again = json.loads(run(*asked, "--hours", "0", "--json").stdout)
+    assert [one["complete"] for one in again["mechanisms"]] == [True, True]
+    assert again["sound"] is True
+
+
+def test_part_of_a_run_is_reported_as_a_part(tmp_path, monkeypatch):
+    """Time runs out between two stages."""
+    clock = iter(range(1000))
+    monkeypatch.setattr("understudy.audit.command.monotonic", lambda: next(clock))
+    record = str(tmp_path / "record")
+    found = run("--mechanism", "laplace", "--samples", "4000", "--resume", record, "--hours", str(5 / 3600))
+    assert "no excess so far" in found.output
+    assert "1/4" in found.output
+
+
+def test_a_seed_and_a_record_exclude_each_other(tmp_path):
+    found = run("--seed", "1", "--resume", str(tmp_path / "record"))
+    assert isinstance(found.exception, ParameterError)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from mutants import MUTANTS
+from audit.mutants import HONEST, MUTANTS
 
 LISTED = [mutant for mutant in MUTANTS if mutant.escapes]
 
@@ -22,3 +17,8 @@ def test_there_are_enough_mutants():
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mutant_is_caught(mutant):
     assert mutant.caught() == (not mutant.escapes), f"{mutant.audit}: {mutant.escapes}"
+
+
+@pytest.mark.parametrize("honest", HONEST, ids=lambda honest: honest.name)
+def test_what_is_right_is_not_caught(honest):
+    assert not honest.caught(), honest.audit

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
 
+from audit.taps import compared, tapped
 from understudy.audit.coins import (
     OutOfCoinsError,
     RecordingNoise,
@@ -15,93 +20,150 @@ from understudy.audit.coins import (
     exact_choice_law,
     largest_ratio,
 )
-from understudy.audit.composite import AB, CELLS, DOMAIN, WORKLOAD, A, Composite, composites
+from understudy.audit.composite import AB, CELLS, DOMAIN, ONE_CELL, WORKLOAD, A, Composite, composites
 from understudy.audit.neighbours import Setting, table_pairs
-from understudy.audit.replay import control_flow, perform, sensitivities
-from understudy.curator import Candidate
-from understudy.errors import InsufficientBudgetError
+from understudy.audit.replay import control_flow, differences, perform, sensitivities
+from understudy.curator import Candidate, Curator
+from understudy.errors import InsufficientBudgetError, UnderstudyError
+from understudy.interactive.online import OnlineConstruction, practical_terms
+from understudy.interactive.session import session
 from understudy.mechanism.gap import Guess, WorstGuess
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.noise import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
-from understudy.query.linear import LinearQuery
-from understudy.query.marginal import Marginal
 from understudy.releases.residual import planned
 from understudy.releases.run import Run
+from understudy.standin.multiplicative import MultiplicativeWeights
+from understudy.validity.choice import mode_of
+from understudy.validity.holdout import Holdout
 
 FULL = bool(os.environ.get("UNDERSTUDY_AUDIT"))
-PAIRS = 100_000 if FULL else 400
+PURE, BOTH = Budget.of(1), Budget.of(1, 1e-6)
 SETTINGS = [
     Setting(Budget.of(8), kind, rows_at_least=1, rows_at_most=4096)
     for kind in (Neighbours.REPLACE, Neighbours.ADD_REMOVE)
 ]
 
 
-@pytest.mark.parametrize("composite", composites(), ids=lambda composite: composite.name)
-def test_what_an_analyst_sees_is_the_same_on_neighbours(composite: Composite):
-    slow = composite.name.startswith(("mwem", "ic", "session", "adaptive", "residual", "online"))
-    for pair in composite.tables(30 if FULL else 2 if slow else 6):
-        noise = SeededNoise(5)
-        flow = control_flow(composite.setting, pair.first, pair.second, composite.act, noise=noise)
-        assert flow == [], pair.name
-        moved, _ = sensitivities(composite.setting, pair.first, pair.second, composite.act, noise=noise)
-        assert moved == [], pair.name
-
-
-def random_marginal(draw: np.random.Generator) -> Marginal:
-    by = tuple(name for name in DOMAIN.names if draw.random() < 0.5)
-    where = {
-        name: draw.choice([0.0, 1.0, 1.0, draw.random()], DOMAIN[name].size)
-        for name in DOMAIN.names
-        if name not in by and draw.random() < 0.7
-    }
-    return Marginal(DOMAIN, by, LinearQuery.conjunction(DOMAIN, where))
-
-
-def random_pair(draw: np.random.Generator, kind: Neighbours):
-    rows = [
-        tuple(int(draw.integers(size)) for size in DOMAIN.shape()) for _ in range(int(draw.integers(1, 9)))
+def handed_over(curator: Curator, *, name: str) -> object:
+    """A release, and what is made of it: rows, answers and errors."""
+    module, _, function = name.partition(":")
+    run = Run(curator, WORKLOAD, curator.declaration.budget, "audit")
+    found = getattr(import_module(f"understudy.releases.{module}"), function)(run)
+    return [
+        found.rows,
+        [(answer.clique, answer.counts, answer.error, answer.basis) for answer in found.answers],
     ]
-    if kind is Neighbours.ADD_REMOVE:
-        return tuple(rows), tuple(rows[1:] or rows)
-    other = tuple(int(draw.integers(size)) for size in DOMAIN.shape())
-    return tuple(rows), (other, *rows[1:])
 
 
-def test_every_value_that_meets_noise_is_within_its_declared_sensitivity():
-    """Random marginals, weights and neighbours.
-
-    Random tables are counted here and now, so that their number is not bounded by the time to open one.
-    """
-    draw = np.random.default_rng(8)
-    compared = 0
-    for i in range(PAIRS):
-        setting = SETTINGS[i % 2]
-        first, second = random_pair(draw, setting.neighbours)
-        marginals = [random_marginal(draw) for _ in range(2)]
-        counts = [[_sums(marginal, rows) for marginal in marginals] for rows in (first, second)]
-        for marginal, one, two in zip(marginals, *counts, strict=True):
-            compared += 1
-            resolution = 1 if marginal.where.is_counting else 1 << 12
-            moved = np.rint((two - one) * resolution).astype(np.int64)
-            bound = setting.curator(((0, 0),), noise=SeededNoise(1)).sensitivity(marginal, resolution)
-            # Weights are rounded row by row, so each of two rows may be off by half a step.
-            slack = 0 if resolution == 1 else 2
-            assert np.abs(moved).sum() <= bound.l1 + slack
-            assert (moved**2).sum() <= (np.sqrt(bound.l2_squared) + slack) ** 2
-    assert compared == 2 * PAIRS
+def questioned(curator: Curator) -> object:
+    """A session whose questions depend on its answers, with prices, sources and errors."""
+    opened = session(curator, alpha=0.3, queries=6, name="s")
+    told, asked = [], [ONE_CELL, AB, CELLS[0], CELLS[5], ONE_CELL]
+    for query in asked:
+        told.append(str(opened.price(query)))
+        if told[-1] == told[0] and len(told) > 2:
+            continue
+        answer = opened.ask(query)
+        told.append((answer.value, answer.error, answer.source, answer.cost.units))
+    return [*told, opened.remaining.units, opened.contradicted]
 
 
-def _sums(marginal: Marginal, rows) -> np.ndarray:
-    total = np.zeros(marginal.shape or (1,))
-    for row in rows:
-        codes = dict(zip(DOMAIN.names, row, strict=True))
-        weight = 1.0
-        for factor in marginal.where.factors:
-            weight *= float(factor.weights[tuple(codes[name] for name in factor.clique)])
-        total[tuple(codes[name] for name in marginal.by) or (0,)] += weight
-    return total
+def weighed(curator: Curator) -> object:
+    """Private multiplicative weights, and what they say."""
+    terms = practical_terms(curator, alpha=0.6, queries=4, updates=1)
+    weights = MultiplicativeWeights(domain=DOMAIN, alpha=Fraction(1, 4), threads=1)
+    loop = OnlineConstruction(curator, weights, terms, name="o")
+    answers = [loop.ask(query) for query in (CELLS[0], CELLS[5], ONE_CELL, CELLS[0])]
+    return [(np.asarray(answer.value), np.asarray(answer.error), answer.source) for answer in answers]
+
+
+class Known(Composite):
+    """A table that is declared to have many rows, where their number is private."""
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.budget, self.neighbours, rows_at_least=60, rows_at_most=4096)
+
+
+ADD = Neighbours.ADD_REMOVE
+FAMILIES = [
+    *composites(),
+    Composite("adaptive, handed over", "", partial(handed_over, name="adaptive:adaptive"), BOTH),
+    Composite("adaptive-add-remove", "", partial(handed_over, name="adaptive:adaptive"), BOTH, ADD, rows=60),
+    Composite("aim", "", partial(handed_over, name="aim:aim"), BOTH),
+    Composite("mwem, handed over", "", partial(handed_over, name="mwem:mwem"), BOTH),
+    Composite("residual, handed over", "", partial(handed_over, name="residual:residual"), BOTH),
+    Composite("residual-add-remove", "", partial(handed_over, name="residual:residual"), BOTH, ADD),
+    Composite("session, handed over", "", questioned, Budget.of(4), rows=100),
+    Known("session-add-remove", "", questioned, Budget.of(4), ADD, rows=100),
+    Composite("online, handed over", "", weighed, rows=400),
+]
+SLOW = ("mwem", "ic", "session", "adaptive", "residual", "online", "aim")
+
+
+@pytest.mark.parametrize("composite", FAMILIES, ids=lambda composite: composite.name)
+def test_what_an_analyst_sees_is_the_same_on_neighbours(composite: Composite):
+    """Calls, prices, sizes, refusals, endings, and what is handed over; and the bound of all that met noise."""
+    setting, noise = composite.setting, SeededNoise(5)
+    for pair in composite.tables(30 if FULL else 1 if composite.name.startswith(SLOW) else 4):
+        with tapped() as first:
+            recorded = perform(setting, pair.first, composite.act, noise)
+        with tapped() as second:
+            replayed = perform(setting, pair.second, composite.act, noise, script=recorded)
+        assert differences(recorded, replayed) == [], pair.name
+        faults, _ = compared(first, second, composite.budget)
+        assert faults == [], pair.name
+
+
+def test_a_release_that_failed_would_be_seen():
+    """A family that always refuses would pass the comparison: none of them does."""
+    ended = [perform(f.setting, f.tables(1)[0].first, f.act, SeededNoise(5)).ending for f in FAMILIES]
+    assert [end for end in ended if not end.startswith("done")] == []
+
+
+@dataclass(frozen=True)
+class Forced:
+    """A holdout's mode that says what another one said, once it has looked for itself."""
+
+    inner: Any
+    script: list[dict[str, Any]]
+    said: list[Any] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def say(self, look, heard, *, noise):
+        step = self.inner.say(look, heard, noise=noise)
+        self.said.append(sorted(step))
+        return self.script[len(self.said) - 1] if self.script else step
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "check", "realised", "thresholdout", "ladder"])
+def test_a_holdout_shows_the_same_on_neighbours(kind):
+    """Counts, widths, sources, refusals and the shape of what is kept depend on what was said alone."""
+    labels = np.arange(2000) % 2
+    draw = np.random.default_rng(2)
+    submissions = [
+        np.where(draw.random(2000) < share, labels, 1 - labels) for share in (0.5, 0.6, 0.9, 0.4)
+    ] * 3
+    seen: list[Any] = []
+    script: list[dict[str, Any]] = []
+    for changed in (0, 1):
+        truth = labels.copy()
+        truth[0] ^= changed
+        mode = Forced(mode_of(kind, 2000, 10, 0.05, rejections=3, theorem="cvar"), script)
+        holdout = Holdout(None, truth, queries=10, mode=mode, noise=SeededNoise(3), tolerance=9.0)
+        told: list[Any] = []
+        for predicted in submissions:
+            try:
+                told.append(holdout.score_predictions(predicted, guess=0.55).as_dict())
+            except UnderstudyError as error:
+                told.append(f"{type(error).__name__}: {error}")
+        script = script or holdout._memory.all()
+        seen.append((told, mode.said, holdout.certificate(), len(holdout.history())))
+    assert seen[0] == seen[1]
 
 
 def test_releases_on_the_same_coins_differ_by_what_the_tables_differ():

@@ -22,12 +22,20 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 
-SHAPES = [((5,), (True,)), ((4, 3), (True, False)), ((3, 4), (True, True)), ((2, 3, 2), (False,) * 3)]
+SHAPES = [
+    ((5,), ("ranges",)),
+    ((4, 3), ("ranges", "subsets")),
+    ((3, 4), ("ranges", "ranges")),
+    ((2, 3, 2), ("subsets",) * 3),
+    ((5, 2), ("prefixes", "subsets")),
+    ((2, 6), ("subsets", "suffixes")),
+    ((4, 3), ("cells", "prefixes")),
+]
 
 
-@pytest.mark.parametrize(("sizes", "ordered"), SHAPES)
-def test_suprema_are_those_of_all_members(sizes, ordered):
-    whole = product_of(sizes, ordered, laplace=False)
+@pytest.mark.parametrize(("sizes", "kinds"), SHAPES)
+def test_suprema_are_those_of_all_members(sizes, kinds):
+    whole = product_of(sizes, kinds, laplace=False)
     noise = np.random.default_rng(1).normal(size=(20, *sizes))
     best = np.zeros(20)
     for sets in product(*(family.sets for family in whole.families)):
@@ -39,9 +47,9 @@ def test_suprema_are_those_of_all_members(sizes, ordered):
     assert whole.suprema(noise) == pytest.approx(best)
 
 
-@pytest.mark.parametrize(("sizes", "ordered"), SHAPES)
-def test_cells_come_back_and_norms_are_the_largest(sizes, ordered):
-    whole = product_of(sizes, ordered, laplace=False)
+@pytest.mark.parametrize(("sizes", "kinds"), SHAPES)
+def test_cells_come_back_and_norms_are_the_largest(sizes, kinds):
+    whole = product_of(sizes, kinds, laplace=False)
     counts = np.random.default_rng(2).integers(0, 50, sizes)
     table = counts
     for axis, matrix in enumerate(whole.matrices):
@@ -60,7 +68,7 @@ def test_cells_come_back_and_norms_are_the_largest(sizes, ordered):
 def test_a_band_covers_all_members(laplace, monkeypatch):
     """Fresh draws pass the band with probability at most beta; a band 15% narrower does not hold."""
     beta = 0.02
-    whole = product_of((6, 4), (True, False), laplace=laplace)
+    whole = product_of((6, 4), ("ranges", "subsets"), laplace=laplace)
     width = band(whole, beta)
     generator = np.random.default_rng(SEED + 1)
     shape = (20_000, *(len(matrix) for matrix in whole.matrices))
@@ -72,7 +80,7 @@ def test_a_band_covers_all_members(laplace, monkeypatch):
 
 
 def test_too_many_laplace_draws_are_not_made():
-    assert band(product_of((4,), (False,), laplace=True), 1e-9) is None
+    assert band(product_of((4,), ("subsets",), laplace=True), 1e-9) is None
 
 
 def test_extended_quantiles_are_safe_and_not_wasteful():
@@ -85,12 +93,12 @@ def test_extended_quantiles_are_safe_and_not_wasteful():
 
 
 def test_families_hold_what_they_should():
-    line = Family(5, ordered=True)
+    line = Family(5, "ranges")
     assert line.members == len(line.sets) == 15
     assert line.holds(np.array([0, 1, 1, 0, 0], bool))
     assert not line.holds(np.array([1, 0, 1, 0, 0], bool))
-    assert Family(3, ordered=False).members == 7
-    assert not product_of((64, 64, 64), (True,) * 3, laplace=False).is_feasible
+    assert Family(3, "subsets").members == 7
+    assert not product_of((64, 64, 64), ("ranges",) * 3, laplace=False).is_feasible
 
 
 # ---- residuals
@@ -226,6 +234,7 @@ def test_classes_that_cannot_be_bought_are_refused_before_anything_is_spent():
 
 
 def test_a_simulation_is_shared_by_sessions():
+    families.band.cache_clear()
     families._sample.cache_clear()
     for _ in range(2):
         session_of(curator(), alpha=0.05, queries=100, classes=[ranges("age")])

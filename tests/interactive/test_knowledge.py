@@ -14,9 +14,9 @@ from understudy.attribute import Categories
 from understudy.bins import Bins
 from understudy.domain import Domain
 from understudy.interactive import simulation
-from understudy.interactive.conjunction import Box, Grid, from_plain, plain
+from understudy.interactive.conjunction import Box, Grid, as_text, from_plain, from_text, plain
 from understudy.interactive.design import Design
-from understudy.interactive.knowledge import Knowledge, Table
+from understudy.interactive.knowledge import Knowledge, Released, Table, nearest
 from understudy.interactive.one_way import OneWay, half_widths, suprema
 from understudy.noise import SeededNoise, discrete_gaussian, discrete_laplace
 from understudy.query.linear import LinearQuery
@@ -133,14 +133,88 @@ def test_supersets_subsets_complements_and_cells_are_used():
     assert knowledge.interval(women) == (44.0, 46.0)
 
 
+class Claim:
+    """A class that says of every count that it lies in one interval."""
+
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+
+    def interval(self, box):
+        return self.low, self.high
+
+    def table(self, by, where):
+        shape = DOMAIN.shape(by)
+        low = np.where(np.arange(shape[-1]) == 0, self.low, 0.0)
+        return Table(np.broadcast_to(low, shape), np.full(shape, self.high))
+
+
+def test_what_contradicts_itself_counts_as_unknown():
+    knowledge = Knowledge(GRID, (ROWS, ROWS))
+    knowledge.marginals.append(Claim(40.0, 60.0))
+    young = Box(DOMAIN, {"age": np.arange(5) < 2, "sex": np.arange(3) < 1})
+    knowledge.learn(young, (60.0 + 1e-9, 70.0))
+    assert knowledge.interval(young) == pytest.approx((60, 60))
+    assert not knowledge.contradicted
+    knowledge.marginals.append(Claim(45.0, 50.0))
+    assert knowledge.interval(young) == (0.0, ROWS)
+    assert knowledge.contradicted
+    knowledge.contradicted = False
+    knowledge.marginals.append(Claim(55.0, 90.0))
+    table = knowledge.table(("age", "sex"), Box(DOMAIN, {}))
+    assert knowledge.contradicted
+    assert (table.low[:, 0] == 0).all()
+    assert (table.high[:, 0] == ROWS).all()
+    assert (table.high[:, 1:] == 50).all()
+
+
+def test_a_new_band_replaces_what_it_contradicts():
+    knowledge = Knowledge(GRID, (ROWS, ROWS))
+    known = Table(np.array([0.0, 100.0, 500.0, 0.0]), np.array([50.0, 300.0, 600.0, ROWS]))
+    found = knowledge.met(known, np.array([45.0, 320.0, 300.0, -80.0]), 50.0)
+    assert found.low.tolist() == [0.0, 270.0, 250.0, 0.0]
+    assert found.high.tolist() == [50.0, 300.0, 350.0, 50.0]
+    assert knowledge.contradicted
+
+
+@given(st.floats(-50, 200), st.floats(0, 100), st.floats(0, 100).filter(lambda w: w > 1), st.floats(0, 1))
+def test_the_answer_is_the_estimate_as_far_as_its_error_allows(estimate, low, width, part):
+    high = low + 2 * width * part
+    known = Table(np.array(low), np.array(high))
+    value, error = nearest(known, np.array(estimate), width)
+    assert low - 1e-9 <= value <= high + 1e-9
+    assert error <= width + 1e-9
+    assert value - error <= low + 1e-9
+    assert value + error >= high - 1e-9
+    if high - width <= estimate <= low + width and low <= estimate <= high:
+        assert value == estimate
+
+
+def test_the_oldest_releases_are_forgotten_first(monkeypatch):
+    monkeypatch.setattr("understudy.interactive.knowledge.MOST_RELEASED", 10)
+    knowledge = Knowledge(GRID, (ROWS, ROWS))
+    everyone = Box(DOMAIN, {})
+    for i in range(6):
+        knowledge.keep(Released(("sex",), everyone, np.full(3, float(i)), 1.0))
+    assert [r.counts[0] for r in knowledge.released] == [3, 4, 5]
+    knowledge.keep(Released(("town",), everyone, np.zeros(71), 1.0))
+    assert [r.counts[0] for r in knowledge.released] == [3, 4, 5]
+
+
+@given(boxes())
+def test_a_box_can_be_had_from_its_key(box):
+    assert Box.from_key(DOMAIN, box.key).key == box.key
+    cells = cells_of(box)
+    assert (from_text(as_text(cells), cells.shape) == cells).all()
+
+
 def test_the_oldest_boxes_are_forgotten_first(monkeypatch):
     monkeypatch.setattr("understudy.interactive.knowledge.MOST_BOXES", 100)
     knowledge = Knowledge(GRID, (ROWS, ROWS))
     for i in range(150):
         cells = np.arange(71) == i % 71
-        knowledge.learn(Box(DOMAIN, {"town": cells}), (float(i), float(i)))
+        knowledge.learn(Box(DOMAIN, {"town": cells}), (0.0, 1000.0 + i))
     assert len(knowledge._low) <= 128
-    assert knowledge.interval(Box(DOMAIN, {"town": np.arange(71) == 7})) == (149.0, 149.0)
+    assert knowledge.interval(Box(DOMAIN, {"town": np.arange(71) == 7})) == (0.0, 1078.0)
 
 
 # ---- bands

@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from statistical import assert_at_most
 from understudy.bins import Bins
 from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
+from understudy.declaration import Declaration, SourceSpec, Unit
 from understudy.domain import Domain
 from understudy.errors import HandleClosedError, ParameterError, QueryError, RefusedError
 from understudy.interactive.online import (
     OnlineConstruction,
     answer_error,
+    calibrated_slack,
     practical_terms,
     slack_of,
     theorem_terms,
+    warm_start,
 )
 from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
+from understudy.noise import SeededNoise, discrete_laplace
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.standin.linear import FriezeKannan
-from understudy.standin.median import MedianUpdate
-from understudy.standin.multiplicative import MultiplicativeWeights, ProjectedWeights
+from understudy.standin.median import MedianUpdate, SurvivingSet
+from understudy.standin.multiplicative import (
+    ConsistentWeights,
+    LearntWeights,
+    MultiplicativeWeights,
+    ProjectedWeights,
+)
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 
@@ -51,7 +61,7 @@ def curator(rows, *, ledger=None, seed=0, **budget) -> Curator:
         budget=Budget.of(**({"epsilon": 100} | budget)),
         neighbours=Neighbours.REPLACE,
     )
-    truth = Truth(in_memory(pa.table({"x": rows})), DOMAIN)
+    truth = rows if isinstance(rows, Counts) else Truth(in_memory(pa.table({"x": rows})), DOMAIN)
     return Curator(truth, ledger or MemoryLedger(declaration.budget), declaration, noise=SeededNoise(seed))
 
 
@@ -68,33 +78,61 @@ UPDATES = {
     "tight": tight,
     "textbook": lambda alpha: MultiplicativeWeights(domain=DOMAIN, alpha=alpha, step="textbook", threads=1),
     "projected": lambda alpha: ProjectedWeights(domain=DOMAIN, margin=alpha / 4, threads=1),
+    "consistent": lambda alpha: ConsistentWeights(domain=DOMAIN, margin=alpha / 4, threads=1),
     "median": lambda alpha: MedianUpdate(
-        domain=DOMAIN, queries=len(QUERIES), alpha=max(alpha, Fraction(1, 5))
+        domain=DOMAIN, queries=len(QUERIES), alpha=max(alpha, Fraction(2, 5))
     ),
     "linear": lambda alpha: FriezeKannan(domain=DOMAIN, alpha=alpha),
 }
 
 
+MASKS = np.array([q.weights(("x",)) for q in QUERIES])
+
+
 def worst(mechanism, counts):
     """The query on which the stand-in is most wrong, by an analyst who knows the table."""
-    gaps = [abs(mechanism.hypothesis.answer(q) * ROWS - q.weights(("x",)) @ counts) for q in QUERIES]
-    return QUERIES[int(np.argmax(gaps))]
+    held = mechanism.hypothesis
+    rates = (
+        [held.answer(q) for q in QUERIES] if isinstance(held, SurvivingSet) else MASKS @ held.project(("x",))
+    )
+    return QUERIES[int(np.argmax(np.abs(np.array(rates) * ROWS - MASKS @ counts)))]
 
 
-@pytest.mark.parametrize("name", ["tight", "projected", "linear"])
-@pytest.mark.parametrize("currency", ["epsilon", "rho"])
-def test_updates_stay_within_the_bound_and_answers_within_the_promise(name, currency):
-    """An adversary that knows the table asks where the stand-in is worst; no promise may fail (beta 1e-9)."""
-    runs = 1000 if os.environ.get("UNDERSTUDY_AUDIT") else 6
-    made = 0
+class Counts:
+    """A table known by its counts: as much of a `Truth` as a Curator asks for, at no cost a run."""
+
+    domain, rows, version, is_file = DOMAIN, ROWS, "0", False
+
+    def __init__(self, counts):
+        self.counts = counts
+
+    def check_unchanged(self): ...
+
+    def check_size(self, marginals): ...
+
+    def sums(self, marginal):
+        return np.int64(round(float(marginal.where.weights(("x",)) @ self.counts)))
+
+    def sums_of(self, marginals, *, resolution=1):
+        return [np.array(self.sums(marginal) * resolution) for marginal in marginals]
+
+
+@cache
+def bounded(name, currency):
+    """Terms are made of public numbers: the same for every table of as many rows."""
+    one = curator(skewed(0), **({} if currency == "epsilon" else {"delta": 1e-6}))
+    return theorem_terms(one, UPDATES[name], queries=40, beta=1e-9, **{currency: 50})
+
+
+def most_updates_made(name, currency, runs):
+    """In any of so many runs. An adversary that knows the table asks where the stand-in is worst."""
+    made, terms = 0, bounded(name, currency)
+    budget = {} if currency == "epsilon" else {"delta": 1e-6}
     for seed in range(runs):
-        rows = skewed(seed)
-        counts = np.bincount(rows, minlength=CELLS)
-        price = {currency: 50}
-        one = curator(rows, seed=seed, **({} if currency == "epsilon" else {"delta": 1e-6}))
-        terms = theorem_terms(one, UPDATES[name], queries=60, beta=1e-9, **price)
+        counts = np.bincount(skewed(seed), minlength=CELLS)
+        one = curator(Counts(counts), seed=seed, **budget)
         mechanism = OnlineConstruction(one, UPDATES[name](Fraction(terms.gap, ROWS)), terms)
-        for _ in range(60):
+        for _ in range(30):
             asked = worst(mechanism, counts)
             answer = mechanism.ask(asked)
             assert abs(float(answer.value) - asked.weights(("x",)) @ counts) <= float(answer.error)
@@ -102,7 +140,15 @@ def test_updates_stay_within_the_bound_and_answers_within_the_promise(name, curr
         assert mechanism.updates <= terms.updates
         assert one.ledger.spent.amount <= 50 * (1 + 1e-9)
         made = max(made, mechanism.updates)
-    assert made > 0
+    return made
+
+
+@pytest.mark.parametrize("name", list(UPDATES))
+@pytest.mark.parametrize("currency", ["epsilon", "rho"])
+def test_lecture_7_definition_2_updates_stay_within_the_bound_and_answers_within_the_promise(name, currency):
+    """No promise may fail (beta 1e-9): 1,000 runs of each, or a few."""
+    runs = 1000 if os.environ.get("UNDERSTUDY_AUDIT") else 6
+    assert 0 < most_updates_made(name, currency, runs) <= bounded(name, currency).updates
 
 
 def test_answers_name_their_source_and_their_price():
@@ -169,6 +215,79 @@ def test_slack_and_answers_share_the_failure():
     assert slack_of(run, 100, 4, Fraction(1, 20)) == int(np.ceil(16 * np.log(100 * 16 / 0.05))) + 1
     assert answer_error(price, 4, Fraction(1, 20)) < answer_error(price, 40, Fraction(1, 20))
     assert answer_error(("rho", Fraction(1, 10)), 4, Fraction(1, 20)) < 20
+
+
+def test_a_calibrated_slack_covers_all_comparisons_and_is_needed():
+    """10,000 sessions of 40 comparisons in 3 runs fail no more often than β/2; a slack of half as much does."""
+    epsilon, queries, runs, beta, sessions = Fraction(1, 10), 40, 3, 0.2, 10_000
+    slack = calibrated_slack(epsilon, queries, runs, Fraction(1, 5))
+    noise = SeededNoise(8)
+    values = discrete_laplace(4 / epsilon, sessions * queries, noise=noise).reshape(sessions, queries)
+    thresholds = discrete_laplace(2 / epsilon, sessions * runs, noise=noise).reshape(sessions, runs)
+    off = np.abs(values - np.repeat(thresholds, -(-queries // runs), axis=1)[:, :queries]).max(axis=1)
+    # One less: the last one is for the rounding of the stand-in's count.
+    assert_at_most(int((off > slack - 1).sum()), sessions, beta / 2)
+    with pytest.raises(AssertionError):
+        assert_at_most(int((off > (slack - 1) // 2).sum()), sessions, beta / 2)
+    assert slack < slack_of(epsilon, queries, runs, Fraction(1, 5))
+    assert calibrated_slack(epsilon, queries, runs, Fraction(1, 5), moved=7) >= 7 * (slack - 2)
+
+
+def test_rows_of_one_person_widen_the_terms():
+    """With up to 5 rows a person a count moves by 5, and so does the noise of runs and answers."""
+    single = curator(skewed(0))
+    several = replace(
+        single.declaration,
+        unit=Unit(column="x", max_rows=5),
+        neighbours=Neighbours.ADD_REMOVE,
+        rows_at_least=ROWS,
+    )
+    many = Curator(Counts(np.zeros(CELLS)), MemoryLedger(several.budget), several)
+    one, five = (practical_terms(c, alpha=0.1, queries=100, updates=9) for c in (single, many))
+    assert float(five.run_epsilon / one.run_epsilon) == pytest.approx(5, rel=0.02)
+    assert float(five.answer_price[1] / one.answer_price[1]) == pytest.approx(5, rel=0.05)
+
+
+def test_a_warm_start_is_paid_once_and_saves_updates():
+    domain = Domain(tuple(Bins.integers(name, 0, 7) for name in "abc"))
+    draw = np.random.default_rng(9)
+    columns = {name: np.minimum(draw.geometric(0.4, ROWS) - 1, 7) for name in domain.names}
+    declared = Declaration(
+        name="t",
+        source=SourceSpec("-"),
+        domain=domain,
+        budget=Budget.of(1000, 1e-6),
+        neighbours=Neighbours.REPLACE,
+    )
+    truth = Truth(in_memory(pa.table(columns)), domain)
+    made = {}
+    for warm in (False, True):
+        one = Curator(truth, MemoryLedger(declared.budget), declared, noise=SeededNoise(3))
+        terms = practical_terms(one, alpha=0.05, queries=60, updates=60, beta=1e-6, gap_share=0.25)
+        update = ConsistentWeights(domain=domain, margin=Fraction(terms.gap, 2 * ROWS), threads=1)
+        start = None
+        if warm:
+            start = LearntWeights(warm_start(one, error=100, request="start"))
+            spent = one.ledger.spent
+            again = warm_start(one, error=100, request="start")
+            assert one.ledger.spent == spent
+            np.testing.assert_array_equal(again.rates(), start.weights.rates())
+            share = float(np.mean(columns["a"] == 0))
+            assert start.project(("a",))[0] == pytest.approx(share, abs=101 / ROWS)
+        mechanism = OnlineConstruction(one, update, terms, start=start)
+        asking = np.random.default_rng(10)
+        for _ in range(60):
+            names = asking.choice(domain.names, 2, replace=False)
+            asked = LinearQuery.conjunction(domain, {str(name): asking.random(8) < 0.5 for name in names})
+            answer = mechanism.ask(asked)
+            exact = np.prod([asked_part(asked, name)[columns[name]] for name in asked.clique], axis=0).sum()
+            assert abs(float(answer.value) - exact) <= float(answer.error) <= terms.error <= 0.05 * ROWS
+        made[warm] = mechanism.updates
+    assert made[True] < made[False]
+
+
+def asked_part(query, name):
+    return next(factor.weights for factor in query.factors if factor.clique == (name,))
 
 
 def test_bad_terms_are_refused_and_cost_nothing():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import inf
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import understudy as us
 from adaptive_table import (
     ADD,
     BINARY,
@@ -31,12 +34,22 @@ from adaptive_table import (
 from statistical import assert_at_most
 from understudy.curator import Curator
 from understudy.declaration import Unit
-from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, TooLargeError
+from understudy.declaration_file import parse
+from understudy.errors import (
+    InsufficientBudgetError,
+    ParameterError,
+    RefusedError,
+    SourceError,
+    TooLargeError,
+)
 from understudy.ledger.memory import MemoryLedger
+from understudy.noise import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.query.workload import Workload
+from understudy.releases import stored
 from understudy.releases.adaptive import adaptive
 from understudy.releases.adaptive_rule import Rule
+from understudy.releases.release import Release
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.standin.graphical import Constraint
 
@@ -129,6 +142,16 @@ def test_under_add_remove_the_number_of_rows_is_never_taken(monkeypatch):
     assert run.steps[0].name == "rows"
 
 
+@pytest.mark.parametrize("bounds", [{}, {"rows_at_least": 5990}, {"rows_at_most": 6010}])
+def test_the_number_of_rows_is_within_its_error_and_its_bounds(bounds):
+    for seed in range(5):
+        outcome = adaptive(make(seed=seed, **bounds))
+        assert abs(outcome.rows - 6000) <= outcome.proof["rows_error"]
+        assert bounds.get("rows_at_least", 0) <= outcome.rows <= bounds.get("rows_at_most", inf)
+    public = adaptive(make(neighbours=REPLACE))
+    assert (public.rows, public.proof["rows_error"]) == (6000, 0)
+
+
 # ---------------------------------------------------------------------------------------- error bars
 
 RUNS = 12
@@ -154,7 +177,7 @@ def test_error_bars_hold_jointly(epsilon, neighbours):
         assert_at_most(mutants, RUNS, 0.05)
 
 
-def test_error_bars_of_contrasts_hold_jointly():
+def test_error_bars_of_a_sweep_hold_jointly():
     pairs = Workload.all_marginals(BINARY, 2)
     failures = mutants = 0
     for seed in range(RUNS):
@@ -201,6 +224,41 @@ def test_cliques_beyond_the_tree_still_teach():
     product = mean_tvd(run, independent(run))
     assert mean_tvd(run, outcome) < 0.4 * product
     assert _rows_tvd(run, outcome) < 0.5 * product
+
+
+# ---------------------------------------------------------------------------------------- what is stored
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 20])
+def test_the_stand_in_is_the_same_when_it_is_read_back(epsilon):
+    rule = None
+    if epsilon > 1:  # a tree that leaves measurements outside
+        base = {
+            "growth": 1.3,
+            "merge": 0.0,
+            "most": 20,
+            "triples": True,
+            "guard": Fraction(0),
+            "guard_order": 0,
+        }
+        rule = Rule(first=Fraction(1, 10), select=Fraction(5, 100), rounds=4, cells=70, **base)
+    standin = adaptive(make(epsilon=epsilon), rule=rule).standin
+    arrays = stored.as_arrays(standin, lambda: pytest.fail("no rows are needed"))
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as read:
+        again = stored.from_arrays(DOMAIN, dict(read))
+    assert len(again.outside) == len(standin.outside)
+    assert bool(standin.outside) == (rule is not None)
+    for clique in TRIPLES:
+        assert np.array_equal(again.project(clique), standin.project(clique))
+    drawn = [s.sample_codes(500, rng=np.random.default_rng(1)) for s in (standin, again)]
+    assert all(np.array_equal(drawn[0][name], drawn[1][name]) for name in DOMAIN.names)
+    with pytest.raises(SourceError, match="another version"):
+        stored.from_arrays(DOMAIN, {**arrays, "adaptive": np.array(stored.ADAPTIVE_FORMAT + 1)})
+    with pytest.raises(SourceError, match="another domain"):
+        stored.from_arrays(BINARY, arrays)
 
 
 # ---------------------------------------------------------------------------------------- what it learns
@@ -257,6 +315,18 @@ def test_constraints_are_respected():
     assert not ((drawn["a0"] == 0) & (drawn["a1"] == 2)).any()
 
 
+def test_what_no_constraint_speaks_of_is_still_merged():
+    allowed = np.ones((2, 3), bool)
+    allowed[0, 2] = False
+    table = codes(rows=1500)
+    kept = table[:, ~((table[0] == 0) & (table[1] == 2))]
+    standin = adaptive(
+        make(epsilon=0.3, table=kept), constraints=(Constraint(("a0", "a1"), allowed),)
+    ).standin
+    assert standin.merging.coarse.shape()[:2] == (2, 3)
+    assert standin.merging.coarse.size() < DOMAIN.size()
+
+
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_workloads_of_any_order(order):
     workload = Workload.all_marginals(DOMAIN, order)
@@ -283,3 +353,39 @@ def test_an_empty_table_is_released_like_any_other():
     run = make(table=np.zeros((len(SIZES), 0), np.int64))
     outcome = adaptive(run)
     assert all(np.isfinite(a.counts).all() for a in outcome.answers)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "aim"])
+def test_what_was_measured_beside_the_workload_answers_too(method, tmp_path):
+    """A 1-way marginal has the error of its own measurement, not that of a hundred cells of a larger one."""
+    project = us.Project.frame(pd.DataFrame(_dependent(3000)), _declared(), noise=SeededNoise(3))
+    found = us.release(project, us.marginals(3), epsilon=2, method=method)
+    assert found.also
+    assert not {a.clique for a in found.also} & {a.clique for a in found.answers}
+    told = found.answer("count by x0")
+    added = min(
+        answer.error.sum(axis=tuple(range(1, answer.error.ndim))).max()
+        for answer in found.answers
+        if answer.clique[0] == "x0"
+    )
+    assert told.error.max() < 0.5 * added
+    exact = np.bincount(_dependent(3000)["x0"], minlength=4)
+    assert (np.abs(told.value - exact) <= told.error).all()
+    found.save(tmp_path / "out")
+    loaded = Release.load(tmp_path / "out")
+    assert len(loaded.answers) == len(found.answers)
+    np.testing.assert_array_equal(loaded.answer("count by x0").error, told.error)
+
+
+def _dependent(rows: int) -> dict[str, np.ndarray]:
+    draw = np.random.default_rng(1)
+    first = draw.integers(0, 4, rows)
+    return {"x0": first} | {f"x{i}": (first + draw.integers(0, 2, rows)) % 4 for i in range(1, 5)}
+
+
+def _declared():
+    fields = "".join(f"  x{i}: {{type: integer, bounds: [0, 3]}}\n" for i in range(5))
+    return parse(
+        "understudy: 1\nname: t\nsource: t.csv\nneighbours: add-remove\n"
+        f"budget: {{epsilon: 10, delta: 1e-9}}\nattributes:\n{fields}"
+    )

@@ -14,18 +14,20 @@ from understudy.bins import Bins
 from understudy.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.merged import Contrasts, MergedGaps, MergedMarginals
+from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategies
 from understudy.noise import SeededNoise
 from understudy.privacy.cost import rho
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging, rare_together, simplex
 from understudy.query.workload import Workload
-from understudy.releases.adaptive_guard import Sweep, guarded
 from understudy.releases.adaptive_pick import Candidates, NoiseForecast, Situation, pick
 from understudy.releases.adaptive_rows import AdaptiveStandIn
 from understudy.releases.adaptive_rule import rule_for
+from understudy.releases.adaptive_shrink import shrunk
 from understudy.releases.local_fit import locally_fitted, scaling
+from understudy.releases.residual_plan import Residuals
+from understudy.releases.residual_tables import ResidualTables
 from understudy.releases.workload_answers import Interval, Knowledge
 from understudy.standin.graphical import fit
 from understudy.standin.measurement import Measurement
@@ -38,7 +40,6 @@ MERGING = Merging(
     (np.array([0, 2]), np.array([0, 1]), np.array([0])),
     (np.array([0.25, 0.75, 0.5, 0.5]), np.array([1.0, 0.4, 0.6]), np.array([0.3, 0.7])),
 )
-BINARY = Domain(tuple(Bins.integers(name, 0, 1) for name in "xyz"))
 
 
 def table(cells: int = 24):
@@ -146,32 +147,43 @@ def test_cks20_theorem_14_no_neighbour_moves_gaps_by_more(cells, guess, relation
         assert look.mechanism.l2_squared == worst == weight**2 + 1
 
 
-@given(table(8), st.sampled_from([ADD, REPLACE]))
+def combinations_of(relation: Neighbours) -> MergedStrategies:
+    residuals = Residuals.of(Workload.of(MERGING.coarse, [("a", "b")]), total=relation is ADD)
+    return MergedStrategies(
+        MERGING, residuals.strategies(residuals.precisions(), relation, 1, Fraction(1, 10))
+    )
+
+
+@given(table(12), st.sampled_from([ADD, REPLACE]))
 @settings(max_examples=25)
-def test_cks20_theorem_14_no_neighbour_moves_contrasts_by_more(cells, relation):
-    counts = np.array(cells).reshape(2, 2, 2)
-    cliques = [c for k in range(4) for c in combinations("xyz", k)]
-    look = Contrasts(tuple(Marginal(BINARY, c) for c in cliques), (Fraction(1, 9),) * 8, relation)
+def test_cks20_theorem_14_no_neighbour_moves_merged_combinations_by_more(cells, relation):
+    """The divergence of independent parts is the sum of squared moves, each over twice its variance."""
+    counts = np.array(cells).reshape(4, 3)
+    look = combinations_of(relation)
+    inner = look.strategies
 
-    def contrast(now, clique):
-        for axis, name in enumerate("xyz"):
-            sign = np.array([1, -1]) if name in clique else np.ones(2, int)
-            now = now * sign.reshape([2 if i == axis else 1 for i in range(3)])
-        return int(now.sum())
+    def combined(now):
+        merged = MERGING.merge(PAIR.by, now)
+        gone = [tuple(i for i, n in enumerate(PAIR.by) if n not in part.clique) for part in inner.parts]
+        return [inner.combine(p, merged.sum(axis=g)) for p, g in zip(inner.parts, gone, strict=True)]
 
-    for clique, mechanism in zip(cliques, look.mechanisms, strict=True):
-        worst = max(
-            (
-                (contrast(other, clique) - contrast(counts, clique)) ** 2
-                for other in neighbours_of(counts, relation)
-            ),
-            default=0,
-        )
-        assert worst <= mechanism.l2_squared
-    everyone = [counts.sum(axis=tuple(i for i, n in enumerate("xyz") if n not in c)) for c in cliques]
-    found = Contrasts(look.marginals, (Fraction(500),) * 8, relation).release(everyone, noise=SeededNoise(1))
-    for value, clique in zip(found, cliques, strict=True):
-        assert abs(value - contrast(counts, clique)) <= 2
+    here = combined(counts)
+    for other in neighbours_of(counts, relation):
+        moves = zip(inner.parts, combined(other), here, strict=True)
+        price = sum(float(p.precision) * float(((now - was) ** 2).sum()) / 2 for p, now, was in moves)
+        assert price <= float(inner.rho) + 1e-12
+    assert rho(look.event) == inner.rho <= Fraction(1, 10)
+
+
+def test_merged_combinations_are_those_of_merged_counts():
+    counts = np.arange(12).reshape(4, 3) * 1000
+    residuals = Residuals.of(Workload.of(MERGING.coarse, [("a", "b")]))
+    inner = residuals.strategies(residuals.precisions(), ADD, 1, Fraction(500))
+    look = MergedStrategies(MERGING, inner)
+    assert [m.domain for m in look.marginals] == [DOMAIN]
+    released = np.array(look.release([counts], noise=SeededNoise(1)))
+    found = ResidualTables(residuals, inner, released).table(("a", "b"))
+    assert np.abs(found - MERGING.merge(("a", "b"), counts)).max() < 3
 
 
 def test_rows_of_a_person_multiply_what_is_moved():
@@ -198,6 +210,8 @@ def test_keys_name_every_public_parameter():
         for guess, weight in ((zero, 1), (one, 1), (zero, 2))
     ]
     assert len(set(gaps)) == 3
+    ours = combinations_of(ADD)
+    assert len({ours.key, ours.strategies.key, combinations_of(REPLACE).key}) == 3
 
 
 def test_looks_refuse_what_is_not_a_whole_tables():
@@ -208,7 +222,7 @@ def test_looks_refuse_what_is_not_a_whole_tables():
     with pytest.raises(ParameterError):
         MergedGaps(MERGING, (PAIR,), (np.zeros((2, 2), int),), (0,), Fraction(1), ADD)
     with pytest.raises(QueryError):
-        Contrasts((PAIR,), (Fraction(1),), ADD)
+        MergedStrategies(Merging.none(DOMAIN), combinations_of(ADD).strategies)
 
 
 # ---------------------------------------------------------------------------------------- picks
@@ -289,23 +303,39 @@ def test_rows_agree_with_measurements_outside_of_the_tree():
     assert np.abs(counts - seen).sum() < 0.2 * np.abs(independent - seen).sum()
 
 
-def test_answers_outside_of_what_a_sweep_allows_are_moved():
-    table = np.full((4, 3), 100.0)
-    far = table.copy()
-    far[0, 0] = 400.0
-    moved = guarded(("a", "b"), table, Sweep({("a", "b"): Measurement(("a", "b"), far, 100.0)}, {}), 1200.0)
-    assert moved[0, 0] > 300
-    near = guarded(
-        ("a", "b"), table, Sweep({("a", "b"): Measurement(("a", "b"), table + 5, 100.0)}, {}), 1200.0
-    )
-    np.testing.assert_allclose(near, table)
-    held = guarded(
-        ("a", "b", "c"),
-        np.full((4, 3, 2), 50.0),
-        Sweep({("a", "b"): Measurement(("a", "b"), far, 1.0)}, {}),
-        1200.0,
-    )
-    assert held.sum(axis=2)[0, 0] > 250
+def test_cells_far_from_their_measurement_are_moved_and_others_are_not():
+    """A stand-in that is right but for a few cells: those follow the measurement, the rest keeps out its noise."""
+    rng = np.random.default_rng(3)
+    truth = [rng.uniform(0, 4000, (20, 20)) for _ in range(40)]
+    guess = [t + 0.0 for t in truth]
+    for g in guess:
+        g[3, 4] += 900.0
+        g[7, 7] -= 600.0
+    told = [Measurement(("a", "b"), t + rng.normal(0, 50, t.shape), 2500.0) for t in truth]
+    found = shrunk(guess, told)
+    error = np.array([f - t for f, t in zip(found, truth, strict=True)])
+    wrong = np.abs(error[:, [3, 7], [4, 7]])
+    assert wrong.max() < 5 * 50
+    assert np.abs(error).mean() < 0.1 * 50 * 0.8
+    assert np.abs(error).max() < np.abs(np.array([m.counts for m in told]) - np.array(truth)).max() + 1
+
+
+def test_a_stand_in_that_is_wrong_everywhere_gives_way_to_its_measurement():
+    rng = np.random.default_rng(4)
+    truth = [rng.uniform(1000, 4000, (30, 30)) for _ in range(8)]
+    guess = [t + rng.normal(0, 400, t.shape) for t in truth]
+    told = [Measurement(("a", "b"), t + rng.normal(0, 20, t.shape), 400.0) for t in truth]
+    off = np.array([f - t for f, t in zip(shrunk(guess, told), truth, strict=True)])
+    assert np.sqrt((off**2).mean()) < 1.05 * 20
+
+
+def test_both_are_weighed_where_both_are_as_wrong():
+    rng = np.random.default_rng(5)
+    truth = [rng.uniform(1000, 4000, (30, 30)) for _ in range(8)]
+    guess = [t + rng.normal(0, 40, t.shape) for t in truth]
+    told = [Measurement(("a", "b"), t + rng.normal(0, 40, t.shape), 1600.0) for t in truth]
+    off = np.array([f - t for f, t in zip(shrunk(guess, told), truth, strict=True)])
+    assert np.sqrt((off**2).mean()) < 1.05 * 40 / np.sqrt(2)
 
 
 def test_intervals_meet_and_parts_bound_from_above():
@@ -346,10 +376,11 @@ def test_the_rule_is_a_plan_for_every_price(precision, rows):
 
 def test_noise_asks_for_more_first_marginals_and_fewer_rounds():
     workload = Workload.all_marginals(FIVE, 3)
-    poor, rich = (rule_for(FIVE, workload, precision=p, rows=10_000) for p in (1e-5, 10.0))
+    poor, rich, quiet = (rule_for(FIVE, workload, precision=p, rows=10_000) for p in (1e-5, 1e-2, 10.0))
     assert poor.first > rich.first
     assert poor.rounds < rich.rounds
     assert poor.merge > rich.merge
+    assert quiet.rounds == 2  # the last sweep has next to no noise
 
 
 def test_noise_and_price_of_a_measurement_agree():

@@ -22,9 +22,9 @@ def first_cell(domain: Domain) -> LinearQuery:
     return LinearQuery.conjunction(domain, {"a0": np.eye(domain.shape()[0])[0]})
 
 
-def sample(seed: int, *, particles: int = 1500, steps: int = 400, size: int = 4) -> SampledSurvivors:
+def sample(seed: int, *, particles: int = 1500, rounds: int = 400, size: int = 4) -> SampledSurvivors:
     return SampledSurvivors(
-        domain_of(size), particles=particles, steps=steps, generator=np.random.default_rng(seed)
+        domain_of(size), particles=particles, rounds=rounds, generator=np.random.default_rng(seed)
     )
 
 
@@ -47,7 +47,7 @@ def test_after_a_cut_the_particles_follow_the_uniform_law_of_what_is_left():
 
 def test_every_particle_obeys_every_cut():
     rng = np.random.default_rng(42)
-    ours = sample(43, particles=300, steps=20, size=12)
+    ours = sample(43, particles=300, rounds=20, size=12)
     truth = rng.dirichlet(np.ones(12))
     asked = []
     for _ in range(15):
@@ -71,7 +71,7 @@ def test_updates_bring_the_median_to_the_truth():
     rng = np.random.default_rng(44)
     domain, alpha = domain_of(8, 8), 0.05
     algorithm = SampledMedianUpdate(
-        domain=domain, cap=200, generator=np.random.default_rng(45), particles=400, steps=30
+        domain=domain, cap=200, generator=np.random.default_rng(45), particles=400, rounds=30
     )
     truth = rng.dirichlet(np.full(64, 0.5))
     queries = [
@@ -92,14 +92,33 @@ def test_updates_bring_the_median_to_the_truth():
 
 
 def test_means_are_rates_and_medians_are_not_means():
-    ours = sample(46, steps=1)
+    ours = sample(46, rounds=1)
     assert ours.project(("a0",)) == pytest.approx(np.full(4, 0.25), abs=0.03)
     assert ours.project(()) == 1
     assert ours.answer(first_cell(ours.domain)) == pytest.approx(stats.beta(1, 3).median(), abs=0.03)
 
 
+def test_a_cut_that_no_particle_obeys_draws_them_in():
+    """On 400 cells half of them hold about half of every particle; the table holds 0.95 there."""
+    ours = sample(49, particles=60, rounds=30, size=400)
+    half = LinearQuery.conjunction(ours.domain, {"a0": np.arange(400) < 200})
+    third = LinearQuery.conjunction(ours.domain, {"a0": np.arange(400) % 3 == 0})
+    values = ours.particles()[:, :200].sum(axis=1)
+    assert values.max() < 0.8
+    assert ours.cut_by_distance(half, 0.95, 0.02)
+    assert ours.cut_by_distance(third, 0.1, 0.02)
+    for query, value in ((half, 0.95), (third, 0.1)):
+        answers = ours.particles() @ query.weights(("a0",))
+        assert np.abs(answers - value).max() <= 0.02 + 1e-9
+        assert abs(ours.answer(query) - value) <= 0.02
+    assert not ours.cut_by_distance(half, 0.5, 0.1)  # contradicts the first
+    assert ours.cuts == 2
+    # They are no copies of one point: the walk goes on from where each was drawn to.
+    assert ours.particles().std(axis=0).min() > 0
+
+
 def test_a_seed_fixes_the_run_and_a_contradiction_changes_nothing():
-    one, two = sample(47, particles=50, steps=5), sample(47, particles=50, steps=5)
+    one, two = sample(47, particles=50, rounds=5), sample(47, particles=50, rounds=5)
     for ours in (one, two):
         assert ours.cut_by_sign(first_cell(ours.domain), 0.9)
         assert not ours.cut_by_distance(first_cell(ours.domain), 5.0, 0.1)
@@ -108,14 +127,14 @@ def test_a_seed_fixes_the_run_and_a_contradiction_changes_nothing():
 
 
 def test_a_single_cell_is_no_trouble():
-    ours = sample(48, particles=10, steps=3, size=1)
+    ours = sample(48, particles=10, rounds=3, size=1)
     assert ours.cut_by_distance(first_cell(ours.domain), 1.0, 0.5)
     assert ours.answer(first_cell(ours.domain)) == 1
 
 
 def test_what_cannot_be_is_refused():
     generator = np.random.default_rng(0)
-    with pytest.raises(TooLargeError, match="a sample of 2000 histograms"):
+    with pytest.raises(TooLargeError, match="a sample of 200 histograms"):
         SampledSurvivors(domain_of(1000, 1000), generator=generator)
     with pytest.raises(DomainError, match="different domains"):
         sample(0).answer(LinearQuery.everyone(domain_of(3)))

@@ -15,7 +15,12 @@ from understudy.bins import Bins
 from understudy.domain import Domain
 from understudy.errors import ParameterError
 from understudy.query.linear import LinearQuery
-from understudy.standin.multiplicative import MultiplicativeWeights, ProjectedWeights, tilt_to
+from understudy.standin.multiplicative import (
+    ConsistentWeights,
+    MultiplicativeWeights,
+    ProjectedWeights,
+    tilt_to,
+)
 from understudy.standin.protocol import DatabaseUpdate
 from understudy.standin.weights import DenseWeights
 from understudy.theory.lecture7 import is_update_sequence, mw_updates
@@ -210,6 +215,47 @@ def test_lecture7_definition_2_the_bound_of_the_projection_is_not_vacuous():
     assert algorithm.most_updates(0.2) >= count >= algorithm.most_updates(0.2) / 4
 
 
+def test_lecture7_definition_2_consistent_weights_need_at_most_b_updates_and_fewer_than_projected():
+    counts = {ConsistentWeights: 0, ProjectedWeights: 0}
+    for i, (truth, alpha, rng) in enumerate(instances(60, seed=78)):
+        seed, margin = int(rng.integers(2**32)), alpha / 4
+        for kind in counts:
+            algorithm = kind(domain=domain_of(len(truth)), margin=margin, threads=1)
+            adversary = (widest_gap, narrowest_gap)[i % 2]
+            count = run(algorithm, truth, alpha, adversary, np.random.default_rng(seed), error=margin)
+            assert count <= algorithm.most_updates(alpha)
+            counts[kind] += count
+    assert counts[ConsistentWeights] <= counts[ProjectedWeights]
+
+
+def test_lecture7_definition_2_going_over_what_was_learnt_never_moves_away_from_the_truth():
+    """KL(D‖Dᵗ) falls with every update, also where a round takes back what another answer had moved."""
+    rng = np.random.default_rng(79)
+    truth = rng.dirichlet(np.full(24, 0.3))
+    algorithm = ConsistentWeights(domain=domain_of(24), margin=0.01, rounds=20, threads=1)
+    model, before = algorithm.start(), log(24)
+    asked = []
+    for _ in range(25):
+        query = query_of(algorithm.domain, rng.integers(0, 2, 24).astype(float))
+        value = float(query.weights() @ truth) + 0.01 * rng.uniform(-1, 1)
+        model = algorithm.update(model, query, value)
+        asked.append((query, value))
+        held = truth > 0
+        distance = float((truth[held] * np.log(truth[held] / model.project(("x",))[held])).sum())
+        assert distance <= before + 1e-9
+        before = distance
+    off = [abs(model.answer(query) - value) for query, value in asked]
+    assert max(off) <= 0.011  # all at once, nearly: projecting on the last one alone leaves more
+    alone = ProjectedWeights(domain=algorithm.domain, margin=0.01, threads=1)
+    other = alone.start()
+    for query, value in asked:
+        other = alone.update(other, query, value)
+    assert max(abs(other.answer(query) - value) for query, value in asked) > 2 * max(off)
+    copy = model.copy()
+    assert copy.learnt == model.learnt
+    assert copy.domain == algorithm.domain
+
+
 @given(st.integers(0, 2**32), st.booleans(), st.floats(-0.5, 1.5), st.floats(0, 0.3))
 def test_projection_goes_to_the_nearest_end_of_the_interval_and_no_further(seed, counting, value, margin):
     rng = np.random.default_rng(seed)
@@ -271,6 +317,8 @@ def test_projection_never_makes_cells_zero():
             "step must be 'tight' or 'textbook', not 'long'",
         ),
         (lambda d: ProjectedWeights(domain=d, margin=-1), "margin must be at least 0 and below 1, not -1"),
+        (lambda d: ConsistentWeights(domain=d, margin=1), "margin must be at least 0 and below 1, not 1"),
+        (lambda d: ConsistentWeights(domain=d, margin=0.1, rounds=0), "rounds must be at least 1"),
         (
             lambda d: ProjectedWeights(domain=d, margin=0.1).most_updates(0.2),
             r"more than twice the margin of 0\.1, not 0\.2",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import exp
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtr
 
 from understudy.law import discrete_gaussian_log_law
 from understudy.privacy.compose import zcdp_epsilon
@@ -53,7 +55,7 @@ class ConcentratedClaim:
         return CURVE
 
     def epsilon(self, delta: float) -> float:
-        return zcdp_epsilon(float(self.rho), delta)
+        return _concentrated_epsilon(float(self.rho), delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,32 @@ class GaussianClaim:
 
     def epsilon(self, delta: float) -> float:
         return _gaussian_epsilon(self.shift, self.variance, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalClaim:
+    """The exact curve of a normal number of standard deviation 1 that moves by `shift`."""
+
+    shift: float
+
+    @property
+    def deltas(self) -> tuple[float, ...]:
+        return CURVE
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest ε ≥ 0 with Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ) ≤ δ, from above, by bisection."""
+        low, high = 0.0, self.shift**2 / 2 + 10 * self.shift
+        for _ in range(60):
+            middle = (low + high) / 2
+            far = middle / self.shift
+            spent = ndtr(self.shift / 2 - far) - exp(middle) * ndtr(-self.shift / 2 - far)
+            low, high = (low, middle) if spent <= delta else (middle, high)
+        return high
+
+
+@lru_cache(maxsize=256)
+def _concentrated_epsilon(rho: float, delta: float) -> float:
+    return zcdp_epsilon(rho, delta)
 
 
 @lru_cache(maxsize=256)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +16,8 @@ import typer
 from understudy.options import Json, emit
 
 if TYPE_CHECKING:
+    from understudy.audit.privacy import Verdict
+    from understudy.audit.record import Recorded
     from understudy.audit.report import AuditReport
     from understudy.noise import NoiseSource
 
@@ -32,10 +38,16 @@ def privacy(
         int | None, typer.Option(min=4, help="Draws on each table, instead of the effort's.")
     ] = None,
     effort: Annotated[
-        str, typer.Option(help="quick (a minute), usual (many minutes) or full (hours).")
+        str, typer.Option(help="quick (two minutes), usual (ten minutes) or full (hours).")
     ] = "quick",
     seed: Annotated[
         int | None, typer.Option(min=0, help="Repeatable coins instead of the operating system's.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="Keep counts in this file, and go on from what it has.")
+    ] = None,
+    hours: Annotated[
+        float | None, typer.Option(min=0, help="Stop after about this time; 0 only reports.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Also write the report as a page.")] = None,
     *,
@@ -45,11 +57,15 @@ def privacy(
 
     Exit status 1 if more than a promise was certified, at a joint error of one in a million.
     """
+    from understudy.errors import ParameterError
     from understudy.noise import SeededNoise, SystemNoise
 
+    if seed is not None and resume is not None:
+        raise ParameterError("a seed would give the same coins again after each stop: resume without one")
     noise: NoiseSource = SystemNoise() if seed is None else SeededNoise(seed)
     coins = "the operating system" if seed is None else f"seed {seed}"
-    report = examine(mechanism or [], effort=effort, samples=samples, noise=noise, coins=coins)
+    sitting = Sitting(effort, samples, resume, None if hours is None else hours * 3600)
+    report = sitting.examine(mechanism or [], noise=noise, coins=coins)
     if out is not None:
         out.write_text(report.html(), encoding="utf-8")
     if as_json:
@@ -60,32 +76,52 @@ def privacy(
         sys.exit(1)
 
 
-def examine(
-    names: list[str], *, effort: str, samples: int | None, noise: NoiseSource, coins: str
-) -> AuditReport:
-    """Audit the named mechanisms, or all, with one joint error shared out equally among them."""
-    from understudy import __version__
-    from understudy.audit.privacy import FAMILY_ERROR
-    from understudy.audit.privacy import audit as audited
-    from understudy.audit.registry import EFFORTS, named
-    from understudy.audit.report import AuditReport
-    from understudy.errors import ParameterError
+@dataclass(frozen=True)
+class Sitting:
+    """How much is drawn, where counts are kept, and after how many seconds to leave off."""
 
-    if effort not in EFFORTS:
-        raise ParameterError(f"an effort is one of {', '.join(EFFORTS)}, not {effort!r}")
-    chosen = named(names)
-    verdicts = []
-    for subject in chosen:
-        plan = EFFORTS[effort][subject.size]
-        verdicts.append(
-            audited(
-                subject,
-                samples=samples or plan.samples,
-                noise=noise,
-                error=FAMILY_ERROR / len(chosen),
-                keep=plan.pairs,
-                pilot=plan.pilot,
-            )
-        )
-    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return AuditReport(__version__, date, coins, FAMILY_ERROR, tuple(verdicts))
+    effort: str = "quick"
+    samples: int | None = None
+    resume: Path | None = None
+    seconds: float | None = None
+
+    def examine(self, names: list[str], *, noise: NoiseSource, coins: str) -> AuditReport:
+        """Audit the named mechanisms, or all, with one joint error shared out equally among them."""
+        from understudy import __version__
+        from understudy.audit.privacy import FAMILY_ERROR
+        from understudy.audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded
+        from understudy.audit.registry import EFFORTS, named
+        from understudy.audit.report import AuditReport
+        from understudy.errors import ParameterError
+
+        if self.effort not in EFFORTS:
+            raise ParameterError(f"an effort is one of {', '.join(EFFORTS)}, not {self.effort!r}")
+        plan = {"understudy": __version__, "effort": self.effort, "samples": self.samples}
+        record, subjects = Record(plan, self.resume), named(names)
+        may_stop = self.resume is not None or self.seconds is not None
+        audits = []
+        for subject in subjects:
+            effort = EFFORTS[self.effort][subject.size]
+            if self.samples is not None:
+                effort = replace(effort, samples=self.samples)
+            if may_stop:
+                audits.append(Recorded(subject, effort, record, CHECKPOINTS, SUBJECT_ERROR))
+            else:
+                whole = (Fraction(1),)
+                audits.append(Recorded(subject, effort, record, whole, FAMILY_ERROR / len(subjects)))
+        verdicts = self._run(audits, noise)
+        date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return AuditReport(__version__, date, coins, FAMILY_ERROR, tuple(verdicts))
+
+    def _run(self, audits: list[Recorded], noise: NoiseSource) -> list[Verdict]:
+        goes_on, verdicts = self._goes_on(), []
+        steps = sum(audit.steps for audit in audits)
+        with typer.progressbar(length=steps, file=sys.stderr, label="audit", width=30) as bar:
+            for audit in audits:
+                bar.label = f"{audit.subject.name:<22}"
+                verdicts.append(audit.run(noise, goes_on=goes_on, done=bar.update))
+        return verdicts
+
+    def _goes_on(self) -> Callable[[], bool]:
+        end = None if self.seconds is None else monotonic() + self.seconds
+        return lambda: end is None or monotonic() < end

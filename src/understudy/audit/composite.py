@@ -19,6 +19,7 @@ from understudy.audit.claim import Claim, ConcentratedClaim, PureClaim
 from understudy.audit.events import Draws
 from understudy.audit.neighbours import DOMAIN, Rows, Setting, TablePair, TellingLedger, table_pairs
 from understudy.audit.privacy import Draw, Pair, Subject, stacked
+from understudy.audit.unfold import Unfolding
 from understudy.curator import Candidate, Curator
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.net import NetMechanism
@@ -26,7 +27,7 @@ from understudy.mechanism.small_database import SmallDatabase
 from understudy.mechanism.small_database_classes import QueryClass as SmallClass
 from understudy.mechanism.strategy import Strategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
-from understudy.noise import NoiseSource
+from understudy.noise import NoiseSource, SystemNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.neighbours import Neighbours
@@ -134,10 +135,9 @@ def release(curator: Curator, *, name: str, options: dict[str, Any]) -> None:
 
 def session(curator: Curator) -> None:
     """Questions of which the second depends on the answer to the first."""
-    opened = import_module("understudy.interactive.session").session(curator, alpha=0.3, queries=4, name="s")
+    opened = import_module("understudy.interactive.session").session(curator, alpha=0.15, queries=2, name="s")
     first = opened.ask(ONE_CELL)
-    opened.ask(CELLS[0] if float(np.asarray(first.value).sum()) > 3 else CELLS[5])
-    opened.ask(AB)
+    opened.ask(AB if float(np.asarray(first.value).sum()) > 3 else A)
 
 
 def online(curator: Curator) -> None:
@@ -166,6 +166,10 @@ class Composite:
     neighbours: Neighbours = Neighbours.REPLACE
     rows: int = 12
     width: int = 12
+    looks: int = 1
+    """No run looks more often than that."""
+    is_last: Callable[[Any], bool] = lambda value: False
+    """Whether a run is over with a look of this outcome."""
     needs: tuple[str, ...] = field(default=())
 
     @cached_property
@@ -190,6 +194,15 @@ class Composite:
         return ConcentratedClaim(Fraction(self.budget.cap.units, UNITS))
 
     def draw(self, rows: Rows) -> Draw:
+        """Runs that share what they are told as far as that goes (`unfold`)."""
+        fresh = partial(
+            self.setting.curator, rows, noise=SystemNoise()
+        )  # its coins are those of the unfolding
+        return Unfolding(self.act, fresh, self.looks, self.width, self.is_last).draw
+
+    def draw_singly(self, rows: Rows) -> Draw:
+        """Runs from the first line to the last, one after the other."""
+
         def told(count: int, noise: NoiseSource) -> Draws:
             return stacked([self.once(rows, noise) for _ in range(count)], self.width)
 
@@ -227,8 +240,17 @@ def composites() -> list[Composite]:
         Composite("measure-gaussian", "curator.Curator.measure_all", measure_gaussian, BOTH),
         Composite("measure-weights", "curator.Curator.measure", measure_weights, neighbours=add),
         Composite("choose", "curator.Curator.choose", select),
-        Composite("sparse", "curator.Curator.sparse", partial(sparse, numeric=False)),
-        Composite("sparse-numeric", "curator.Curator.sparse", partial(sparse, numeric=True), neighbours=add),
+        Composite(
+            "sparse", "curator.Curator.sparse", partial(sparse, numeric=False), looks=8, is_last=_is_hit
+        ),
+        Composite(
+            "sparse-numeric",
+            "curator.Curator.sparse",
+            partial(sparse, numeric=True),
+            neighbours=add,
+            looks=8,
+            is_last=_is_hit,
+        ),
         Composite("worst-query", "mechanism.worst_query.WorstQuery", partial(worst_query, law="exponential")),
         Composite(
             "worst-query-noisy-max",
@@ -260,16 +282,20 @@ def composites() -> list[Composite]:
             "understudy.releases.iterative:iterative_construction",
             {"alpha": Fraction(96, 100), "most_rounds": 8},
             rows=400,
+            looks=4,
         ),
-        _released("mwem", "understudy.releases.mwem:mwem", {"rounds": 1, "per_round": 1, "passes": 2}),
+        _released(
+            "mwem", "understudy.releases.mwem:mwem", {"rounds": 1, "per_round": 1, "passes": 2}, looks=8
+        ),
         _released("mwem-gaussian", "understudy.releases.mwem:mwem", {"passes": 2}, budget=BOTH),
         _released("residual", "understudy.releases.residual:residual", {}, budget=BOTH),
-        _released("adaptive", "understudy.releases.adaptive:adaptive", {}, budget=BOTH),
+        _released("adaptive", "understudy.releases.adaptive:adaptive", {}, budget=BOTH, looks=12),
         Composite(
             "session",
             "interactive.session.Session",
             session,
             rows=100,
+            looks=2,
             needs=("understudy.interactive.session",),
         ),
         Composite(
@@ -278,6 +304,7 @@ def composites() -> list[Composite]:
             session,
             BOTH,
             rows=100,
+            looks=2,
             needs=("understudy.interactive.session",),
         ),
         Composite(
@@ -285,17 +312,36 @@ def composites() -> list[Composite]:
             "interactive.online.OnlineConstruction",
             online,
             rows=400,
+            looks=7,
+            is_last=lambda value: isinstance(value, list),  # the one update that is paid for
             needs=("understudy.interactive.online",),
         ),
     ]
     return [composite for composite in found if composite.present]
 
 
+def _is_hit(outcome: Any) -> bool:
+    """Whether a sparse vector has just said that something is above its threshold."""
+    return isinstance(outcome, tuple) and outcome[1].above > 0
+
+
 def _released(
-    name: str, method: str, options: dict[str, Any], *, budget: Budget = PURE, rows: int = 12
+    name: str,
+    method: str,
+    options: dict[str, Any],
+    *,
+    budget: Budget = PURE,
+    rows: int = 12,
+    looks: int = 1,
 ) -> Composite:
     module = method.partition(":")[0]
     act = partial(release, name=method, options=options)
     return Composite(
-        name, method.removeprefix("understudy.").replace(":", "."), act, budget, rows=rows, needs=(module,)
+        name,
+        method.removeprefix("understudy.").replace(":", "."),
+        act,
+        budget,
+        rows=rows,
+        looks=looks,
+        needs=(module,),
     )

@@ -1,14 +1,16 @@
 """Events that tell two laws apart: learnt from one half of the draws, to be counted on the other half.
 
 Draws are rows of whole numbers. A statistic makes one number of a row; bins of it are ordered by how much likelier
-they are on the first table; the best prefix of that order is the event. Nothing is assumed about the mechanism.
+they are on the first table; the best prefix of that order is the event. The order comes from one part of the draws
+and what is best from the other, or many bins would look good by luck. Nothing is assumed about the mechanism.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +19,8 @@ from scipy.stats import norm
 Draws = NDArray[np.int64]
 """One row for each run of a mechanism, one column for each number that it released."""
 
-MOST_BINS = 2048
-"""Statistics with more values than this are cut at quantiles."""
+MOST_BINS = (2048, 48)
+"""Statistics with more values than this are cut at quantiles: finely, for many draws, and coarsely."""
 
 MOST_COLUMNS = 24
 """So many columns are looked at one by one."""
@@ -112,10 +114,59 @@ class Event:
         return f"{self.statistic} in {held.size} of {self.chosen.size} bins"
 
 
+def as_plain(event: Event) -> dict[str, Any]:
+    """An event as JSON keeps it, to be counted in another sitting."""
+    match event.statistic:
+        case Column(index):
+            statistic: dict[str, Any] = {"column": index}
+        case Ends(index):
+            statistic = {"ends": index}
+        case Whole(low, high):
+            statistic = {"low": low.tolist(), "high": high.tolist()}
+        case Score(weights):
+            statistic = {"weights": weights.tolist()}
+    chosen = np.flatnonzero(event.chosen).tolist()
+    return statistic | {"edges": event.edges.tolist(), "chosen": chosen}
+
+
+def from_plain(kept: dict[str, Any]) -> Event:
+    """The event that `as_plain` kept."""
+    statistic: Statistic
+    if "column" in kept:
+        statistic = Column(kept["column"])
+    elif "ends" in kept:
+        statistic = Ends(kept["ends"])
+    elif "low" in kept:
+        statistic = Whole(np.array(kept["low"], np.int64), np.array(kept["high"], np.int64))
+    else:
+        statistic = Score(np.array(kept["weights"], np.float64))
+    edges = np.array(kept["edges"], np.int64)
+    chosen = np.zeros(edges.size + 1, np.bool_)
+    chosen[kept["chosen"]] = True
+    return Event(statistic, edges, chosen)
+
+
 def learn(first: Draws, second: Draws, *, delta: float, error: float) -> Event:
-    """The event that would certify the largest epsilon if the draws it is learnt from were the ones counted."""
-    found = [_best(statistic, first, second, delta, error) for statistic in _statistics(first, second)]
-    return max(found, key=lambda pair: pair[0])[1]
+    """The event that would certify the largest epsilon, as far as draws can tell that did not shape it."""
+    return learn_all(first, second, [("first", delta)], error=error)[0]
+
+
+def learn_all(
+    first: Draws, second: Draws, tests: Sequence[tuple[str, float]], *, error: float
+) -> list[Event]:
+    """An event for each test: a delta, and whether it is to be likelier on the first table or on the second."""
+    best: list[tuple[float, Event] | None] = [None] * len(tests)
+    for statistic in _statistics(first, second):
+        one, two = statistic(first), statistic(second)
+        for edges in _cuts(np.concatenate([one, two])):
+            halves = _halves(edges, one, two)
+            for i, (order, delta) in enumerate(tests):
+                turned = halves if order == "first" else [counts[::-1] for counts in halves]
+                promise, chosen = _best(turned, len(one), delta, error)
+                known = best[i]
+                if known is None or promise > known[0]:
+                    best[i] = promise, Event(statistic, edges, chosen)
+    return [found[1] for found in best if found is not None]
 
 
 def _statistics(first: Draws, second: Draws) -> Iterator[Statistic]:
@@ -139,37 +190,66 @@ def _statistics(first: Draws, second: Draws) -> Iterator[Statistic]:
 
 
 def _best(
-    statistic: Statistic, first: Draws, second: Draws, delta: float, error: float
-) -> tuple[float, Event]:
-    one, two = statistic(first), statistic(second)
-    edges = _edges(np.concatenate([one, two]))
-    hits_one = np.bincount(np.searchsorted(edges, one, side="right"), minlength=edges.size + 1)
-    hits_two = np.bincount(np.searchsorted(edges, two, side="right"), minlength=edges.size + 1)
-    order = np.argsort(-(hits_one + 0.5) / (hits_two + 0.5), kind="stable")
-    promise = _promise(
-        np.cumsum(hits_one[order]), len(one), np.cumsum(hits_two[order]), len(two), delta, error
-    )
+    halves: Sequence[NDArray[np.int64]], draws: int, delta: float, error: float
+) -> tuple[float, NDArray[np.bool_]]:
+    """Bins ordered by each half of the draws promise what the other half says; then all draws order them."""
+    seen, fresh = halves
+    tried = [
+        _prefix(_order(seen), fresh, draws, delta, error),
+        _prefix(_order(fresh), seen, draws, delta, error),
+    ]
+    order = _order(seen + fresh)
+    share = sum(share for _, share in tried) / 2
+    size = int(np.abs(np.cumsum((seen + fresh)[0][order]) / draws - share).argmin()) + 1
+    chosen = np.zeros(order.size, np.bool_)
+    chosen[order[:size]] = True
+    return sum(promise for promise, _ in tried) / 2, chosen
+
+
+def _halves(edges: Draws, one: Draws, two: Draws) -> list[NDArray[np.int64]]:
+    """How many draws of each table lie in each bin, for either half of the draws."""
+    bins = [np.searchsorted(edges, values, side="right") for values in (one, two)]
+    half = len(one) // 2
+    return [
+        np.array([np.bincount(places[part], minlength=edges.size + 1) for places in bins])
+        for part in (slice(None, half), slice(half, None))
+    ]
+
+
+def _order(counts: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Bins by how much likelier they are on the first table."""
+    return np.argsort(-(counts[0] + 0.5) / (counts[1] + 0.5), kind="stable")
+
+
+def _prefix(
+    order: NDArray[np.intp], counts: NDArray[np.int64], draws: int, delta: float, error: float
+) -> tuple[float, float]:
+    """What the best prefix would certify in so many draws, by these counts, and its share on the first table."""
+    first, second = (np.cumsum(row[order]) / row.sum() for row in counts)
+    promise = _promise(first, second, draws, delta, error)
     best = int(np.argmax(promise))
-    chosen = np.zeros(edges.size + 1, np.bool_)
-    chosen[order[: best + 1]] = True
-    return float(promise[best]), Event(statistic, edges, chosen)
+    return float(promise[best]), float(first[best])
 
 
-def _edges(values: Draws) -> Draws:
-    """Every value that occurs, or quantiles of them where they are many."""
+def _cuts(values: Draws) -> Iterator[Draws]:
+    """Every value that occurs, or quantiles of them where they are many; finely and, if that differs, coarsely."""
     distinct = np.unique(values)
-    if distinct.size <= MOST_BINS:
-        return distinct
-    return np.unique(np.quantile(values, np.linspace(0, 1, MOST_BINS), method="lower")).astype(np.int64)
+    if distinct.size > min(MOST_BINS):
+        values = np.sort(values)
+    for bins in MOST_BINS:
+        if distinct.size <= bins:
+            yield distinct
+            return
+        yield np.unique(values[np.linspace(0, values.size - 1, bins).astype(np.intp)])
 
 
 def _promise(
-    first: NDArray[np.int64], n: int, second: NDArray[np.int64], m: int, delta: float, error: float
+    first: NDArray[np.float64], second: NDArray[np.float64], draws: int, delta: float, error: float
 ) -> NDArray[np.float64]:
     """About what each prefix would certify (Wilson's interval: exact bounds are for the one that is chosen)."""
     z = float(norm.isf(error / 2))
-    low = _wilson(first / n, n, -z) - delta
-    high = _wilson(second / m, m, z)
+    low = _wilson(first, draws, -z) - delta
+    high = _wilson(second, draws, z)
     return np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -np.inf)
 
 

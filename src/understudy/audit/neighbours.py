@@ -96,21 +96,24 @@ class TellingLedger(MemoryLedger):
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
         kept = super().settle(debit, answer, hidden=hidden)
         if hidden is None:
-            self.told.extend(_whole_numbers(json.loads(kept)))
+            self.told.extend(whole_numbers(json.loads(kept)))
         return kept
 
     def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
         done = super().advance(debit, step=step, question=question, answer=answer, state=state)
         if done and state != b"-":
-            self.told.extend(_whole_numbers(json.loads(answer)))
+            self.told.extend(whole_numbers(json.loads(answer)))
         return done
 
 
-def _whole_numbers(answer: object) -> Iterator[int]:
-    """The numbers of an answer: lists are opened, `false` and `null` are 0 and 0, a number is itself after a 1."""
+def whole_numbers(answer: object) -> Iterator[int]:
+    """The numbers of an answer: lists are opened, `false` and `null` are 0, a number is itself."""
     if isinstance(answer, list):
         for part in answer:
-            yield from _whole_numbers(part)
+            if type(part) is int:
+                yield part
+            else:
+                yield from whole_numbers(part)
     elif isinstance(answer, bool) or answer is None:
         yield int(bool(answer))
     elif isinstance(answer, int):

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from math import exp, inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.audit.claim import Claim
 from understudy.audit.confidence import certified_epsilon, estimated_epsilon
-from understudy.audit.events import Draws, learn
+from understudy.audit.events import Draws, Event, learn_all
 from understudy.errors import ParameterError
 from understudy.noise import NoiseSource
 
@@ -28,6 +29,12 @@ FAMILY_ERROR = 1e-6
 
 MOST_LEARNT = 500_000
 """An event needs no more draws than this to be learnt from; the others are better spent on counting it."""
+
+BATCH = 250_000
+"""Draws that are counted at a time: as many as are held in memory."""
+
+UNSAID = -(2**40)
+"""Stands in a row where a shorter run said nothing: no run says it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +54,7 @@ class Subject:
     name: str
     path: str
     size: str
-    """`vector` draws millions a second; `single` tens of thousands; `run` hundreds."""
+    """`vector` draws millions a second; `run` hundreds to tens of thousands."""
     pairs: Callable[[], Sequence[Pair]]
 
 
@@ -102,6 +109,19 @@ class Verdict:
     error: float
     candidates: int
     findings: tuple[Finding, ...]
+    planned: int = 0
+    """Pairs that were to be tested; 0 where those that were are all."""
+
+    @property
+    def tested(self) -> int:
+        """Pairs of which something was counted."""
+        return len({finding.pair for finding in self.findings})
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all planned pairs got all their draws."""
+        trials = self.samples - learnt_from(self.samples)
+        return self.tested >= self.planned and all(f.trials[0] == trials for f in self.findings)
 
     @property
     def sound(self) -> bool:
@@ -136,10 +156,7 @@ def audit(
             "an audit needs at least 4 draws on each table: half to learn from, half to count"
         )
     candidates = list(subject.pairs())
-    chosen = candidates
-    if keep is not None and keep < len(candidates):
-        scored = [(_pilot(pair, max(pilot, 4), noise), i) for i, pair in enumerate(candidates)]
-        chosen = [candidates[i] for _, i in sorted(scored, reverse=True)[:keep]]
+    chosen = [candidates[i] for i in worst_looking(candidates, keep=keep, pilot=pilot, noise=noise)]
     each = error / tests_of(chosen)
     findings = [f for pair in chosen for f in audit_pair(pair, samples=samples, error=each, noise=noise)]
     return Verdict(subject.name, subject.path, samples, error, len(candidates), tuple(findings))
@@ -147,29 +164,71 @@ def audit(
 
 def audit_pair(pair: Pair, *, samples: int, error: float, noise: NoiseSource) -> list[Finding]:
     """Both orders, every delta of the claim; each bound is wrong with chance `error`."""
-    first, second = pair.first(samples, noise), pair.second(samples, noise)
-    half = min(samples // 2, MOST_LEARNT)
-    findings = []
-    for order, one, two in (("first", first, second), ("second", second, first)):
-        for delta in pair.claim.deltas:
-            event = learn(one[:half], two[:half], delta=delta, error=error)
-            hits = event.count(one[half:]), event.count(two[half:])
-            trials = len(one) - half, len(two) - half
-            findings.append(
-                Finding(
-                    pair.name,
-                    order,
-                    delta,
-                    pair.claim.epsilon(delta),
-                    certified_epsilon(hits, trials, delta=delta, error=error),
-                    estimated_epsilon(hits, trials, delta=delta),
-                    str(event),
-                    hits,
-                    trials,
-                    error,
-                )
+    learnt = learnt_from(samples)
+    events = learn_events(pair, draws=learnt, error=error, noise=noise)
+    hits = count_events(pair, events, draws=samples - learnt, noise=noise)
+    return findings_of(pair, events, hits, trials=samples - learnt, error=error)
+
+
+def learnt_from(samples: int) -> int:
+    """How many of these draws go into finding events."""
+    return min(samples // 2, MOST_LEARNT)
+
+
+def tests_on(pair: Pair) -> list[tuple[str, float]]:
+    """The bounds that are stated about a pair: which table comes first, at which delta."""
+    return [(order, delta) for order in ("first", "second") for delta in pair.claim.deltas]
+
+
+def learn_events(pair: Pair, *, draws: int, error: float, noise: NoiseSource) -> list[Event]:
+    """An event for each of a pair's tests. Draws that are counted later must be others."""
+    first, second = pair.first(draws, noise), pair.second(draws, noise)
+    return learn_all(first, second, tests_on(pair), error=error)
+
+
+def count_events(pair: Pair, events: Sequence[Event], *, draws: int, noise: NoiseSource) -> NDArray[np.int64]:
+    """How often each event comes up in fresh draws of both tables: a row for each, first and second table."""
+    hits = np.zeros((len(events), 2), np.int64)
+    for start in range(0, draws, BATCH):
+        count = min(BATCH, draws - start)
+        for side, draw in enumerate((pair.first, pair.second)):
+            drawn = draw(count, noise)
+            hits[:, side] += [event.count(drawn) for event in events]
+    return hits
+
+
+def findings_of(
+    pair: Pair, events: Sequence[Event], hits: NDArray[np.int64], *, trials: int, error: float
+) -> list[Finding]:
+    """What the counts of a pair's events say; each bound is wrong with chance `error`."""
+    found = []
+    for (order, delta), event, (first, second) in zip(tests_on(pair), events, hits.tolist(), strict=True):
+        counted = (first, second) if order == "first" else (second, first)
+        found.append(
+            Finding(
+                pair.name,
+                order,
+                delta,
+                pair.claim.epsilon(delta),
+                certified_epsilon(counted, (trials, trials), delta=delta, error=error),
+                estimated_epsilon(counted, (trials, trials), delta=delta),
+                str(event),
+                counted,
+                (trials, trials),
+                error,
             )
-    return findings
+        )
+    return found
+
+
+def worst_looking(
+    candidates: Sequence[Pair], *, keep: int | None, pilot: int, noise: NoiseSource
+) -> list[int]:
+    """The places of the `keep` pairs that look worst in `pilot` draws, or of all."""
+    if keep is None or keep >= len(candidates):
+        return list(range(len(candidates)))
+    scored = [(_pilot(pair, max(pilot, 4), noise), i) for i, pair in enumerate(candidates)]
+    return [i for _, i in sorted(scored, reverse=True)[:keep]]
 
 
 def _pilot(pair: Pair, samples: int, noise: NoiseSource) -> float:
@@ -180,7 +239,7 @@ def _pilot(pair: Pair, samples: int, noise: NoiseSource) -> float:
 
 def stacked(runs: Sequence[Sequence[int]], width: int) -> Draws:
     """Runs of different lengths as rows; what a shorter run did not say is a number that no run says."""
-    table = np.full((len(runs), width), -(2**40), np.int64)
+    table = np.full((len(runs), width), UNSAID, np.int64)
     for row, run in zip(table, runs, strict=True):
         told = run[:width]
         row[: len(told)] = told

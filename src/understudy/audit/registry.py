@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from understudy.audit.composite import composites
+from understudy.audit.holdout import holdout_subjects
 from understudy.audit.privacy import Subject
 from understudy.audit.scalar import scalar_subjects
 from understudy.audit.selection import single_subjects
@@ -22,28 +23,20 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": {
-        "vector": Effort(200_000, 4, 20_000),
-        "single": Effort(8_000, 1, 200),
-        "run": Effort(500, 1, 8),
-    },
-    "usual": {
-        "vector": Effort(1_000_000, 8, 50_000),
-        "single": Effort(100_000, 4, 2_000),
-        "run": Effort(10_000, 2, 200),
-    },
-    "full": {
-        "vector": Effort(4_000_000, 20, 0),
-        "single": Effort(400_000, 20, 0),
-        "run": Effort(100_000, 10, 2_000),
-    },
+    "quick": {"vector": Effort(200_000, 4, 20_000), "run": Effort(2_000, 1, 40)},
+    "usual": {"vector": Effort(1_000_000, 8, 50_000), "run": Effort(20_000, 2, 200)},
+    "full": {"vector": Effort(4_000_000, 20, 0), "run": Effort(100_000, 10, 1_000)},
 }
 """`full` is what `make audit` runs: hours, on one core."""
+
+MOST_SUBJECTS = 50
+"""A run that is recorded shares its error out among so many subjects, whichever of them it gets to."""
 
 
 def subjects() -> dict[str, Subject]:
     """Everything that can be audited here, by name."""
-    found = [*scalar_subjects(), *single_subjects(), *(composite.subject() for composite in composites())]
+    runs = (composite.subject() for composite in composites())
+    found = [*scalar_subjects(), *single_subjects(), *runs, *holdout_subjects()]
     return {subject.name: subject for subject in found}
 
 

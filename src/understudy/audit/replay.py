@@ -3,7 +3,8 @@
 Two replays of one run, each on the neighbouring table:
 
 forced      the neighbour's Curator is made to release what the first one released. Then every later call, price,
-            size, question and refusal must be the same: anything else shows a decision that read the data.
+            size, question and refusal must be the same, and so must what is made of the releases and handed over:
+            anything else shows that something besides them read the data.
 same coins  the neighbour's Curator gets the very words that the first one's noise was made of. An additive
             mechanism then releases values that differ by exactly what the exact values differ, so the distance of
             two releases is that of what met the noise: it must not exceed the sensitivity in the debit's event.
@@ -15,7 +16,10 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any
+
+import numpy as np
 
 from understudy.audit.coins import RecordingNoise, ReplayedNoise
 from understudy.audit.neighbours import Rows, Setting
@@ -49,12 +53,13 @@ class Call:
 
 @dataclass
 class Recorded:
-    """A run: its public calls, its released answers by debit, and how it ended."""
+    """A run: its public calls, its released answers by debit, what it handed over, and how it ended."""
 
     calls: list[Call] = field(default_factory=list)
     answers: list[tuple[Event, Any]] = field(default_factory=list)
     settled: dict[int, bytes] = field(default_factory=dict)
     advanced: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    handed: str = ""
     ending: str = ""
 
 
@@ -127,17 +132,32 @@ def _count(told: Any) -> int:
 def perform(
     setting: Setting, rows: Rows, act: Act, noise: NoiseSource, script: Recorded | None = None
 ) -> Recorded:
-    """One run over a table; how it ended is part of what an analyst sees."""
+    """One run over a table; what `act` returns, and how it ended, are part of what an analyst sees."""
     ledger = RecordingLedger(setting.budget, script=script)
     curator = setting.curator(rows, noise=noise, ledger=ledger)
     try:
-        act(curator)
+        ledger.run.handed = digest(act(curator))
         ledger.run.ending = f"done, {ledger.spent.units} spent"
     except ReplayError:
         raise
     except Exception as error:
         ledger.run.ending = f"{type(error).__name__}: {error}; {ledger.spent.units} spent"
     return ledger.run
+
+
+def digest(value: Any) -> str:
+    """A name for plain values and arrays, nested; equal for equal ones, to the last bit."""
+    return sha256(_bits(value)).hexdigest()
+
+
+def _bits(value: Any) -> bytes:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} ".encode() + value.tobytes()
+    if isinstance(value, dict):
+        return _bits([[key, value[key]] for key in sorted(value)])
+    if isinstance(value, list | tuple):
+        return b"[" + b",".join(_bits(part) for part in value) + b"]"
+    return repr(value).encode()
 
 
 @dataclass(frozen=True)
@@ -153,7 +173,11 @@ def control_flow(
 ) -> list[Difference]:
     """Run on one table, force the same releases on the other, and compare all that is public."""
     recorded = perform(setting, first, act, noise)
-    replayed = perform(setting, second, act, noise, script=recorded)
+    return differences(recorded, perform(setting, second, act, noise, script=recorded))
+
+
+def differences(recorded: Recorded, replayed: Recorded) -> list[Difference]:
+    """All that is public of a run, against that of the one that was forced to follow it."""
     found = [
         Difference("call", f"step {i + 1}: {one} / {two}")
         for i, (one, two) in enumerate(zip(recorded.calls, replayed.calls, strict=False))
@@ -161,6 +185,8 @@ def control_flow(
     ]
     if len(recorded.calls) != len(replayed.calls):
         found.append(Difference("length", f"{len(recorded.calls)} steps / {len(replayed.calls)} steps"))
+    if recorded.handed != replayed.handed:
+        found.append(Difference("handed over", "the same releases were made into something else"))
     if recorded.ending != replayed.ending:
         found.append(Difference("ending", f"{recorded.ending} / {replayed.ending}"))
     return found

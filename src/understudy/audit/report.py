@@ -30,11 +30,18 @@ class AuditReport:
         return [(verdict, found) for verdict in self.verdicts for found in verdict.findings if found.excess]
 
     @property
+    def unfinished(self) -> list[str]:
+        """Mechanisms that did not get all the draws that were planned for them."""
+        return [verdict.subject for verdict in self.verdicts if not verdict.is_complete]
+
+    @property
     def conclusion(self) -> str:
         tests = sum(len(verdict.findings) for verdict in self.verdicts)
-        told = f"{len(self.verdicts)} mechanisms, {tests:,} bounds, joint confidence 1 - {self.error:g}"
+        begun = sum(bool(verdict.findings) for verdict in self.verdicts)
+        told = f"{begun} mechanisms, {tests:,} bounds, joint confidence 1 - {self.error:g}"
         if self.sound:
-            return f"No excess over a promise was certified ({told})."
+            left = f" Not finished: {', '.join(self.unfinished)}." if self.unfinished else ""
+            return f"No excess over a promise was certified ({told}).{left}"
         broken = sorted({verdict.subject for verdict, _ in self.excesses})
         return f"PROMISE BROKEN by {', '.join(broken)} ({told})."
 
@@ -56,13 +63,7 @@ class AuditReport:
             f"{'mechanism':<22}{'draws a side':>13}{'pairs':>7}{'promised':>10}{'certified':>11}"
             f"{'would see':>11}  verdict",
         ]
-        for verdict in self.verdicts:
-            worst = verdict.worst
-            lines.append(
-                f"{verdict.subject:<22}{verdict.samples:>13,}{_pairs(verdict):>7}{worst.claimed:>10.4f}"
-                f"{worst.certified:>11.4f}{_number(worst.detectable):>11}  "
-                f"{'no excess' if verdict.sound else 'EXCESS'}"
-            )
+        lines += [_line(verdict) for verdict in self.verdicts]
         lines += [f"  {line}" for line in _excess_lines(self.excesses)]
         return "\n".join([*lines, "", *_legend(), "", self.conclusion])
 
@@ -98,8 +99,23 @@ class AuditReport:
         )
 
 
-def _pairs(verdict: Verdict) -> int:
-    return len({finding.pair for finding in verdict.findings})
+def _line(verdict: Verdict) -> str:
+    begun = f"{verdict.subject:<22}{verdict.samples:>13,}{_pairs(verdict):>7}"
+    if not verdict.findings:
+        return f"{begun}{'-':>10}{'-':>11}{'-':>11}  not begun"
+    worst = verdict.worst
+    numbers = f"{worst.claimed:>10.4f}{worst.certified:>11.4f}{_number(worst.detectable):>11}"
+    return f"{begun}{numbers}  {_judgement(verdict)}"
+
+
+def _judgement(verdict: Verdict) -> str:
+    if not verdict.sound:
+        return "EXCESS"
+    return "no excess" if verdict.is_complete else "no excess so far"
+
+
+def _pairs(verdict: Verdict) -> str:
+    return str(verdict.tested) if verdict.is_complete else f"{verdict.tested}/{verdict.planned}"
 
 
 def _number(value: float) -> str:
@@ -128,19 +144,19 @@ def _excess_lines(excesses: Sequence[tuple[Verdict, Finding]]) -> list[str]:
 
 
 def _html_row(verdict: Verdict) -> str:
-    worst = verdict.worst
     cells = [
         verdict.subject,
         verdict.path,
         f"{verdict.samples:,}",
-        str(_pairs(verdict)),
+        _pairs(verdict),
         str(verdict.candidates),
-        f"{worst.claimed:.4f}",
-        f"{worst.delta:g}",
-        f"{worst.certified:.4f}",
-        _number(worst.detectable),
-        "no excess" if verdict.sound else "EXCESS",
     ]
+    if verdict.findings:
+        worst = verdict.worst
+        numbers = [f"{worst.claimed:.4f}", f"{worst.delta:g}", f"{worst.certified:.4f}"]
+        cells += [*numbers, _number(worst.detectable), _judgement(verdict)]
+    else:
+        cells += ["-", "-", "-", "-", "not begun"]
     kind = "" if verdict.sound else " class='bad'"
     return f"<tr{kind}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
@@ -150,8 +166,10 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "mechanism": verdict.subject,
         "code": verdict.path,
         "samples": verdict.samples,
-        "pairs_tested": _pairs(verdict),
+        "pairs_tested": verdict.tested,
+        "pairs_planned": verdict.planned,
         "pairs_considered": verdict.candidates,
+        "complete": verdict.is_complete,
         "sound": verdict.sound,
         "findings": [
             {

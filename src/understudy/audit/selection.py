@@ -1,17 +1,17 @@
-"""Subjects that are called once for each draw: selections, noisy max, sparse vectors."""
+"""Selections, noisy max and sparse vectors: many independent runs at once, through the mechanisms' own vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.audit.claim import Claim, ConcentratedClaim, PureClaim
 from understudy.audit.events import Draws
-from understudy.audit.privacy import Draw, Pair, Subject, stacked
+from understudy.audit.privacy import UNSAID, Draw, Pair, Subject
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
@@ -25,12 +25,16 @@ class Chooses(Protocol):
     def choose(self, scores: NDArray[np.int64], *, noise: NoiseSource) -> int: ...
 
 
-class Sparse(Protocol):
-    """A sparse vector as functions from state to state."""
+class ChoosesMany(Protocol):
+    """A selection by scores, many times over."""
 
-    def open(self, *, noise: NoiseSource) -> Any: ...
+    def choose_many(
+        self, scores: NDArray[np.int64], count: int, *, noise: NoiseSource
+    ) -> NDArray[np.int64]: ...
 
-    def ask(self, state: Any, value: int, *, noise: NoiseSource) -> tuple[Any, Any]: ...
+
+MOST_SCORES = 2**20
+"""Scores with noise that are held in memory at a time."""
 
 
 # ---- selections
@@ -42,6 +46,21 @@ def chosen(mechanism: Chooses, scores: Sequence[int]) -> Draw:
 
     def draw(count: int, noise: NoiseSource) -> Draws:
         return np.array([[mechanism.choose(array, noise=noise)] for _ in range(count)], np.int64)
+
+    return draw
+
+
+def chosen_many(mechanism: ChoosesMany, scores: Sequence[int]) -> Draw:
+    """The same, many at a time."""
+    array = np.array(scores, np.int64)
+    most = max(1, MOST_SCORES // array.size)
+
+    def draw(count: int, noise: NoiseSource) -> Draws:
+        parts = [
+            mechanism.choose_many(array, min(most, count - start), noise=noise)
+            for start in range(0, count, most)
+        ]
+        return np.concatenate(parts)[:, None]
 
     return draw
 
@@ -66,10 +85,10 @@ def score_pairs(moved: int) -> Iterator[tuple[str, list[int], list[int]]]:
     yield "one candidate of many", [0] * 40, [moved] + [-moved] * 39
 
 
-def selection_pairs(mechanism: Chooses, moved: int, claim: Claim) -> list[Pair]:
+def selection_pairs(mechanism: ChoosesMany, moved: int, claim: Claim) -> list[Pair]:
     """A selection on all of `score_pairs`."""
     return [
-        Pair(name, chosen(mechanism, one), chosen(mechanism, two), claim)
+        Pair(name, chosen_many(mechanism, one), chosen_many(mechanism, two), claim)
         for name, one, two in score_pairs(moved)
     ]
 
@@ -77,24 +96,23 @@ def selection_pairs(mechanism: Chooses, moved: int, claim: Claim) -> list[Pair]:
 # ---- sparse vectors
 
 
-def streamed(mechanism: Sparse, values: Sequence[int], *, hits: int) -> Draw:
-    """What a handle says about a stream of values, until it is closed: 0 for below, 1 or the number for above."""
-
-    def once(noise: NoiseSource) -> list[int]:
-        state, above, told = mechanism.open(noise=noise), 0, []
-        for value in values:
-            answer, state = mechanism.ask(state, value, noise=noise)
-            if answer is None or answer is False:
-                told.extend((0, 0))
-                continue
-            told.extend((1, 0 if answer is True else int(answer)))
-            above += 1
-            if above == hits:
-                break
-        return told
+def streamed(mechanism: AboveThreshold | NumericSparse, values: Sequence[int]) -> Draw:
+    """What handles say about a stream of values, until they are closed: 0, or 1 and the number that is told."""
 
     def draw(count: int, noise: NoiseSource) -> Draws:
-        return stacked([once(noise) for _ in range(count)], 2 * len(values))
+        rows = np.full((count, 2 * len(values)), UNSAID, np.int64)
+        runs, states = np.arange(count), mechanism.open_many(count, noise=noise)
+        for i, value in enumerate(values):
+            if isinstance(mechanism, NumericSparse):
+                above, told, states = mechanism.ask_many(states, value, noise=noise)
+            else:
+                (above, states), told = mechanism.ask_many(states, value, noise=noise), 0
+            rows[runs, 2 * i] = above
+            rows[runs, 2 * i + 1] = 0
+            rows[runs[above], 2 * i + 1] = told
+            is_open = states.above < mechanism.hits
+            runs, states = runs[is_open], states[is_open]
+        return rows
 
     return draw
 
@@ -112,17 +130,21 @@ def stream_pairs(moved: int) -> Iterator[tuple[str, list[int], list[int]]]:
     yield "three certain hits", [20 * moved] * 4, [21 * moved] * 4
     yield "only one moves", [0] * 4, [0, 0, 0, moved]
     yield "none, then many", [-(10**6) * moved, *([0] * 4)], [-(10**6) * moved, *([moved] * 4)]
+    yield "8 below, then one from below", [0] * 8 + [-2 * moved], [-moved] * 8 + [-moved]
+    yield "far above, then below", [12 * moved, -4 * moved, 0], [11 * moved, -3 * moved, moved]
+    yield "a ladder, all up", [i * moved for i in range(-4, 3)], [(i + 1) * moved for i in range(-4, 3)]
+    yield "12 above, the last up and the others down", [0] * 12, [-moved] * 11 + [moved]
 
 
-def sparse_pairs(build: Callable[[int, int], Any], claim: Claim, *, moved: int = 1) -> list[Pair]:
+def sparse_pairs(
+    build: Callable[[int, int], AboveThreshold | NumericSparse], claim: Claim, *, moved: int = 1
+) -> list[Pair]:
     """`build(sensitivity, hits)`: streams for one hit, and those with several certain hits for two."""
     found = []
     for name, one, two in stream_pairs(moved):
         hits = 2 if "certain" in name else 1
         mechanism = build(moved, hits)
-        found.append(
-            Pair(name, streamed(mechanism, one, hits=hits), streamed(mechanism, two, hits=hits), claim)
-        )
+        found.append(Pair(name, streamed(mechanism, one), streamed(mechanism, two), claim))
     return found
 
 
@@ -141,26 +163,26 @@ def single_subjects(price: Fraction = Fraction(1)) -> list[Subject]:
 
     mechanism = "mechanism.exponential.ExponentialMechanism.choose"
     return [
-        Subject("exponential", mechanism, "single", lambda: selection_pairs(exponential, 2, pure)),
+        Subject("exponential", mechanism, "vector", lambda: selection_pairs(exponential, 2, pure)),
         Subject(
-            "exponential-zcdp", mechanism, "single", lambda: selection_pairs(exponential, 2, range_claim)
+            "exponential-zcdp", mechanism, "vector", lambda: selection_pairs(exponential, 2, range_claim)
         ),
         Subject(
             "noisy-max",
             "mechanism.noisy_max.ReportNoisyMax.choose",
-            "single",
+            "vector",
             lambda: selection_pairs(noisy_max, 2, PureClaim(epsilon(noisy_max.event))),
         ),
         Subject(
             "above-threshold",
             "mechanism.sparse_vector.AboveThreshold",
-            "single",
+            "vector",
             lambda: sparse_pairs(above, PureClaim(price)),
         ),
         Subject(
             "numeric-sparse",
             "mechanism.sparse_vector.NumericSparse",
-            "single",
+            "vector",
             lambda: sparse_pairs(numeric, PureClaim(price), moved=2),
         ),
     ]

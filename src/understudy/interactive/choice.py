@@ -76,7 +76,7 @@ class Chooser:
     def made(self, purchase: Purchase, charged: Cost) -> None:
         """A purchase was made, and charged."""
         if isinstance(purchase, BuyGrids):
-            self._renting.bought(purchase.by, purchase.where, purchase.price)
+            self._renting.bought(purchase)
         elif isinstance(purchase, BuyMarginals):
             self._orders.add(purchase.order)
         elif isinstance(purchase, Fresh) and purchase.marginal.by:

@@ -25,8 +25,9 @@ def open_named(
     analyst: str,
     price: dict[str, Any],
     request: str,
+    dry_run: bool = False,
 ) -> Session:
-    """The session of a name; it sets its own prices, so that none may be given."""
+    """The session of a name; it sets its own prices, so that none may be given. A dry run writes nothing."""
     from understudy.interactive.session import session
 
     if alpha is None:
@@ -35,7 +36,8 @@ def open_named(
     given += ["--request"] if request else []
     if given:
         raise ParameterError(f"a session finds its own prices and requests: leave out {' and '.join(given)}")
-    return session(project, alpha=alpha, beta=beta, queries=queries, name=name, analyst=analyst)
+    terms = {"alpha": alpha, "beta": beta, "queries": queries}
+    return session(project, **terms, name=name, analyst=analyst, lazily=dry_run)
 
 
 def answers(opened: Session, questions: list[str]) -> Iterator[Answer | SqlAnswer]:
@@ -43,6 +45,19 @@ def answers(opened: Session, questions: list[str]) -> Iterator[Answer | SqlAnswe
     for question in questions:
         opened.price(question)
     return (opened.ask(question) for question in questions)
+
+
+def remarks(opened: Session, answer: Answer | SqlAnswer) -> Iterator[str]:
+    """What is told of an answer beside its values, for people."""
+    alone = ": the budget cannot pay for this; a stand-in answers, and nobody vouches for it"
+    yield f"source: {answer.source}{alone if answer.source == 'uncertified' else ''}"
+    reach, beta = getattr(answer, "population_error", None), getattr(answer, "population_beta", None)
+    if reach is not None and beta is not None:
+        widest = float(reach.max())
+        shown = f"{widest:.4g} of the rows" if widest < 1 else f"{widest:,.0f} people"
+        yield f"within {shown} of what the population behind the table has, with probability {1 - beta:g}"
+    if opened.contradicted:
+        yield "what was released contradicts itself: a band failed, and answers may be off by more than they say"
 
 
 def without_infinity(value: Any) -> Any:

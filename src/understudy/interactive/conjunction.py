@@ -6,9 +6,12 @@ one vector operation: each attribute has its own words of 64 bits, all ones wher
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
+from zlib import compress, decompress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +51,12 @@ class Box:
         return tuple(
             (name, np.packbits(self.sides[name]).tobytes()) for name in self.domain.clique(self.sides)
         )
+
+    @classmethod
+    def from_key(cls, domain: Domain, key: Iterable[tuple[str, bytes]]) -> Box:
+        """The inverse of `key`."""
+        sides = {name: unpacked(held, (domain[name].size,)) for name, held in key}
+        return cls(domain, sides)
 
     def complement(self) -> Box | None:
         """The other rows, where they are a box as well: the condition is on one attribute."""
@@ -111,6 +120,22 @@ def _packed(cells: Cells) -> Words:
     padded = np.zeros(-(-cells.size // 64) * 64, bool)
     padded[: cells.size] = cells
     return np.packbits(padded, bitorder="little").view(np.uint64)
+
+
+def unpacked(held: bytes, shape: tuple[int, ...]) -> Cells:
+    """Cells of a table from their bits, as `np.packbits` makes them."""
+    bits = np.unpackbits(np.frombuffer(held, np.uint8), count=prod(shape))
+    return bits.astype(bool).reshape(shape)
+
+
+def as_text(cells: Cells) -> str:
+    """Which cells of a table, as short text."""
+    return b64encode(compress(np.packbits(cells).tobytes())).decode()
+
+
+def from_text(text: str, shape: tuple[int, ...]) -> Cells:
+    """The inverse of `as_text`."""
+    return unpacked(decompress(b64decode(text)), shape)
 
 
 def plain(marginal: Marginal) -> dict[str, object]:

@@ -4,6 +4,7 @@ For sets of cells of an unordered attribute the plain histogram is as good as an
 are better served by combinations: the covariance S of the estimated histogram that minimises (largest variance
 of a range) × (price for the worst pair of cells) is found by weighing ranges and pairs against each other, with
 S the geometric mean of the two weighted sums of squares. Any S gives a valid strategy; a better one is cheaper.
+Where only prefixes are asked for, S is found in the same way from those, and is cheaper again.
 """
 
 from __future__ import annotations
@@ -83,6 +84,26 @@ def _range_strategy(size: int, centred: bool) -> NDArray[np.int64]:  # noqa: FBT
     found = np.rint(root * (RESOLUTION / np.abs(root).max())).astype(np.int64)
     found.flags.writeable = False
     return found
+
+
+@lru_cache(maxsize=64)
+def prefix_strategy(size: int) -> NDArray[np.int64]:
+    """Whole weights that measure all prefixes of `size` cells well, at the least price for the worst cell."""
+    prefixes = np.tril(np.ones((size, size)))
+    asked, seen = np.full(size, 1 / size), np.full(size, 1 / size)
+    best, found = np.inf, np.eye(size)
+    for _ in range(ROUNDS):
+        covariance = _geometric((prefixes.T * asked) @ prefixes, np.diag(seen))
+        precision = np.linalg.inv(covariance)
+        variance, price = ((prefixes @ covariance) * prefixes).sum(axis=1), np.diag(precision)
+        if variance.max() * price.max() < best:
+            best, found = variance.max() * price.max(), np.asarray(precision, np.float64)
+        asked, seen = asked * np.sqrt(variance), seen * np.sqrt(price)
+        asked, seen = asked / asked.sum(), seen / seen.sum()
+    root = _power(found, 0.5)
+    whole = np.rint(root * (RESOLUTION / np.abs(root).max())).astype(np.int64)
+    whole.flags.writeable = False
+    return whole
 
 
 def _range_covariance(size: int, centred: bool) -> tuple[Values, Values]:  # noqa: FBT001

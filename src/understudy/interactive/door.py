@@ -12,7 +12,7 @@ import numpy as np
 from understudy.answer import Answer
 from understudy.curator import Curator
 from understudy.errors import QueryError
-from understudy.interactive.knowledge import Interval
+from understudy.interactive.knowledge import UNBOUNDED, Interval
 from understudy.ledger.interface import Ledger
 from understudy.privacy.cost import Cost
 from understudy.privacy.neighbours import Neighbours
@@ -25,8 +25,6 @@ from understudy.sql_answer import SqlAnswer
 
 REMEMBERED = 1 << 12
 """Questions whose words need not be read again."""
-
-UNBOUNDED = 2.0**60
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,16 +63,22 @@ def parts(asked: Question | CompiledSql) -> tuple[Marginal, ...]:
     return asked.marginals if isinstance(asked, CompiledSql) else (asked.marginal,)
 
 
-def share_of(answer: Answer, total: Interval) -> Answer:
-    """Counts as a share of all rows, of which there are between the two ends of `total`."""
+def share_of(answer: Answer, total: Interval, reach: float | None) -> Answer:
+    """Counts as a share of all rows, of which there are between the two ends of `total`.
+
+    `reach` is how far shares can be from the population's, where the counts have such an error.
+    """
     least, most = max(total[0], 1.0), max(total[1], 1.0)
+    certain = np.isfinite(answer.error)
+    if answer.population_error is not None:
+        told = None if reach is None else np.full(answer.value.shape, reach)
+        beta = None if reach is None else answer.population_beta
+        answer = replace(answer, population_error=told, population_beta=beta)
     if least == most:
-        reach = None if answer.population_error is None else answer.population_error / most
         rates = {"value": answer.value / most, "error": answer.error / most, "noisy": answer.noisy / most}
-        return replace(answer, **rates, population_error=reach)
+        return replace(answer, **rates)
     low = np.clip((answer.value - answer.error) / most, 0, 1)
     high = np.clip((answer.value + answer.error) / least, 0, 1)
-    certain = np.isfinite(answer.error)
     value = np.where(certain, (low + high) / 2, answer.value / most)
     return replace(answer, value=value, error=np.where(certain, (high - low) / 2, np.inf), noisy=value)
 

@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from understudy.answer import Answer
-from understudy.interactive.conjunction import Box, from_plain, plain
-from understudy.interactive.knowledge import Knowledge, Table, boxes_of
+from understudy.domain import Clique
+from understudy.interactive.conjunction import Box, Cells, as_text, from_plain, from_text, plain
+from understudy.interactive.knowledge import TOUCHING, Knowledge, Released, Table, Values, boxes_of, nearest
 from understudy.interactive.purchase import Learnt, Price, Shop, price_in, written
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.privacy.event import Event
 from understudy.privacy.neighbours import located
 from understudy.query.marginal import Marginal
@@ -19,39 +22,64 @@ from understudy.query.marginal import Marginal
 
 def intervals(knowledge: Knowledge, marginal: Marginal) -> Table | None:
     """What is known of a marginal's cells; None where it is no box."""
-    box = boxes_of(marginal)
+    where = marginal.where
+    if where.largest == 0:
+        return Table(np.zeros(marginal.shape), np.zeros(marginal.shape))
+    if not marginal.by and where.largest == where.smallest:
+        low, high = (where.largest * end for end in knowledge.total)
+        return Table(np.array(low), np.array(high))
+    box = Box.of(where)
     if box is None:
         return None
     if marginal.by:
-        return knowledge.table(marginal.by, box)
+        return _within(knowledge, marginal.by, box)
     low, high = knowledge.interval(box)
     return Table(np.array(low), np.array(high))
 
 
+def _within(knowledge: Knowledge, by: Clique, box: Box) -> Table:
+    """The cells of a marginal of the rows in a box; those that the box itself rules out are empty."""
+    own = {name: cells for name, cells in box.sides.items() if name in by}
+    if not own:
+        return knowledge.table(by, box)
+    others = Box(box.domain, {name: cells for name, cells in box.sides.items() if name not in by})
+    table, held = knowledge.table(by, others), np.ones((1,) * len(by), bool)
+    for axis, name in enumerate(by):
+        if name in own:
+            held = held & own[name].reshape([-1 if i == axis else 1 for i in range(len(by))])
+    return Table(np.where(held, table.low, 0.0), np.where(held, table.high, 0.0))
+
+
 @dataclass(frozen=True, eq=False)
 class Fresh:
-    """Noise on the counts of one question, of which `cells` are not known well enough.
+    """Noise on the counts of one question; the band of its `paid` cells is as wide as an answer's.
 
-    The other cells keep what was known of them, and the band need not speak of their noise.
+    Those were not known well enough when the price was found: fixed by what was released before, and written down
+    with it. All others keep what is known of them, and the band does not speak of their noise.
     """
 
     kind: ClassVar[str] = "fresh"
     marginal: Marginal
+    paid: Cells
     share: float
     price: Price
 
     @classmethod
     def of(cls, shop: Shop, knowledge: Knowledge, marginal: Marginal, share: float) -> Fresh:
+        """At the smallest price; where everything is known well enough, every cell is paid all the same."""
         table = intervals(knowledge, marginal)
-        wide = marginal.size if table is None else int((table.high - table.low > 2 * shop.width).sum())
-        return cls(marginal, share, shop.price_of_counts(marginal, share, max(wide, 1)))
+        wide = None if table is None else np.asarray(table.high - table.low > 2 * shop.width)
+        paid = np.ones(marginal.shape, bool) if wide is None or not wide.any() else wide
+        return cls(marginal, paid, share, shop.price_of_counts(marginal, share, int(paid.sum())))
 
     @classmethod
     def read(cls, shop: Shop, plan: Mapping[str, Any]) -> Fresh:
-        return cls(from_plain(shop.curator.domain, plan["question"]), plan["share"], price_in(plan))
+        marginal = from_plain(shop.curator.domain, plan["question"])
+        return cls(marginal, from_text(plan["paid"], marginal.shape), plan["share"], price_in(plan))
 
     def plain(self) -> dict[str, Any]:
-        return {"question": plain(self.marginal), "share": self.share, **written(self.price)}
+        cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
+        return {**cells, "share": self.share, **written(self.price)}
 
     def event(self, shop: Shop) -> Event:
         mechanism, _ = shop.curator.mechanism(self.marginal, **self.price)
@@ -60,25 +88,35 @@ class Fresh:
 
     def make(self, shop: Shop, knowledge: Knowledge, *, request: str, analyst: str) -> Learnt:
         measured = shop.curator.measure(self.marginal, **self.price, request=request, analyst=analyst)
-        low, high = measured.noisy - shop.width, measured.noisy + shop.width
-        table = intervals(knowledge, self.marginal)
-        if table is None:
-            low, high = np.maximum(low, 0), np.minimum(high, knowledge.total[1])
-        else:
-            pinned = table.high - table.low <= 2 * shop.width
-            low = np.where(pinned, table.low, np.maximum(low, table.low))
-            high = np.where(pinned, table.high, np.minimum(high, table.high))
-        high = np.maximum(low, high)
-        if table is not None:
-            self._learn(knowledge, Table(low, high))
-        value, half = (low + high) / 2, (high - low) / 2
-        answer = Answer(self.marginal, value, half, value, measured.cost, 1.0)
+        box, found = boxes_of(self.marginal), self._found(shop, knowledge, measured.noisy)
+        if box is not None:
+            self._learn(knowledge, box, found)
+            variance = _variance(shop.curator.mechanism(self.marginal, **self.price)[0])
+            knowledge.keep(Released(self.marginal.by, box, measured.noisy, variance))
+        if bool((found.high - found.low > 2 * shop.width + TOUCHING).any()):
+            return Learnt(measured.cost)  # what told the other cells then is not known here
+        value, error = nearest(found, measured.noisy, shop.width)
+        answer = Answer(self.marginal, value, error, measured.noisy, measured.cost, 1.0)
         return Learnt(measured.cost, self.marginal, answer)
 
-    def _learn(self, knowledge: Knowledge, table: Table) -> None:
-        box = Box.of(self.marginal.where)
-        assert box is not None
+    def _found(self, shop: Shop, knowledge: Knowledge, noisy: Values) -> Table:
+        """What is known of the cells now: the band tells of those that were paid, and of no others."""
+        known = intervals(knowledge, self.marginal)
+        if known is None:
+            known = Table(np.zeros(self.marginal.shape), np.full(self.marginal.shape, knowledge.total[1]))
+        low, high = np.array(known.low), np.array(known.high)
+        met = knowledge.met(Table(low[self.paid], high[self.paid]), noisy[self.paid], shop.width)
+        low[self.paid], high[self.paid] = met.low, met.high
+        return Table(low, high)
+
+    def _learn(self, knowledge: Knowledge, box: Box, table: Table) -> None:
         if self.marginal.by:
             knowledge.learn_table(self.marginal.by, box, table)
         else:
             knowledge.learn(box, (float(table.low), float(table.high)))
+
+
+def _variance(mechanism: LaplaceMechanism | GaussianMechanism) -> float:
+    if isinstance(mechanism, LaplaceMechanism):
+        return 2 * float(mechanism.scale) ** 2
+    return float(mechanism.variance)

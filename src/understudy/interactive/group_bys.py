@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import combinations
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from understudy.domain import Clique, Domain
-from understudy.interactive.conjunction import Box
-from understudy.interactive.knowledge import Interval, Knowledge, Table
+from understudy.interactive.conjunction import Box, Cells, as_text, from_text
+from understudy.interactive.knowledge import Interval, Knowledge, Released, Table
 from understudy.interactive.purchase import Learnt, Price, Shop, digits, price_in, written
 from understudy.interactive.residuals import Part, Parts, centred, combined, parts_of
 from understudy.mechanism.gaussian import GaussianMechanism
@@ -78,16 +78,16 @@ class ResidualLook:
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Noisy residuals; a cell that was not known well enough when they were bought is within `width` now."""
+    """Noisy residuals; the `paid` cells of each marginal are within `width`."""
 
     domain: Domain
     parts: Parts
     residuals: Mapping[Part, Values]
-    before: Knowledge
+    paid: Mapping[Part, Cells]
     rows: float
-    limit: float
-    """Half of the widest interval that was enough to know a cell well."""
     width: float
+    variances: Mapping[Part, float]
+    """Of a cell of each marginal."""
 
     def interval(self, box: Box) -> Interval | None:
         """A count that is one cell of a marginal."""
@@ -103,8 +103,17 @@ class Marginals:
         return float(table.low[cell]), float(table.high[cell])
 
     def table(self, by: Clique, where: Box) -> Table | None:
+        found = None if where.sides else self.counts(by)
+        if found is None:
+            return None
+        paid = self.paid[tuple(self.domain.names.index(name) for name in by)]
+        low, high = np.where(paid, found - self.width, -np.inf), np.where(paid, found + self.width, np.inf)
+        return Table(low, high, found)
+
+    def counts(self, by: Clique) -> Values | None:
+        """The noisy counts of a marginal's cells, where all its residuals were bought."""
         part = tuple(self.domain.names.index(name) for name in by)
-        if where.sides or not part or any(inner not in self.residuals for inner in parts_of(part)):
+        if not part or any(inner not in self.residuals for inner in parts_of(part)):
             return None
         shape = self.domain.shape(by)
         found = np.full(shape, self.rows / prod(shape))
@@ -112,18 +121,30 @@ class Marginals:
             sizes = [self.parts.sizes[i] if i in inner else 1 for i in part]
             rest = prod(self.parts.sizes[i] for i in part if i not in inner)
             found = found + self.residuals[inner].reshape(sizes) / rest
-        known = self.before.table(by, where)
-        wide = known.high - known.low > 2 * self.limit
-        return Table(np.where(wide, found - self.width, -np.inf), np.where(wide, found + self.width, np.inf))
+        return found
+
+    def released(self) -> Iterator[Released]:
+        """The marginals that lie within no other, as they were measured."""
+        inside = {inner for part in self.residuals for inner in parts_of(part)[:-1]}
+        for part in self.residuals:
+            by = tuple(self.domain.names[i] for i in part)
+            counts = None if part in inside else self.counts(by)
+            if counts is not None:
+                yield Released(by, Box(self.domain, {}), counts, self.variances[part])
 
 
 @dataclass(frozen=True, eq=False)
 class BuyMarginals:
-    """The residuals of all marginals up to `order`; the plan holds their weights."""
+    """The residuals of all marginals up to `order`; the plan holds their weights, and the cells that are paid.
+
+    Those were not known well enough when the price was found. They are fixed by what was released before, and the
+    noise is independent of that: so the union bound over them holds whatever is asked later.
+    """
 
     kind: ClassVar[str] = "marginals"
     order: int
     weights: tuple[int, ...]
+    paid: Mapping[Part, Cells]
     share: float
     price: Price
 
@@ -131,32 +152,39 @@ class BuyMarginals:
     def of(cls, shop: Shop, knowledge: Knowledge, order: int, share: float) -> BuyMarginals | None:
         """The cheapest at which every cell that is not known well enough is within the width; None if all are.
 
-        The cells that need it are fixed by what was released before, and the noise is independent of that: so the
-        union bound over them holds whatever is asked later.
+        None as well where the steps of the noise alone are wider than that.
         """
-        domain = shop.curator.domain
-        parts = Parts(domain.shape(domain.names), order)
-        unknown = np.array([_unknown(knowledge, domain, part, shop.width) for part in parts.all])
+        parts = _parts(shop, order)
+        paid = {part: _unknown(knowledge, part, shop.width) for part in parts.all}
+        unknown = np.array([int(paid[part].sum()) for part in parts.all])
         if not unknown.any():
             return None
         weights = parts.weights(unknown > 0)
         sup = float(norm.isf(share / unknown.sum() / 2)) * float(parts.spreads(weights)[unknown > 0].max())
         spread = (PART * shop.width - _steps(parts, weights)) / sup
+        if spread <= 0:
+            return None
         price = digits(parts.l2_squared(weights) / (2 * spread**2))
-        return cls(order, tuple(weights), share, {"rho": price})
+        return cls(order, tuple(weights), paid, share, {"rho": price})
 
     @classmethod
     def read(cls, shop: Shop, plan: Mapping[str, Any]) -> BuyMarginals:
-        return cls(plan["order"], tuple(plan["weights"]), plan["share"], price_in(plan))
+        parts, paid, at = _parts(shop, plan["order"]), {}, 0
+        cells = from_text(plan["paid"], (sum(_cells(parts, part) for part in parts.all),))
+        for part in parts.all:
+            paid[part] = cells[at : at + _cells(parts, part)].reshape([parts.sizes[i] for i in part])
+            at += _cells(parts, part)
+        return cls(plan["order"], tuple(plan["weights"]), paid, plan["share"], price_in(plan))
 
     def plain(self) -> dict[str, Any]:
-        return {"order": self.order, "weights": self.weights, "share": self.share, **written(self.price)}
+        paid = as_text(np.concatenate([cells.ravel() for cells in self.paid.values()]))
+        fixed = {"order": self.order, "weights": self.weights, "paid": paid}
+        return {**fixed, "share": self.share, **written(self.price)}
 
     def _look(self, shop: Shop) -> ResidualLook:
-        domain = shop.curator.domain
-        parts = Parts(domain.shape(domain.names), self.order)
+        parts = _parts(shop, self.order)
         mechanism = GaussianMechanism(rho=self.price["rho"], l2_squared=parts.l2_squared(self.weights))
-        return ResidualLook(domain, parts, self.weights, mechanism)
+        return ResidualLook(shop.curator.domain, parts, self.weights, mechanism)
 
     def event(self, shop: Shop) -> Event:
         return self._look(shop).event
@@ -171,10 +199,11 @@ class BuyMarginals:
                 table = np.array(released[at], np.float64).reshape(shape) / (w * prod(shape))
                 residuals[part] = centred(table, range(len(part)))
                 at += 1
-        before = Knowledge(knowledge.grid, knowledge.total, dict(knowledge.one_ways))
-        rows, width = knowledge.total[0], float(shop.width)
+        spreads = look.parts.spreads(self.weights) ** 2 * float(look.mechanism.variance)
+        variances = dict(zip(look.parts.all, spreads.tolist(), strict=True))
+        rows, width = knowledge.total[0], PART * shop.width
         knowledge.marginals.append(
-            Marginals(look.domain, look.parts, residuals, before, rows, width, PART * width)
+            Marginals(look.domain, look.parts, residuals, self.paid, rows, width, variances)
         )
         return Learnt(cost)
 
@@ -184,16 +213,26 @@ def can_buy(shop: Shop, order: int) -> bool:
     domain = shop.curator.domain
     if shop.is_pure or not shop.replaces or not 1 <= order <= min(MOST_ORDER, len(domain)):
         return False
-    parts = Parts(domain.shape(domain.names), order)
-    if not parts.is_feasible:
+    if not _parts(shop, order).is_feasible:
         return False
     return sum(domain.size(clique) for clique in combinations(domain.names, order)) <= MOST_CELLS
 
 
-def _unknown(knowledge: Knowledge, domain: Domain, part: Part, width: int) -> int:
+def _parts(shop: Shop, order: int) -> Parts:
+    domain = shop.curator.domain
+    return Parts(domain.shape(domain.names), order)
+
+
+def _cells(parts: Parts, part: Part) -> int:
+    return prod(parts.sizes[i] for i in part)
+
+
+def _unknown(knowledge: Knowledge, part: Part, width: int) -> Cells:
+    """The cells of a marginal that histograms do not tell well enough."""
+    domain = knowledge.grid.domain
     by = tuple(domain.names[i] for i in part)
     table = Knowledge(knowledge.grid, knowledge.total, knowledge.one_ways).table(by, Box(domain, {}))
-    return int((table.high - table.low > 2 * width).sum())
+    return np.asarray(table.high - table.low > 2 * width)
 
 
 def _steps(parts: Parts, weights: Sequence[int]) -> float:

@@ -113,7 +113,14 @@ class GuessAndCheck:
         self._lock = RLock()
         self._journal = Journal(curator.ledger, terms.text() + curator.edition, name=name, analyst=analyst)
         self.past: list[dict[str, Any]] = []
+        self._pupil: Guesser | None = None
+        self._told = 0
         self._catch_up()
+
+    @property
+    def name(self) -> str:
+        """The name under which it is continued."""
+        return self._journal.name
 
     def check(self, query: LinearQuery, guess: Number) -> Checked:
         """Whether a guess of a rate is within η of the sample's; if not, the sample's rate on a grid."""
@@ -124,28 +131,54 @@ class GuessAndCheck:
         if query.domain != self.curator.domain:
             raise QueryError("the question is about another domain")
         with self._lock:
-            while True:
-                self._check_open()
-                step = self._look(query, guessed)
-                if self._journal.add(f"{Marginal.of(query).describe()}?{float(guessed):g}", step):
-                    self._take(step)
-                    return self._checked(step)
+            while (found := self._try(query, guessed)) is None:
                 self._catch_up()
+            return found
 
     def ask(self, query: LinearQuery, guesser: Guesser) -> Checked:
-        """Check what a guesser says, and tell it when it was wrong."""
-        guess = Fraction(min(max(guesser.guess(query), 0.0), 1.0))
-        found = self.check(query, guess)
-        if not found.accepted:
-            guesser.learn(query, found.value)
-        return found
+        """Check what a guesser says, and tell it when it was wrong.
+
+        A guesser that goes on is also told what was rejected elsewhere, in another process or by another one's
+        guess, before it says anything: its guess is always that of the whole transcript.
+        """
+        if query.domain != self.curator.domain:
+            raise QueryError("the question is about another domain")
+        with self._lock:
+            self._catch_up()
+            if self._pupil is not guesser:
+                self._pupil, self._told = guesser, len(self.past)
+            while True:
+                self._tell(guesser)
+                guess = min(max(guesser.guess(query), 0.0), 1.0)
+                found = self._try(query, Fraction(round(exact(guess, "guess") * GUESSES), GUESSES))
+                if found is not None:
+                    if not found.accepted:
+                        guesser.learn(query, found.value)
+                    self._told = len(self.past)
+                    return found
+                self._catch_up()
 
     def teach(self, guesser: Guesser) -> None:
         """Tell a new guesser every rejection so far, as one was told that saw them happen."""
-        for step in self.past:
+        with self._lock:
+            self._pupil, self._told = guesser, 0
+            self._tell(guesser)
+
+    def _tell(self, guesser: Guesser) -> None:
+        for step in self.past[self._told :]:
             if not step["accepted"] and step["value"] is not None:
                 query = from_plain(self.curator.domain, step["query"]).where
                 guesser.learn(query, float(Fraction(step["value"])))
+        self._told = len(self.past)
+
+    def _try(self, query: LinearQuery, guess: Fraction) -> Checked | None:
+        """Check it and write it down; None if something was written elsewhere that is not known here."""
+        self._check_open()
+        step = self._look(query, guess)
+        if not self._journal.add(f"{Marginal.of(query).describe()}?{float(guess):g}", step):
+            return None
+        self._take(step)
+        return self._checked(step)
 
     @property
     def rejections_left(self) -> int | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from understudy.query.linear import LinearQuery
 from understudy.query.projection import Projection
 from understudy.standin.median import SurvivingSet
+from understudy.standin.median_sampled import SampledSurvivors
 from understudy.standin.weights import DenseWeights
 
 
@@ -69,6 +70,29 @@ class Median:
 
     def learn(self, query: LinearQuery, value: float) -> None:
         self.survivors.cut_by_distance(query, value, self.eta / 2)
+
+
+@dataclass(frozen=True)
+class SampledMedian:
+    """The median of particles in the polytope of what is known, where the small databases are too many to hold.
+
+    The sample's rate is within η of what a rejection tells, on the same side of the guess: that is kept, and about
+    half of the volume goes. The sample's own histogram is never cut off; that halving bounds the rejections is an
+    observation here, and no theorem (`standin.median_sampled`).
+    """
+
+    survivors: SampledSurvivors
+    eta: float
+
+    def guess(self, query: LinearQuery) -> float:
+        return self.survivors.answer(query)
+
+    def learn(self, query: LinearQuery, value: float) -> None:
+        guess, low, high = self.survivors.answer(query), value - self.eta, value + self.eta
+        if value > guess:
+            self.survivors.keep_between(query, max(low, guess), high)
+        else:
+            self.survivors.keep_between(query, low, min(high, guess))
 
 
 @dataclass(frozen=True)

@@ -9,39 +9,74 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from understudy.errors import RequestConflictError
-from understudy.ledger.interface import Ledger
-from understudy.privacy.event import Together
+from understudy.errors import InsufficientBudgetError, LedgerError, ParameterError, RequestConflictError
+from understudy.ledger.interface import Debit, Ledger
+from understudy.privacy.event import SpentBefore, Together
+
+SEPARATOR = "#"
+"""Between the name of a session and the number of a purchase: `mine 1` may be another session's name."""
 
 
 class Handle:
-    """The written purchases of one session."""
+    """The written purchases of one session.
 
-    def __init__(self, ledger: Ledger, *, name: str, terms: str, analyst: str) -> None:
+    `lazily` opens it with the first purchase: until then nothing is written, and a name that is free stays so.
+    """
+
+    def __init__(self, ledger: Ledger, *, name: str, terms: str, analyst: str, lazily: bool = False) -> None:
+        if SEPARATOR in name:
+            raise ParameterError(f"a session's name must not hold {SEPARATOR!r}, which numbers its purchases")
         self._ledger = ledger
         self._name = name
+        self._terms = terms
+        self._analyst = analyst
+        self._debit: Debit | None = None
+        if not lazily or self._is_taken():
+            self._open()
+
+    def _is_taken(self) -> bool:
+        """Whether the name is in the ledger; nobody can pay for what is tried here, so that nothing is written."""
+        beyond = SpentBefore(epsilon=2 * self._ledger.budget.epsilon + 1)
         try:
-            self._debit = ledger.charge(Together(()), question=terms, request=name, analyst=analyst)
+            self._ledger.charge(beyond, question=self._terms, request=self._name, analyst=self._analyst)
+        except RequestConflictError:
+            return True
+        except InsufficientBudgetError:
+            return False
+        raise LedgerError(
+            "the ledger granted more than its whole budget", remedy="Run `understudy ledger verify`"
+        )
+
+    def _open(self) -> Debit:
+        try:
+            debit = self._ledger.charge(
+                Together(()), question=self._terms, request=self._name, analyst=self._analyst
+            )
         except RequestConflictError:
             raise RequestConflictError(
-                f"the name {name!r} belongs to a session with other terms or another analyst, or to a request; "
-                "ask with the same terms, or take a new name"
+                f"the name {self._name!r} belongs to a session with other terms or another analyst, or to a "
+                "request; ask with the same terms, or take a new name"
             ) from None
-        if ledger.hidden(self._debit) is None:
-            ledger.settle(self._debit, b"opened", hidden=b"-")
+        if self._ledger.hidden(debit) is None:
+            self._ledger.settle(debit, b"opened", hidden=b"-")
+        self._debit = debit
+        return debit
 
     def request(self, step: int) -> str:
         """The name under which the purchase of a step is charged."""
-        return f"{self._name} {step}"
+        return f"{self._name}{SEPARATOR}{step}"
 
     def write(self, step: int, plan: dict[str, Any]) -> bool:
         """Write down the purchase that comes after `step` others; False if another process was faster."""
         text = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
         question = f"session step {step + 1}: {plan['kind']}"
-        return self._ledger.advance(self._debit, step=step, question=question, answer=text, state=b"-")
+        debit = self._debit or self._open()
+        return self._ledger.advance(debit, step=step, question=question, answer=text, state=b"-")
 
     def after(self, step: int) -> list[dict[str, Any]]:
         """The purchases written down after the first `step` ones."""
+        if self._debit is None:
+            return []
         latest = self._ledger.hidden(self._debit)
         if latest is None or latest.step == step:
             return []

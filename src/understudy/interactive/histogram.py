@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from understudy.interactive.design import Design
-from understudy.interactive.knowledge import Knowledge
+from understudy.interactive.knowledge import Knowledge, around
 from understudy.interactive.one_way import OneWay, half_widths, shape
 from understudy.interactive.purchase import Learnt, Price, Shop, digits, price_in, written
 from understudy.mechanism.laplace import LaplaceMechanism
@@ -38,7 +38,7 @@ class Rows:
 
     @classmethod
     def of(cls, shop: Shop, share: float) -> Rows:
-        error = max(shop.width // 8, 1)
+        error = rows_error(shop.width)
         return cls(share, error, shop.curator.price_of(shop.marginal(()), error=error, beta=share))
 
     @classmethod
@@ -55,10 +55,8 @@ class Rows:
 
     def make(self, shop: Shop, knowledge: Knowledge, *, request: str, analyst: str) -> Learnt:
         measured = shop.curator.measure(shop.marginal(()), **self.price, request=request, analyst=analyst)
-        low, high = float(measured.noisy) - self.error, float(measured.noisy) + self.error
-        known = knowledge.total
-        low = min(max(low, known[0]), known[1])
-        knowledge.total = (low, max(min(high, known[1]), low))
+        low, high = around(measured.noisy, self.error, knowledge.total)
+        knowledge.total = (float(low), float(high))
         return Learnt(measured.cost)
 
 
@@ -116,6 +114,11 @@ class Histogram:
         widths = half_widths(design, spread, self.share)
         knowledge.one_ways[self.name] = OneWay(counts, widths, design.ordered)
         return Learnt(cost)
+
+
+def rows_error(width: int) -> int:
+    """How well the number of rows is bought, for answers of this width."""
+    return max(width // 8, 1)
 
 
 def _design(shop: Shop, name: str, *, plain_cells: bool) -> Design:

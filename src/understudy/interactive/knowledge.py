@@ -3,10 +3,16 @@
 On the event that every band holds, each interval contains its true count; intersection, complement, monotonicity
 and the Fréchet bounds are deductions, so what they give contains the true count as well. Deducing costs neither
 privacy nor any of the failure probability.
+
+Intervals that contradict each other tell that some band failed, which has probability β at most, but not which.
+What they speak of then counts as unknown. It is bought afresh, and that band fails with no more than its own share
+of β whatever happened before, since its noise is independent of all that.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Protocol
@@ -17,11 +23,18 @@ from numpy.typing import NDArray
 from understudy.domain import Clique
 from understudy.interactive.conjunction import Box, Grid, Words
 from understudy.interactive.one_way import OneWay
+from understudy.interactive.tables import Tables, of_marginals
 from understudy.query.marginal import Marginal
 
 Values = NDArray[np.float64]
 Interval = tuple[float, float]
 Place = tuple[tuple[str, bytes], ...]
+
+TOUCHING = 1e-6
+"""Ends of intervals, in people, that are further apart than rounding explains contradict each other."""
+
+UNBOUNDED = 2.0**60
+"""More people than there are: an upper end where nothing bounds it."""
 
 MOST_BOXES = 1 << 15
 """Intervals of boxes that are searched for supersets and subsets; older ones are forgotten first."""
@@ -29,10 +42,21 @@ MOST_BOXES = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Intervals for every cell of a marginal."""
+    """Intervals for every cell of a marginal, and unbiased estimates where they are not the middle."""
 
     low: Values
     high: Values
+    unbiased: Values | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Noisy counts of the cells of `by` among the rows in a box, as they were released; all of one variance."""
+
+    by: Clique
+    where: Box
+    counts: Values
+    variance: float
 
 
 class Wholesale(Protocol):
@@ -43,25 +67,36 @@ class Wholesale(Protocol):
     def table(self, by: Clique, where: Box) -> Table | None: ...
 
 
+MOST_RELEASED = 1 << 22
+"""Cells of releases that are kept for stand-ins; older ones are forgotten first."""
+
 MOST_CLASSES = 1 << 12
 """Classes on the same attributes that are kept; older ones are forgotten first."""
 
 
 @dataclass(eq=False)
 class Knowledge:
-    """Everything that was released, as intervals of counts; `total`, the number of rows, is a finite one."""
+    """Everything that was released, as intervals of counts; `total`, the number of rows, is a finite one.
+
+    `released` keeps the noisy counts of single questions, for stand-ins. `contradicted` tells that two intervals
+    were found that cannot both hold.
+    """
 
     grid: Grid
     total: Interval
     one_ways: dict[str, OneWay] = field(default_factory=dict)
     marginals: list[Wholesale] = field(default_factory=list)
+    released: deque[Released] = field(default_factory=deque)
+    contradicted: bool = False
     _grids: dict[Clique, dict[Place, Wholesale]] = field(default_factory=dict)
     _words: Words = field(init=False)
     _masks: Words = field(init=False)
     _low: Values = field(init=False)
     _high: Values = field(init=False)
     _used: int = 0
+    _kept: int = 0
     _tables: dict[tuple[Clique, Place], Table] = field(default_factory=dict)
+    _outer: Tables = field(default_factory=Tables)
 
     def __post_init__(self) -> None:
         self._words = np.zeros((64, self.grid.everyone.size), np.uint64)
@@ -84,6 +119,16 @@ class Knowledge:
     def learn_table(self, by: Clique, where: Box, table: Table) -> None:
         """The counts of a marginal of the rows in a box lie in intervals."""
         self._tables[by, where.key] = table
+        self._outer.learn(by, where, table.high)
+
+    def keep(self, release: Released) -> None:
+        """Remember noisy counts as they were released."""
+        if release.counts.size > MOST_RELEASED:
+            return
+        self.released.append(release)
+        self._kept += release.counts.size
+        while self._kept > MOST_RELEASED:
+            self._kept -= self.released.popleft().counts.size
 
     def learn_class(self, by: Clique, where: Box, bought: Wholesale) -> None:
         """A class on the cells of `by`, of the rows in a box."""
@@ -96,6 +141,12 @@ class Knowledge:
         """Whether a class on `by` was bought, of the rows in the box with this key."""
         return place in self._grids.get(by, {})
 
+    def classes(self) -> Iterator[tuple[Box, Wholesale]]:
+        """The classes that are held, each with the rows that it is of."""
+        for held in self._grids.values():
+            for place, bought in held.items():
+                yield Box.from_key(self.grid.domain, place), bought
+
     # ---- one count
 
     def interval(self, box: Box) -> Interval:
@@ -107,7 +158,29 @@ class Knowledge:
         if other is not None:
             below, above = self._within_boxes(other)
             low, high = max(low, self.total[0] - above), min(high, self.total[1] - below)
-        return low, max(low, high)
+        if low <= high:
+            return low, high
+        settled = self._settled(np.array(low), np.array(high))
+        return float(settled.low), float(settled.high)
+
+    def _settled(self, low: Values, high: Values) -> Table:
+        """Intervals that may contradict each other: where they do, nothing is known."""
+        empty = low > high
+        if not empty.any():
+            return Table(low, high)
+        wrong = low - high > TOUCHING
+        self.contradicted |= bool(wrong.any())
+        middle = (low + high) / 2
+        low, high = np.where(empty, middle, low), np.where(empty, middle, high)
+        return Table(np.where(wrong, 0.0, low), np.where(wrong, self.total[1], high))
+
+    def met(self, known: Table, estimate: Values, width: float) -> Table:
+        """What is known, and a new band around noisy counts; the band alone where they contradict each other."""
+        low, high = around(estimate, width, (0.0, self.total[1]))
+        both_low, both_high = np.maximum(known.low, low), np.minimum(known.high, high)
+        wrong = both_low - both_high > TOUCHING
+        self.contradicted |= bool(wrong.any())
+        return self._settled(np.where(wrong, low, both_low), np.where(wrong, high, both_high))
 
     def frechet(self, box: Box) -> Interval:
         """Bounds of a conjunction from its conditions one by one: U = min Uᵢ, L = N - Σ(N - Lᵢ)."""
@@ -193,7 +266,66 @@ class Knowledge:
             table = held.table(by, where)
             if table is not None:
                 low, high = np.maximum(low, table.low), np.minimum(high, table.high)
-        return Table(low, np.maximum(high, low))
+        high = np.minimum(high, self._outer.above(by, where))
+        for held in self.marginals if where.sides else ():
+            ends = of_marginals(held, by, where)
+            low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
+        return self._settled(low, high)
+
+    # ---- what to answer
+
+    def estimate(self, by: Clique, where: Box) -> Values | None:
+        """Unbiased counts, from the narrowest of the bands that speak of them; None where none does."""
+        found: Values | None = None
+        narrowest: Values | float = np.inf
+        for table in self._bands(by, where):
+            width = table.high - table.low
+            with np.errstate(invalid="ignore"):  # of cells that the band does not speak of
+                told = (table.low + table.high) / 2 if table.unbiased is None else table.unbiased
+            if found is None:
+                found, narrowest = told, width
+            else:
+                found = np.where(width < narrowest, told, found)
+                narrowest = np.minimum(width, narrowest)
+        return None if found is None or not np.isfinite(found).all() else found
+
+    def _bands(self, by: Clique, where: Box) -> Iterator[Table]:
+        """The bands that were bought for the cells of a marginal, before they were put together."""
+        if by:
+            one = self.one_ways.get(by[0]) if len(by) == 1 and not where.sides else None
+            if one is not None:
+                yield Table(*one.single)
+            told = (held.table(by, where) for held in self._holding(by, where))
+            yield from (table for table in told if table is not None)
+            return
+        known = self._of_classes(where)
+        if len(where.sides) == 1:
+            [(name, cells)] = where.sides.items()
+            one = self.one_ways.get(name)
+            known += [] if one is None else [one.interval(cells)]
+        for low, high in known:
+            yield Table(np.array(low), np.array(high))
+
+
+def around(estimate: Values, width: float, possible: Interval) -> tuple[Values, Values]:
+    """A band around noisy counts, cut to what is possible; where none of it is, around the nearest such count."""
+    least, most = possible
+    off = (estimate < least - width) | (estimate > most + width)
+    centre = np.where(off, np.clip(estimate, least, most), estimate)
+    return np.maximum(centre - width, least), np.minimum(centre + width, most)
+
+
+def nearest(known: Table, estimate: Values | None, width: float) -> tuple[Values, Values]:
+    """What to answer where counts lie in intervals no wider than 2·width, and how far off that can be.
+
+    The estimate itself, moved into the interval and so far towards its middle that the error is at most the width;
+    the middle, where there is no estimate.
+    """
+    if estimate is None:
+        return (known.low + known.high) / 2, (known.high - known.low) / 2
+    low, high = np.maximum(known.low, known.high - width), np.minimum(known.high, known.low + width)
+    value = np.clip(estimate, np.minimum(low, high), high)
+    return value, np.maximum(value - known.low, known.high - value)
 
 
 def boxes_of(marginal: Marginal) -> Box | None:

@@ -3,7 +3,9 @@
 The measurement is bought once. The band speaks of every member of the class together, before anybody chooses from
 it: for a class of sets S with noise N(S), the band of the sets of size k is m_k + κ·s_k, where κ is the 1 - β
 quantile of max_k (M_k - m_k)/s_k and M_k = max |N(S)| over the sets of size k. Any constants m_k, s_k make it
-valid; means and deviations make it even. How κ is found safely: `simulation`.
+valid; means and deviations make it even. They are estimated from draws of their own, so that for those that κ is
+found from they are constants. How κ is found safely: `simulation`; for ranges, which are few, also by the union
+bound Σ P[|N(S)| > m_k + κ·s_k] ≤ β over all of them, and the smaller one is taken.
 """
 
 from __future__ import annotations
@@ -15,15 +17,17 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from understudy.interactive.conjunction import Cells
-from understudy.interactive.design import Design
+from understudy.interactive.design import MOST_RANGES, Design
 from understudy.interactive.simulation import (
     LatticeNoise,
     continuous,
     draws_for,
     extended_quantile,
     safe_quantile,
+    where_it_falls,
 )
 from understudy.law import discrete_laplace_quantile
 from understudy.rational import exact
@@ -94,17 +98,39 @@ def shape(design: Design, beta: float) -> tuple[Values, Values, float]:
     κ is safe for Gaussian noise; for Laplace noise it is a guide.
     """
     draws = int(np.clip(CELLS // design.size, 1 << 12, 1 << 16))
-    noise = continuous((draws, len(design.matrix)), laplace=design.laplace)
-    found = suprema(design.noise_of(noise), ordered=design.ordered)
-    mean, deviation = found.mean(axis=0), found.std(axis=0)
+    first = _suprema_of(design, draws // 8, stream=1)
+    mean, deviation = first.mean(axis=0), first.std(axis=0)
     if design.centred:
         deviation[-1] = 0.0
-    largest = _standardised(found, mean, deviation)
+    largest = _standardised(_suprema_of(design, draws), mean, deviation)
     if design.laplace:
         return mean, deviation, float(np.quantile(largest, 1 - min(beta, 0.5)))
     moving = deviation > 0
     steepest = float((_deviations(design)[moving] / deviation[moving]).max(initial=0.0))
-    return mean, deviation, extended_quantile(largest, beta, steepest)
+    kappa = extended_quantile(largest, beta, steepest)
+    return mean, deviation, min(kappa, _union_kappa(design, beta, mean, deviation, kappa))
+
+
+def _suprema_of(design: Design, draws: int, *, stream: int = 0) -> Values:
+    noise = continuous((draws, len(design.matrix)), laplace=design.laplace, stream=stream)
+    return suprema(design.noise_of(noise), ordered=design.ordered)
+
+
+def _union_kappa(design: Design, beta: float, mean: Values, deviation: Values, most: float) -> float:
+    """κ by the union bound over all ranges, each of them normal; `most` if that is larger, or for other sets."""
+    if not design.ordered or design.size > MOST_RANGES:
+        return most
+    unmixed = design.noise_of(np.eye(len(design.matrix))).T
+    prefix = np.concatenate([np.zeros((1, unmixed.shape[1])), np.cumsum(unmixed, axis=0)])
+    starts, ends = np.triu_indices(design.size + 1, 1)
+    own, size = np.linalg.norm(prefix[ends] - prefix[starts], axis=1), ends - starts
+    moving = deviation[size] > 0
+    own, size = own[moving] * (1 + 1e-9), size[moving]
+
+    def excess(kappa: float) -> float:
+        return 2 * float(norm.sf((mean + kappa * deviation)[size] / own).sum()) - beta
+
+    return most if excess(most) > 0 else where_it_falls(excess, 0.0, most)
 
 
 @lru_cache(maxsize=512)

@@ -16,9 +16,11 @@ from math import ceil, floor, inf, log
 from threading import RLock
 from typing import Any
 
+import numpy as np
+
 from understudy.answer import Answer
 from understudy.curator import Curator
-from understudy.errors import HandleClosedError, ParameterError, RefusedError
+from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
 from understudy.interactive.conjunction import from_plain, plain
 from understudy.interactive.journal import Journal
 from understudy.mechanism.gaussian import GaussianMechanism
@@ -29,6 +31,7 @@ from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, positive, probability
 from understudy.sparse_handle import SparseHandle, counting_query
 from understudy.standin.protocol import DatabaseUpdate
+from understudy.standin.weights import DenseWeights
 from understudy.theory.guess_and_check import step_grid
 
 RUN_SHARE = Fraction(8, 9)
@@ -69,23 +72,37 @@ class OnlineTerms:
         )
 
 
-def slack_of(run_epsilon: Fraction, queries: int, updates: int, beta: Fraction) -> int:
-    """⌈8(ln k + ln(4B/β))/ε₀⌉ + 1: all comparisons of all B runs are right beyond this, except with β/2.
+def slack_of(run_epsilon: Fraction, queries: int, updates: int, beta: Fraction, *, moved: int = 1) -> int:
+    """⌈8Δ(ln k + ln(4B/β))/ε₀⌉ + 1: all comparisons of all B runs are right beyond this, except with β/2.
 
-    One more, since the stand-in's count is rounded to a whole one before it is compared.
+    Δ = `moved` is what one person moves a count by. One more, since the stand-in's count is rounded to a whole one
+    before it is compared.
 
     [DworkRoth14, Theorem 3.24]
     """
-    return ceil(float(8 / run_epsilon) * (log(queries) + log(4 * updates / beta))) + 1
+    return ceil(float(8 * moved / run_epsilon) * (log(queries) + log(4 * updates / beta))) + 1
 
 
-def answer_error(price: tuple[str, Fraction], updates: int, beta: Fraction) -> int:
+def calibrated_slack(
+    run_epsilon: Fraction, queries: int, updates: int, beta: Fraction, *, moved: int = 1
+) -> int:
+    """⌈(4Δ ln(4k/β) + 2Δ ln(4B/β))/ε₀⌉ + 1: as `slack_of`, about half of it.
+
+    There are k comparisons in all the runs together, each with noise of scale 4Δ/ε₀, and B thresholds, each with
+    noise of scale 2Δ/ε₀. A discrete Laplace number of scale s is beyond t with probability exp(-t/s) at most, so
+    all of the first are within 4Δ ln(4k/β)/ε₀ except with β/4, and all of the second within 2Δ ln(4B/β)/ε₀.
+    """
+    noise = 4 * log(4 * queries / beta) + 2 * log(4 * updates / beta)
+    return ceil(float(moved / run_epsilon) * noise) + 1
+
+
+def answer_error(price: tuple[str, Fraction], updates: int, beta: Fraction, *, moved: int = 1) -> int:
     """How far any of B bought answers is off, except with β/2."""
     currency, amount = price
     kind = (
-        LaplaceMechanism(epsilon=amount, l1=1)
+        LaplaceMechanism(epsilon=amount, l1=moved)
         if currency == "epsilon"
-        else GaussianMechanism(rho=amount, l2_squared=1)
+        else GaussianMechanism(rho=amount, l2_squared=moved**2)
     )
     return kind.error(beta / 2, cells=updates)
 
@@ -102,9 +119,10 @@ def theorem_terms(
     """The smallest error that the theorem allows for a price.
 
     The update algorithm makes at most B(α) updates on gaps of α, whatever is asked [Lecture 7, Definition 2],
-    so B runs are enough for ever: `update_for(α)` gives the algorithm, and α is chosen best.
+    so B runs are enough for ever: `update_for(α)` gives the algorithm, and α is chosen best. An algorithm whose
+    number of updates is no theorem is refused.
     """
-    rows, failure = curator.rows_at_least, probability(beta)
+    rows, failure, moved = curator.rows_at_least, probability(beta), curator.declaration.max_rows
     if (epsilon is None) == (rho is None):
         raise ParameterError("give one price: epsilon, or rho")
     best: OnlineTerms | None = None
@@ -114,13 +132,15 @@ def theorem_terms(
             continue
         alpha = Fraction(gap, rows)
         update = update_for(alpha)
+        if not getattr(update, "is_proven", True):
+            raise ParameterError("nothing bounds the updates of this algorithm: take practical terms")
         try:
             updates = max(update.most_updates(alpha), 1)
             run, answer = _split(updates, epsilon, rho)
-            fits = answer_error(answer, updates, failure) <= _tolerance(update, gap, rows)
+            fits = answer_error(answer, updates, failure, moved=moved) <= _tolerance(update, gap, rows)
         except ParameterError:  # no bound at this gap, or prices too small to mean anything
             continue
-        slack = slack_of(run, queries, updates, failure)
+        slack = slack_of(run, queries, updates, failure, moved=moved)
         found = OnlineTerms(queries, failure, gap, slack, updates, run, answer, is_bounded=True)
         if fits and found.error <= rows and (best is None or found.error < best.error):
             best = found
@@ -154,21 +174,56 @@ def _rounded(price: Fraction) -> Fraction:
 
 
 def practical_terms(
-    curator: Curator, *, alpha: Number, queries: int, updates: int, beta: Number = 0.05
+    curator: Curator,
+    *,
+    alpha: Number,
+    queries: int,
+    updates: int,
+    beta: Number = 0.05,
+    gap_share: Number = Fraction(1, 2),
 ) -> OnlineTerms:
     """Noise calibrated to α, for a number of updates that is an expectation and no theorem.
 
-    The promise holds for every answer that is given; after `updates` of them nothing more is certified.
+    `gap_share` of α is what a bought answer may be off by; the rest is slack on both sides of the threshold, and
+    the more of it the cheaper is a run. The promise holds for every answer that is given; after `updates` of them
+    nothing more is certified.
     """
     failure, people = probability(beta), floor(positive(alpha, "alpha", at_most=1) * curator.rows_at_least)
-    gap = people // 2
-    slack = (people - gap) // 2
-    if slack < 1:
-        raise ParameterError(f"alpha {alpha} of the rows is less than 4 people: ask for a wider error")
-    run = cheapest(lambda price: slack_of(price, queries, updates, failure) <= slack)
+    gap = floor(people * positive(gap_share, "gap_share", at_most=1))
+    slack, moved = (people - gap) // 2, curator.declaration.max_rows
+    if slack < 1 or gap < 1:
+        raise ParameterError(f"alpha {alpha} of the rows is {people} people: ask for a wider error")
+    run = cheapest(lambda price: calibrated_slack(price, queries, updates, failure, moved=moved) <= slack)
     currency = "epsilon" if curator.ledger.budget.is_pure else "rho"
-    answer = cheapest(lambda price: answer_error((currency, price), updates, failure) < gap)
+    answer = cheapest(lambda price: answer_error((currency, price), updates, failure, moved=moved) < gap)
     return OnlineTerms(queries, failure, gap, slack, updates, run, (currency, answer))
+
+
+def warm_start(
+    curator: Curator,
+    *,
+    error: Number,
+    beta: Number = 0.05,
+    request: str | None = None,
+    analyst: str = "",
+) -> DenseWeights:
+    """A stand-in to begin with: the attributes independent, with their marginals as measured.
+
+    Privacy     One count of every attribute's marginal, charged together before any is looked at; the same
+                `request` gives the same start again, for nothing.
+    Accuracy    Each count is within `error` people except with β for each attribute. Nothing is promised of the
+                start: what it answers is checked like any other guess. It saves the updates that a uniform one
+                would take to learn as much.
+    """
+    ways = [Marginal(curator.domain, (name,)) for name in curator.domain.names]
+    price = [curator.price_of(way, error=error, beta=beta) for way in ways]
+    [currency] = price[0]
+    answers = curator.measure_all(
+        ways, **{currency: [each[currency] for each in price]}, beta=beta, request=request, analyst=analyst
+    )
+    # Half a person for a cell that seems empty: a product with a zero could never learn otherwise.
+    rates = {way.by[0]: np.maximum(answer.value, 0.5) for way, answer in zip(ways, answers, strict=True)}
+    return DenseWeights.product(curator.domain, rates)
 
 
 class OnlineConstruction:
@@ -222,7 +277,7 @@ class OnlineConstruction:
             guess = self.hypothesis.answer(query) * self.rows
             if self.updates_left < 1:
                 return self._unchecked(query, guess, before)
-            if not self._open_run().ask(query, guess=exact(round(guess))):
+            if not self._is_wrong(query, guess):
                 return self._answer(query, guess, self.terms.error, "checked", before)
             if not self._journal.add(f"update {self.updates + 1}", {"query": plain(Marginal.of(query))}):
                 self._catch_up()
@@ -236,8 +291,8 @@ class OnlineConstruction:
             return self._answer(query, guess, self.terms.gap, "implied", before)
         return self._answer(query, guess, inf, "uncertified", before)
 
-    def _open_run(self) -> SparseHandle:
-        """The run under way, or the next. One whose hit was lost with its process is followed by another."""
+    def _is_wrong(self, query: LinearQuery, guess: float) -> bool:
+        """What the run under way says; one whose hit was lost with its process is followed by another."""
         while True:
             if self._run is None:
                 self._run = self.curator.sparse(
@@ -246,9 +301,10 @@ class OnlineConstruction:
                     request=f"{self._journal.name} run {self.updates + 1}.{self._lost}",
                     analyst=self.analyst,
                 )
-            if self._run.hits_left:
-                return self._run
-            self._run, self._lost = None, self._lost + 1
+            try:
+                return bool(self._run.ask(query, guess=round(guess)))
+            except HandleClosedError:
+                self._run, self._lost = None, self._lost + 1
 
     def _catch_up(self) -> None:
         """Take every update that was written down here or elsewhere; one that was not bought yet is bought."""
@@ -266,18 +322,27 @@ class OnlineConstruction:
 
     def _learn(self, query: LinearQuery) -> float:
         """Buy the answer of the next update, or find it bought, and mend the stand-in."""
-        currency, price = self.terms.answer_price
-        answer = self.curator.measure(
-            Marginal.of(query),
-            **{currency: price},
-            request=f"{self._journal.name} answer {self.updates + 1}",
-            analyst=self.analyst,
-        )
-        value = float(answer.value)
+        value = self._bought(Marginal.of(query))
         self.hypothesis = self.update.update(self.hypothesis, query, value / self.rows)
         self.updates += 1
         self._run, self._lost = None, 0
         return value
+
+    def _bought(self, marginal: Marginal) -> float:
+        """One that was paid by a process that did not live to see it, of a frame that is now another, is lost."""
+        currency, price = self.terms.answer_price
+        request, lost = f"{self._journal.name} answer {self.updates + 1}", 0
+        while True:
+            try:
+                answer = self.curator.measure(
+                    marginal,
+                    **{currency: price},
+                    request=f"{request}.{lost}" if lost else request,
+                    analyst=self.analyst,
+                )
+                return float(answer.value)
+            except RequestConflictError:
+                lost += 1
 
     def _answer(self, query: LinearQuery, value: float, error: float, source: str, before: Any) -> Answer:
         marginal = Marginal.of(query)

@@ -23,7 +23,7 @@ from understudy.interactive.knowledge import Knowledge
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.look import Look
-from understudy.mechanism.strategy import MAX_PAIRS, Strategy
+from understudy.mechanism.strategy import Strategy
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
@@ -69,7 +69,7 @@ class Shop:
         self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Mapping[str, Fraction | int]
     ) -> Strategy:
         declared = self.curator.declaration
-        return _Known(marginal, matrices, declared.neighbours, declared.max_rows, **price)
+        return Strategy(marginal, matrices, declared.neighbours, declared.max_rows, **price)
 
     def price_of_spread(
         self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], spread: float
@@ -110,28 +110,6 @@ class Shop:
             event, question=look.key + self.curator.edition, request=request, analyst=analyst
         )
         return released, again.cost
-
-
-@dataclass(frozen=True, eq=False)
-class _Known(Strategy):
-    """A strategy whose sensitivity is worked out once for equal matrices; Δ₁ is bounded where nobody needs it."""
-
-    def _farthest_pair(self) -> tuple[int, int]:
-        if self.epsilon is not None or len(self.matrices) * self.marginal.size > MAX_PAIRS:
-            return super()._farthest_pair()
-        return _pair_of_columns(tuple((m.shape, m.tobytes()) for m in self.matrices))
-
-
-@lru_cache(maxsize=256)
-def _pair_of_columns(matrices: tuple[tuple[tuple[int, ...], bytes], ...]) -> tuple[int, int]:
-    """A bound of max‖w_a - w_b‖₁ and the exact max‖w_a - w_b‖² over columns of a product of matrices."""
-    gram, sizes = np.ones((1, 1), np.int64), 1
-    for shape, held in matrices:
-        matrix = np.frombuffer(held, np.int64).reshape(shape)
-        gram = np.kron(gram, matrix.T @ matrix)
-        sizes *= int(np.abs(matrix).sum(axis=0).max())
-    norms = np.diag(gram)
-    return 2 * sizes, int((norms[:, None] + norms[None, :] - 2 * gram).max())
 
 
 @dataclass(frozen=True, eq=False)

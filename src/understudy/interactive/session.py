@@ -23,7 +23,6 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from understudy.answer import Answer
 from understudy.curator import Curator
@@ -34,19 +33,22 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
+from understudy.interactive.basket import Basket
 from understudy.interactive.choice import Chooser
 from understudy.interactive.conjunction import Grid
 from understudy.interactive.door import Door, described, parts, rows_of, share_of
-from understudy.interactive.exhausted import uncertified as from_standin
-from understudy.interactive.fresh import Fresh, intervals
+from understudy.interactive.exhausted import Exhausted
+from understudy.interactive.fresh import intervals
 from understudy.interactive.handle import Handle
-from understudy.interactive.knowledge import Interval, Knowledge, Table
+from understudy.interactive.histogram import rows_error
+from understudy.interactive.knowledge import UNBOUNDED, Interval, Knowledge, Table, boxes_of, nearest
 from understudy.interactive.population import Population, population
 from understudy.interactive.purchase import Learnt, Purchase, Shop
 from understudy.interactive.terms import Announced, Terms
+from understudy.interactive.till import Till
 from understudy.ledger.interface import fresh_request
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Together
+from understudy.privacy.neighbours import Neighbours
 from understudy.project import Project
 from understudy.query.expression import Question
 from understudy.query.linear import LinearQuery
@@ -55,7 +57,11 @@ from understudy.rational import Number
 from understudy.sql_answer import SqlAnswer
 
 MOST_ANSWERS = 1 << 15
-"""Free answers that are remembered; any other is deduced again. Answers that were paid for are all kept."""
+MOST_CELLS = 1 << 21
+"""Free answers that are remembered, and their cells; any other is deduced again.
+
+Answers that were paid for are all kept.
+"""
 
 TRIES = 100
 """How often a process starts over because another one bought something in between."""
@@ -70,7 +76,10 @@ class _Overtaken(Exception):
 class Session:
     """Meets the promise of its module; safe for threads, and for processes that share a durable ledger."""
 
-    def __init__(self, curator: Curator, terms: Terms, *, name: str = "", analyst: str = "") -> None:
+    def __init__(
+        self, curator: Curator, terms: Terms, *, name: str = "", analyst: str = "", lazily: bool = False
+    ) -> None:
+        """Announced classes are bought here; a session that is opened `lazily` without any writes nothing yet."""
         self.curator = curator
         self.terms = terms
         self.name = name or fresh_request()
@@ -86,16 +95,25 @@ class Session:
         self._step = 0
         self._paid: dict[Identity, Answer] = {}
         self._free: OrderedDict[Identity, Answer] = OrderedDict()
+        self._free_cells = 0
         self._door = Door(curator)
         self._shop = Shop(curator, self.width)
+        self._till = Till(self._shop, analyst)
+        self._bill = self._till.nothing
         self._knowledge = Knowledge(Grid(curator.domain), self._public_rows())
+        self._standin: tuple[int, Exhausted] | None = None
         self._chooser = Chooser(self._shop, terms)
+        self._basket = Basket(self._chooser, self._till, self._knowledge)
         self._handle = Handle(
-            curator.ledger, name=self.name, terms=terms.text() + curator.edition, analyst=analyst
+            curator.ledger,
+            name=self.name,
+            terms=terms.text() + curator.edition,
+            analyst=analyst,
+            lazily=lazily,
         )
         self._catch_up()
-        while (purchase := self._chooser.opening(self._knowledge)) is not None:
-            self._try(purchase)
+        if terms.classes:
+            self._open()
 
     @property
     def remaining(self) -> Cost:
@@ -105,28 +123,41 @@ class Session:
     @cached_property
     def population(self) -> Population:
         """How far answers can be from the population behind the table, or why nobody can tell."""
-        return population(self.curator, self.terms)
+        public = self.curator.declaration.neighbours is Neighbours.REPLACE
+        share_error = None if public else (self.width + rows_error(self.width)) / self.rows
+        return population(self.curator, self.terms, share_error=share_error)
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether two things that were released cannot both hold: a band failed, which β allows for.
+
+        Nothing is answered from what is in doubt; earlier answers may have been.
+        """
+        return self._knowledge.contradicted
 
     # ---- what the analyst sees
 
     def ask(self, question: str | Marginal | LinearQuery, *, uncertified: bool = True) -> Answer | SqlAnswer:
         """Answer ``count age < 30 by sex``, ``share …``, a SELECT statement, a marginal or a linear query.
 
-        Every count that the answer is made of is within α of all rows. When the budget cannot pay for that, what
-        was released so far answers, as `uncertified`; or, where that is not wanted, the question is refused.
+        Every count that the answer is made of is within α of all rows. When the budget cannot pay for all of that,
+        nothing is bought and what was released so far answers, as `uncertified`; or, where that is not wanted, the
+        question is refused.
         """
         asked = self._door.read(question)
-        if not uncertified and len(parts(asked)) > 1:
-            self._check_affordable(question)  # all of a statement, or nothing
-        answers = [self.ask_marginal(part, uncertified=uncertified) for part in parts(asked)]
+        needed = parts(asked)
+        with self._lock:
+            whole = len(needed) == 1 or self._is_affordable(needed, refuse=not uncertified)
+            answers = [self._answered(part, uncertified=uncertified, buy=whole) for part in needed]
         if isinstance(asked, Question):
-            return answers[0] if asked.aggregate == "count" else share_of(answers[0], self._knowledge.total)
+            counted = asked.aggregate == "count"
+            return answers[0] if counted else share_of(answers[0], self._knowledge.total, self._share_reach())
         return rows_of(
             str(question),
             asked,
             answers,
             most=self.curator.rows_at_most,
-            nothing=self._nothing(),
+            nothing=self._till.nothing,
             beta=float(self.terms.beta),
         )
 
@@ -136,10 +167,8 @@ class Session:
         It costs less where it first buys a histogram and that, by luck, tells enough, and a statement whose parts
         tell something about each other may.
         """
-        cost = self._nothing()
-        for part in parts(self._door.read(question)):
-            cost = cost + self._price(part)  # type: ignore[operator]  # one currency
-        return cost
+        with self._lock:
+            return self._till.quote(self._needed(parts(self._door.read(question))))
 
     def dry_run(self, questions: Sequence[str | Marginal | LinearQuery]) -> list[Cost]:
         """The price of each of several questions, if it were the next. Asks nothing."""
@@ -151,34 +180,35 @@ class Session:
         When the budget cannot pay for that, what was released so far answers, as `uncertified`; or, where that is
         not wanted, nothing does.
         """
+        return self._answered(marginal, uncertified=uncertified)
+
+    def _answered(self, marginal: Marginal, *, uncertified: bool, buy: bool = True) -> Answer:
         if marginal.domain != self.curator.domain:
             raise QueryError("the question is about another domain")
         identity = _identity(marginal)
         with self._lock:
             self._asked += 1
+            self._bill = self._till.nothing
             known = self._known(identity)
             if known is not None:
-                return replace(known, source="repeat", cost=self._nothing())
-            answer = self._deduced(marginal) or self._bought(marginal, identity)
-            if answer is None and uncertified:
-                value = from_standin(self._knowledge, marginal)
-                return self._answer(
-                    marginal, value, np.full(value.shape, inf), "uncertified", self._nothing()
-                )
-            if answer is None:
-                self._check_affordable(marginal)
-                raise RefusedError("the share of the budget that this analyst may use is used up for now")
-            return answer
+                return replace(known, source="repeat", cost=self._bill)
+            answer = self._deduced(marginal) or (self._bought(marginal, identity) if buy else None)
+            if answer is not None:
+                return answer
+            if not uncertified:
+                self._is_affordable([marginal], refuse=True)
+                raise RefusedError("others spent what this needed; ask again")
+            return self._uncertified(marginal)
 
-    def _price(self, marginal: Marginal) -> Cost:
-        with self._lock:
-            if self._known(_identity(marginal)) is not None or self._deduce(marginal) is not None:
-                return self._nothing()
-            self._asked += 1  # as if it had been asked
-            try:
-                return self._quote(self._plan(marginal))
-            finally:
-                self._asked -= 1
+    def _is_affordable(self, marginals: Sequence[Marginal], *, refuse: bool) -> bool:
+        """Whether all that questions may buy can be paid now."""
+        try:
+            self._till.check(self._needed(marginals))
+        except InsufficientBudgetError:
+            if refuse:
+                raise
+            return False
+        return True
 
     # ---- deducing
 
@@ -194,25 +224,43 @@ class Session:
         most = 0 if self.terms.is_direct else 2 * self.width
         return None if table is None or bool((table.high - table.low > most).any()) else table
 
-    def _deduced(self, marginal: Marginal, spent: Cost | None = None) -> Answer | None:
-        """An answer from what is known, if that is enough; for nothing, unless `spent` tells otherwise."""
+    def _deduced(self, marginal: Marginal) -> Answer | None:
+        """An answer from what is known, if that is enough."""
         table = self._deduce(marginal)
         if table is None:
             return None
         source = "implied" if len(marginal.clique) <= 1 else "pinned"
-        if spent is not None and spent.units:
+        if self._bill.units:
             source = "measured"
         else:
             self._chooser.served(self._knowledge, marginal)
-        value, half = (table.low + table.high) / 2, (table.high - table.low) / 2
-        found = self._answer(marginal, value, half, source, spent or self._nothing())
+        box = boxes_of(marginal)
+        estimate = None if box is None else self._knowledge.estimate(marginal.by, box)
+        value, error = nearest(table, estimate, self.width)
+        noisy, beta = value if estimate is None else estimate, float(self.terms.beta)
+        found = self._certified(Answer(marginal, value, error, noisy, self._bill, beta, source))
         self._remember(_identity(marginal), found)
         return found
 
     def _remember(self, identity: Identity, answer: Answer) -> None:
+        self._forget(identity)
         self._free[identity] = answer
-        while len(self._free) > MOST_ANSWERS:
-            self._free.popitem(last=False)
+        self._free_cells += answer.value.size
+        while len(self._free) > MOST_ANSWERS or self._free_cells > MOST_CELLS:
+            self._free_cells -= self._free.popitem(last=False)[1].value.size
+
+    def _forget(self, identity: Identity) -> None:
+        if identity in self._free:
+            self._free_cells -= self._free.pop(identity).value.size
+
+    def _uncertified(self, marginal: Marginal) -> Answer:
+        """An answer by a stand-in, fitted once to what was released so far."""
+        if self._standin is None or self._standin[0] != self._step:
+            before = None if self._standin is None else self._standin[1].model
+            self._standin = self._step, Exhausted.of(self._knowledge, start=before)
+        value = self._standin[1].counts(self._knowledge, marginal)
+        beta, nobody = float(self.terms.beta), np.full(value.shape, inf)
+        return Answer(marginal, value, nobody, value, self._bill, beta, "uncertified")
 
     # ---- buying
 
@@ -222,7 +270,7 @@ class Session:
             if self._catch_up():
                 known = self._known(identity)
                 if known is not None:
-                    return replace(known, source="repeat", cost=self._nothing())
+                    return replace(known, source="repeat", cost=self._bill)
             try:
                 return self._buy(marginal)
             except _Overtaken:
@@ -232,56 +280,39 @@ class Session:
         raise RefusedError("other processes are asking in this session all the time; ask again")
 
     def _buy(self, marginal: Marginal) -> Answer:
-        spent = self._nothing()
-        for purchase in self._plan(marginal)[:-1]:
-            spent = spent + self._make(purchase).cost  # type: ignore[operator]  # one currency
-        while (answer := self._deduced(marginal, spent)) is None:
-            learnt = self._make(self._last(marginal))
-            spent = spent + learnt.cost  # type: ignore[operator]
-            if learnt.answer is not None:
-                return replace(self._paid[_identity(marginal)], cost=spent)
+        *before, last = self._basket.of(marginal, asked=self._asked)
+        for purchase in before:
+            self._make(purchase)
+        answer = self._deduced(marginal) if before else None
+        while answer is None:
+            if before:  # more is known than when the last purchase was planned
+                last = self._basket.last(marginal, asked=self._asked)
+            if self._make(last).answer is not None:
+                return replace(self._paid[_identity(marginal)], cost=self._bill)
+            before, answer = [last], self._deduced(marginal)
         return answer
 
-    def _plan(self, marginal: Marginal) -> list[Purchase]:
-        """All that a question may buy; no histograms, where those would leave too little for the answer."""
-        last = self._last(marginal)
-        prepared = self._chooser.preparations(self._knowledge, marginal)
-        return [*prepared, last] if prepared and self._payable([*prepared, last]) else [last]
+    def _open(self) -> None:
+        """Buy what was announced."""
+        while (purchase := self._chooser.opening(self._knowledge)) is not None:
+            try:
+                self._make(purchase)
+            except _Overtaken:
+                self._catch_up()
 
-    def _last(self, marginal: Marginal) -> Purchase:
-        """What answers a question: a class, if there is one to buy and it can be paid, or fresh noise."""
-        wanted = self._chooser.purchase(self._knowledge, marginal, asked=max(self._asked, 1))
-        if isinstance(wanted, Fresh) or self._payable([wanted]):
-            return wanted
-        return self._chooser.fresh(self._knowledge, marginal, asked=max(self._asked, 1))
-
-    def _quote(self, purchases: Sequence[Purchase]) -> Cost:
-        events = tuple(self._shop.charged(purchase.event(self._shop)) for purchase in purchases)
-        return self.curator.ledger.quote(events[0] if len(events) == 1 else Together(events))
-
-    def _payable(self, purchases: Sequence[Purchase]) -> bool:
-        return self._quote(purchases).units <= self.curator.ledger.remaining.units
+    def _needed(self, marginals: Sequence[Marginal]) -> list[Purchase]:
+        """All that questions may buy if they are asked now, one after the other."""
+        unknown = [m for m in marginals if self._known(_identity(m)) is None and self._deduce(m) is None]
+        return self._basket.of_all(unknown, asked=self._asked + 1)
 
     def _make(self, purchase: Purchase) -> Learnt:
         """Write a purchase down, make it, and learn from it; nothing is written that cannot be paid."""
-        self._check_payable(purchase)
+        self._till.check([purchase])
         if not self._handle.write(self._step, {"kind": purchase.kind, **purchase.plain()}):
             raise _Overtaken
-        return self._carry_out(purchase)
-
-    def _try(self, purchase: Purchase) -> None:
-        try:
-            self._make(purchase)
-        except _Overtaken:
-            self._catch_up()
-
-    def _check_payable(self, purchase: Purchase) -> None:
-        ledger, event = self.curator.ledger, self._shop.charged(purchase.event(self._shop))
-        left = ledger.remaining
-        if left.units < 4 * ledger.budget.price(event).units and (cost := ledger.quote(event)) > left:  # type: ignore[operator]
-            raise InsufficientBudgetError(
-                requested=cost.amount, remaining=left.amount, currency=left.currency
-            )
+        learnt = self._carry_out(purchase)
+        self._bill = self._bill + learnt.cost  # type: ignore[operator]  # one currency
+        return learnt
 
     def _carry_out(self, purchase: Purchase) -> Learnt:
         """Make the purchase of the next step, or find it made."""
@@ -292,18 +323,15 @@ class Session:
                 request=self._handle.request(self._step + 1),
                 analyst=self.analyst,
             )
-        except (
-            InsufficientBudgetError,
-            RequestConflictError,
-        ):  # never paid: its share of β is gone all the same
-            self._noted(purchase)
+        except (InsufficientBudgetError, RequestConflictError):
+            self._noted(purchase)  # never paid: its share of β is gone all the same
             raise
         self._noted(purchase)
         self._chooser.made(purchase, learnt.cost)
         if learnt.answer is not None and learnt.marginal is not None:
             identity = _identity(learnt.marginal)
-            self._free.pop(identity, None)
-            self._paid[identity] = self._certified(learnt.answer)
+            self._forget(identity)
+            self._paid[identity] = self._certified(replace(learnt.answer, beta=float(self.terms.beta)))
         return learnt
 
     def _noted(self, purchase: Purchase) -> None:
@@ -321,38 +349,29 @@ class Session:
                 continue  # it was never paid, or was paid on another version of the table and never answered
         return bool(found)
 
-    def _check_affordable(self, question: str | Marginal | LinearQuery) -> None:
-        left, cost = self.curator.ledger.remaining, self.price(question)
-        if cost.units > left.units:
-            raise InsufficientBudgetError(
-                requested=cost.amount, remaining=left.amount, currency=left.currency
-            )
-
     # ---- answers
 
     def _repr_html_(self) -> str:
         done = f"{self._asked:,} questions, {self._step:,} purchases"
+        done += "; what was released contradicts itself" if self.contradicted else ""
         return described(self.name, self.width, float(self.terms.beta), done, self.curator.ledger)
 
     def _public_rows(self) -> Interval:
         most = self.curator.rows_at_most
-        return float(self.rows), float(2**60 if most is None else most)
+        return float(self.rows), UNBOUNDED if most is None else float(most)
 
-    def _nothing(self) -> Cost:
-        return self.curator.ledger.budget.total([])
+    def _share_reach(self) -> float | None:
+        """How far shares can be from the population's, once the number of rows is known."""
+        least, most = self._knowledge.total
+        return self.population.half_width if most - least <= 2 * rows_error(self.width) else None
 
     def _certified(self, answer: Answer) -> Answer:
-        return replace(
-            answer, beta=float(self.terms.beta), population_error=self._population_error(answer.value.shape)
-        )
-
-    def _population_error(self, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
-        half_width = self.population.half_width
-        return None if half_width is None else np.full(shape, half_width * self.rows)
-
-    def _answer(self, marginal: Marginal, value: Any, error: Any, source: str, cost: Cost) -> Answer:
-        reach = None if source == "uncertified" else self._population_error(value.shape)
-        return Answer(marginal, value, error, value, cost, float(self.terms.beta), source, reach)
+        """The answer with its error against the population, where there is one."""
+        reach = self.population.of_counts(self.width, self._knowledge.total[1])
+        if reach is None or self._knowledge.total[1] >= UNBOUNDED:
+            return answer
+        whole = np.full(answer.value.shape, reach)
+        return replace(answer, population_error=whole, population_beta=self.population.beta)
 
 
 def _identity(marginal: Marginal) -> Identity:
@@ -370,13 +389,15 @@ def session(
     mechanism: str = "auto",
     name: str = "",
     analyst: str = "",
+    lazily: bool = False,
 ) -> Session:
     """A session over a project: with probability 1 - `beta` every answer is within `alpha` of all rows.
 
     `queries` is how many questions are expected: more may come, at a higher price. `classes` announces what will
     be asked, to be bought at once: `ranges`, `conjunctions`, `pool`. Under the same `name` a session goes on where
-    it was, in any process; `analyst` is whose share of the budget pays.
+    it was, in any process; `analyst` is whose share of the budget pays. Opened `lazily`, a session with a new name
+    is written down with its first purchase, and not if it only tells prices.
     """
     curator = table.curator if isinstance(table, Project) else table
     terms = Terms.of(alpha=alpha, beta=beta, queries=queries, classes=classes, mechanism=mechanism)
-    return Session(curator, terms, name=name, analyst=analyst)
+    return Session(curator, terms, name=name, analyst=analyst, lazily=lazily)

@@ -17,6 +17,7 @@ The seed is public, and the same for everybody: what is simulated here protects 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -36,6 +37,10 @@ DOUBT = 1e-9
 
 RANKS = (8, 16, 32, 64, 128, 256)
 SEED = 20
+LATTICE = 9
+"""The stream of draws on the lattice."""
+
+BISECTIONS = 40
 
 
 def draws_for(beta: float) -> int:
@@ -43,9 +48,9 @@ def draws_for(beta: float) -> int:
     return ceil(48 / beta)
 
 
-def continuous(shape: tuple[int, ...], *, laplace: bool = False) -> Values:
-    """Simulated noise of deviation (for Laplace: scale) 1."""
-    generator = np.random.default_rng(SEED)
+def continuous(shape: tuple[int, ...], *, laplace: bool = False, stream: int = 0) -> Values:
+    """Simulated noise of deviation (for Laplace: scale) 1; of other streams, independent noise."""
+    generator = np.random.default_rng((SEED, stream))
     return generator.laplace(size=shape) if laplace else generator.normal(size=shape)
 
 
@@ -72,6 +77,14 @@ def extended_quantile(sample: Values, beta: float, lipschitz: float) -> float:
     return found
 
 
+def where_it_falls(excess: Callable[[float], float], low: float, high: float) -> float:
+    """A point just above the root of a falling function that is not positive at `high`: never below the root."""
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
+
+
 @dataclass(frozen=True, eq=False)
 class LatticeNoise:
     """Discrete Gaussian or Laplace noise from a table of its law, to within `distance` in total variation."""
@@ -84,7 +97,7 @@ class LatticeNoise:
     @classmethod
     def of(cls, spread: Fraction, *, laplace: bool) -> LatticeNoise:
         """`spread` is the variance, for Laplace noise the scale."""
-        return cls(np.random.default_rng(SEED), *_table(spread, laplace), 1e-12)
+        return cls(np.random.default_rng((SEED, LATTICE)), *_table(spread, laplace), 1e-12)
 
     def draw(self, shape: tuple[int, ...]) -> Values:
         uniform = self.generator.random(shape)

@@ -1,4 +1,4 @@
-"""Whole classes bought once: all products of ranges and subsets on a few attributes, of the rows in a box."""
+"""Whole classes bought once: all products of members of `families` on a few attributes, of the rows in a box."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from understudy.domain import Clique
 from understudy.interactive.conjunction import Box, from_plain, plain
-from understudy.interactive.families import Product, band, product_of, slack
+from understudy.interactive.families import Kind, Product, band, product_of, slack
 from understudy.interactive.knowledge import Interval, Knowledge, Table
 from understudy.interactive.purchase import Learnt, Price, Shop, price_in, written
 from understudy.mechanism.laplace import LaplaceMechanism
@@ -35,13 +35,15 @@ class Grids:
     counts: Values
     width: float
 
-    def _inside(self, box: Box) -> list[Values] | None:
-        """The box along each axis, None where it is no member."""
+    def _inside(self, box: Box, apart: Clique = ()) -> list[Values] | None:
+        """The box along each axis but those of `apart`, None where it is no member."""
         sides = []
         for name, family in zip(self.by, self.product.families, strict=True):
             cells = box.sides.get(name)
-            if cells is None:
+            if name in apart or (cells is None and family.holds_all):
                 sides.append(np.ones(family.size))
+            elif cells is None:
+                return None
             elif family.holds(cells):
                 sides.append(cells.astype(np.float64))
             else:
@@ -58,8 +60,11 @@ class Grids:
         return float(found) - self.width, float(found) + self.width
 
     def table(self, by: Clique, where: Box) -> Table | None:
-        sides = self._inside(where)
-        if sides is None or not set(by) <= set(self.by):
+        families = dict(zip(self.by, self.product.families, strict=True))
+        if not set(by) <= set(self.by) or not all(families[name].holds_cells for name in by):
+            return None
+        sides = self._inside(where, by)
+        if sides is None:
             return None
         found = self.counts
         for axis in reversed(range(len(self.by))):
@@ -74,38 +79,47 @@ class BuyGrids:
 
     kind: ClassVar[str] = "grids"
     by: Clique
+    kinds: tuple[Kind, ...]
     where: LinearQuery
     share: float
     price: Price
 
     @classmethod
-    def of(cls, shop: Shop, by: Clique, where: LinearQuery, share: float) -> BuyGrids:
-        """The price is empty where there is none."""
-        product = grid_product(shop, by)
+    def of(
+        cls, shop: Shop, by: Clique, where: LinearQuery, share: float, kinds: tuple[Kind, ...] = ()
+    ) -> BuyGrids:
+        """Of ranges and subsets, unless other `kinds` are named. The price is empty where there is none."""
+        kinds = kinds or usual_kinds(shop, by)
+        product = grid_product(shop, by, kinds)
         sup, room = band(product, share), shop.width * 0.9995 - slack(product)
         if sup is None or room <= 0:
-            return cls(by, where, share, {})
+            return cls(by, kinds, where, share, {})
         price = shop.price_of_spread(shop.marginal(by, where), product.matrices, room / sup)
-        return cls(by, where, share, price)
+        return cls(by, kinds, where, share, price)
 
     @classmethod
     def read(cls, shop: Shop, plan: Mapping[str, Any]) -> BuyGrids:
         question = from_plain(shop.curator.domain, plan["question"])
-        return cls(question.by, question.where, plan["share"], price_in(plan))
+        return cls(question.by, tuple(plan["kinds"]), question.where, plan["share"], price_in(plan))
 
     def plain(self) -> dict[str, Any]:
         question = plain(Marginal(self.where.domain, self.by, self.where))
-        return {"question": question, "share": self.share, **written(self.price)}
+        return {
+            "question": question,
+            "kinds": list(self.kinds),
+            "share": self.share,
+            **written(self.price),
+        }
 
     def _strategy(self, shop: Shop) -> Strategy:
-        product = grid_product(shop, self.by)
+        product = grid_product(shop, self.by, self.kinds)
         return shop.strategy(shop.marginal(self.by, self.where), product.matrices, self.price)
 
     def event(self, shop: Shop) -> Event:
         return self._strategy(shop).event
 
     def make(self, shop: Shop, knowledge: Knowledge, *, request: str, analyst: str) -> Learnt:
-        product, strategy = grid_product(shop, self.by), self._strategy(shop)
+        product, strategy = grid_product(shop, self.by, self.kinds), self._strategy(shop)
         found, cost = shop.run(strategy, request=request, analyst=analyst)
         released = np.array(found, np.float64)
         mechanism = strategy.mechanism
@@ -121,14 +135,20 @@ class BuyGrids:
         return Learnt(cost)
 
 
-def grid_product(shop: Shop, by: Clique) -> Product:
+def usual_kinds(shop: Shop, by: Clique) -> tuple[Kind, ...]:
+    """All ranges of ordered attributes, all subsets of the others."""
+    return tuple("ranges" if shop.is_ordered(name) else "subsets" for name in by)
+
+
+def grid_product(shop: Shop, by: Clique, kinds: tuple[Kind, ...]) -> Product:
     """The families of some attributes."""
-    domain = shop.curator.domain
-    return product_of(domain.shape(by), tuple(shop.is_ordered(name) for name in by), laplace=shop.is_pure)
+    return product_of(shop.curator.domain.shape(by), kinds, laplace=shop.is_pure)
 
 
-def is_feasible(shop: Shop, by: Clique) -> bool:
+def is_feasible(shop: Shop, by: Clique, kinds: tuple[Kind, ...] = ()) -> bool:
     """Whether the class is small enough to be bought."""
     if not by or shop.curator.domain.size(by) > MOST_CELLS:
         return False
-    return all(size > 1 for size in shop.curator.domain.shape(by)) and grid_product(shop, by).is_feasible
+    if any(size < 2 for size in shop.curator.domain.shape(by)):
+        return False
+    return grid_product(shop, by, kinds or usual_kinds(shop, by)).is_feasible

@@ -54,6 +54,24 @@ def digest(entry: Entry) -> str:
     return sha256(ENTRY_FORMAT + canonical(fields).encode()).hexdigest()
 
 
+_WHOLE, _WORDS = ("number", "cost", "total"), ("kind", "at", "previous", "hash")
+
+
+def is_sealed(entry: Entry) -> bool:
+    """Whether an entry has the hash of its other fields, and these the types of an entry's.
+
+    SQLite keeps any type in any column, so a damaged or forged row may hold anything.
+    """
+    fields = entry._asdict()
+    whole = [fields.pop(name) for name in _WHOLE]
+    words = [fields.pop(name) for name in _WORDS]
+    whole += [value for name in ("debit", "step") if (value := fields.pop(name)) is not None]
+    words += [value for value in fields.values() if value is not None]
+    if not all(type(value) is int for value in whole) or not all(type(value) is str for value in words):
+        return False
+    return digest(entry) == entry.hash
+
+
 def answer_hash(answer: bytes) -> str:
     """What an entry keeps of an answer."""
     return sha256(answer).hexdigest()

@@ -145,6 +145,12 @@ class Database:
             yield
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise self._explained(error) from None
+        except (
+            UnicodeDecodeError,
+            OverflowError,
+            MemoryError,
+        ):  # the driver choked on what a damaged page says
+            raise self._damaged() from None
 
     def _explained(self, error: Exception) -> LedgerError:
         cause = error.orig if isinstance(error, DBAPIError) else error

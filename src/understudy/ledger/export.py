@@ -127,8 +127,8 @@ def _state_problems(entries: list[Entry], kept: Any) -> list[str]:
 
 
 def _raw(value: Any) -> bytes:
-    """SQLite lets a hand put text where bytes belong."""
-    return value.encode() if isinstance(value, str) else bytes(value)
+    """SQLite lets a hand put anything where bytes belong; `bytes` of a number would be that many zeros."""
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
 
 
 def _missing(name: str, place: str) -> LedgerError:

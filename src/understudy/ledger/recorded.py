@@ -6,13 +6,13 @@ import json
 from fractions import Fraction
 from functools import lru_cache
 
-from understudy.errors import LedgerError, ParameterError
+from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger.books import Books
-from understudy.ledger.chain import START, Entry, canonical, digest
+from understudy.ledger.chain import START, Entry, canonical, is_sealed
 from understudy.ledger.interface import Debit
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
-from understudy.privacy.event import Event, SpentBefore, as_plain, from_plain
+from understudy.privacy.event import Event, SpentBefore, as_plain, from_text, recorded_number
 
 
 class Recorded:
@@ -39,7 +39,7 @@ class Recorded:
 
         Every total is worked out anew from the recorded event; what is recorded must agree.
         """
-        if (entry.number, entry.previous) != (self.entries + 1, self.head) or digest(entry) != entry.hash:
+        if (entry.number, entry.previous) != (self.entries + 1, self.head) or not is_sealed(entry):
             raise broken(entry.number)
         try:
             if entry.kind == "open":
@@ -48,7 +48,7 @@ class Recorded:
                 total = self.books.enter(event_of(entry), analyst=entry.analyst or "", at=entry.at).units
             else:
                 total = self.total
-        except (ParameterError, ValueError, KeyError, TypeError):
+        except UnderstudyError:
             raise broken(entry.number) from None
         if total != entry.total:
             raise broken(entry.number)
@@ -81,7 +81,7 @@ def event_of(entry: Entry) -> Event:
 
 @lru_cache(maxsize=4096)
 def _event(text: str) -> Event:
-    return from_plain(json.loads(text))
+    return from_text(text)
 
 
 def terms(name: str, budget: Budget) -> str:
@@ -103,8 +103,8 @@ def budget_of(entry: Entry) -> Budget:
     """The budget that a first entry records."""
     try:
         plain = json.loads(entry.terms or "")
-        return Budget(Fraction(plain["epsilon"]), Fraction(plain["delta"]))
-    except (ValueError, KeyError, TypeError, ZeroDivisionError):
+        return Budget(recorded_number(plain["epsilon"]), recorded_number(plain["delta"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise broken(entry.number) from None
 
 

@@ -124,8 +124,13 @@ def version(tx: Connection) -> int:
     return tx.execute(select(SCHEMA.c.version)).scalar_one()
 
 
-def check(found: int) -> None:
+def check(found: object) -> None:
     """Refuse tables that this program does not write."""
+    if type(found) is not int:  # SQLite keeps any type in any column
+        raise LedgerError(
+            "the ledger does not say by which program it was written",
+            remedy="Restore its newest copy; nothing was spent",
+        )
     if found > VERSION:
         raise LedgerError(
             f"the ledger was written by a newer program (schema {found}; this one writes {VERSION})",
@@ -141,6 +146,8 @@ def check(found: int) -> None:
 def migrate(tx: Connection) -> None:
     """Make or upgrade the tables, inside the caller's transaction."""
     found = version(tx)
+    if type(found) is not int or found < 0:
+        check(None)
     if found == 0:
         METADATA.create_all(tx)
         tx.execute(insert(SCHEMA).values(version=VERSION))

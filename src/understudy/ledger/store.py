@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL
 from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger import schema
 from understudy.ledger.books import Books, checked_name, checked_request, short_question, timestamp
-from understudy.ledger.chain import START, Entry, answer_hash, commitment, digest
+from understudy.ledger.chain import START, Entry, answer_hash, commitment, is_sealed
 from understudy.ledger.database import TIMEOUT, Database
 from understudy.ledger.group import GroupCommit, Ticket
 from understudy.ledger.interface import Debit, Hidden
@@ -160,7 +160,7 @@ class DurableLedger:
         found = []
         for row in rows:
             entry, answer = Entry._make(row[1:-1]), row[-1]
-            if digest(entry) != entry.hash:
+            if not is_sealed(entry):
                 raise broken(entry.number)
             if answer is None or answer_hash(bytes(answer)) != entry.answer:
                 raise _changed("an answer")
@@ -185,7 +185,7 @@ class DurableLedger:
                 return None, None
             entry = Entry._make(row[1:])
             kept = tx.execute(_KEPT, {"of": self._name, "number": entry.number}).one_or_none()
-        if digest(entry) != entry.hash:
+        if not is_sealed(entry):
             raise broken(entry.number)
         return entry, kept
 
@@ -227,6 +227,8 @@ class DurableLedger:
             raise _rolled_back(0, self._recorded.entries)
         entries, head, version = row
         schema.check(version)
+        if type(entries) is not int:  # SQLite keeps any type in any column
+            raise broken(0)
         recorded = self._recorded.copy()
         while entries > recorded.entries:
             later = tx.execute(_LATER, {"of": self._name, "seen": recorded.entries}).all()

@@ -32,15 +32,18 @@ import json
 import math
 import re
 from fractions import Fraction
+from typing import Any
 
 FIELDS = (
     "number", "kind", "at", "request", "question", "analyst", "event", "cost", "total", "debit", "step", "answer",
     "state", "terms", "previous", "hash",
 )  # fmt: skip
 UNITS = 10**15
+LIMIT = 1 << 63
+RATIONAL = re.compile(r"[0-9]{1,4000}(/0*[1-9][0-9]{0,3999})?")
 WHEN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z")
 HASH = re.compile(r"[0-9a-f]{64}")
-RELATION = re.compile(r"(replace|add-remove (?P<rows>[1-9][0-9]*))( @[0-9a-f]+)?", re.ASCII)
+RELATION = re.compile(r"(replace|add-remove (?P<rows>[1-9][0-9]{0,99}))( @[0-9a-f]+)?", re.ASCII)
 USED = {
     "open": {"event", "terms"},
     "debit": {"request", "question", "analyst", "event"},
@@ -66,7 +69,7 @@ def verify(document: dict) -> dict:
         "sound": not check.problems,
         "problems": check.problems,
         "table": check.terms.get("table"),
-        "entries": len(document.get("entries", ())),
+        "entries": len(check.entries),
         "debits": len(check.requests),
         "answers_checked": check.answers_checked,
         "currency": check.terms.get("currency"),
@@ -82,8 +85,11 @@ class Check:
     """One pass over the entries; each problem is noted with its place, and the pass goes on."""
 
     def __init__(self, document: dict) -> None:
-        self.document = document
+        self.document = document if isinstance(document, dict) else {}
         self.problems: list[str] = []
+        self.entries = self.part("entries", list, [])
+        self.head = self.part("head", dict, {})
+        self.answers = self.part("answers", dict, None)
         self.terms: dict = {}
         self.previous = "0" * 64
         self.at = ""
@@ -94,24 +100,38 @@ class Check:
         self.answers_checked = 0
         self.answer_numbers: set[str] = set()
 
+    def part(self, name: str, kind: type, missing: object) -> Any:
+        """A part of the document that has its type, or what stands for one that is not there."""
+        found = self.document.get(name)
+        if isinstance(found, kind):
+            return found
+        if found is not None:
+            self.problems.append(f"the document's {name} are not understood")
+        return missing
+
     def run(self) -> None:
-        entries = self.document.get("entries", [])
-        for place, entry in enumerate(entries, start=1):
+        for place, entry in enumerate(self.entries, start=1):
             try:
                 self.shape(entry)
                 self.link(entry, place)
                 getattr(self, "check_" + entry["kind"])(entry)
             except Wrong as wrong:
                 self.problems.append(f"entry {place}: {wrong}")
-            except (KeyError, ValueError, TypeError, ArithmeticError) as error:
+            except (
+                KeyError,
+                ValueError,
+                TypeError,
+                AttributeError,
+                ArithmeticError,
+                RecursionError,
+            ) as error:
                 self.problems.append(f"entry {place}: it cannot be understood ({type(error).__name__})")
             self.go_on(entry)
-        head = self.document.get("head", {})
-        if (head.get("entries"), head.get("hash")) != (len(entries), self.previous):
+        if (self.head.get("entries"), self.head.get("hash")) != (len(self.entries), self.previous):
             self.problems.append("the end: the ledger's head is another entry than the last one here")
-        if not entries:
+        if not self.entries:
             self.problems.append("the ledger has no entries")
-        for number in (self.document.get("answers") or {}).keys() - self.answer_numbers:
+        for number in (self.answers or {}).keys() - self.answer_numbers:
             self.problems.append(f"an answer is kept for entry {number}, which is none")
 
     def go_on(self, entry: object) -> None:
@@ -119,7 +139,7 @@ class Check:
         if isinstance(entry, dict):
             self.previous = str(entry.get("hash"))
             self.at = str(entry.get("at"))
-            if type(entry.get("total")) is int:
+            if type(entry.get("total")) is int and 0 <= entry["total"] < LIMIT:
                 self.total = entry["total"]
 
     def shape(self, entry: dict) -> None:
@@ -134,7 +154,7 @@ class Check:
             ):
                 raise Wrong(f"the field {name} does not belong to this kind, or is missing")
         for name in ("number", "cost", "total"):
-            if type(entry[name]) is not int or entry[name] < 0:
+            if type(entry[name]) is not int or not 0 <= entry[name] < LIMIT:
                 raise Wrong(f"{name} is not a whole number")
 
     def link(self, entry: dict, place: int) -> None:
@@ -155,6 +175,8 @@ class Check:
             raise Wrong("its terms are not understood")
         if terms["format"] != 1:
             raise Wrong("its format is not known to this verifier")
+        if type(terms["cap"]) is not int or not 0 <= terms["cap"] < LIMIT:
+            raise Wrong("its cap is not a whole number")
         self.terms = terms
         if terms["table"] != self.document.get("table"):
             raise Wrong("it is the ledger of another table")
@@ -200,11 +222,10 @@ class Check:
         for name in ("answer", "state"):
             if entry[name] is not None and not HASH.fullmatch(entry[name]):
                 raise Wrong(f"its {name} is not a hash")
-        answers = self.document.get("answers")
         self.answer_numbers.add(str(entry["number"]))
-        if answers is None:
+        if self.answers is None:
             return
-        kept = answers.get(str(entry["number"]))
+        kept = self.answers.get(str(entry["number"]))
         if kept is None:
             raise Wrong("its answer is missing")
         if hashlib.sha256(base64.b64decode(kept, validate=True)).hexdigest() != entry["answer"]:
@@ -219,6 +240,13 @@ def entry_hash(entry: dict) -> str:
     return hashlib.sha256(b"understudy entry 1\n" + text.encode("ascii")).hexdigest()
 
 
+def rational(text: object) -> Fraction:
+    """A number of an event: digits, or two such with a stroke. An exponent could stand for one that never ends."""
+    if not isinstance(text, str) or not RATIONAL.fullmatch(text):
+        raise Wrong("its event has a negative number, or none at all")
+    return Fraction(text)
+
+
 def price(event: dict, currency: str) -> Fraction:
     """What an event costs: epsilon or rho, exactly."""
     kind = event["event"]
@@ -226,9 +254,7 @@ def price(event: dict, currency: str) -> Fraction:
         return sum((price(part, currency) for part in event["events"]), Fraction(0))
     if kind == "Located":
         return price(event["noise"], currency)
-    numbers = {name: Fraction(text) for name, text in event.items() if name != "event"}
-    if any(value < 0 for value in numbers.values()):
-        raise Wrong("its event has a negative number")
+    numbers = {name: rational(text) for name, text in event.items() if name != "event"}
     pure = currency == "epsilon"
     if kind == "LaplaceNoise" and set(numbers) == {"l1", "scale"}:
         epsilon = numbers["l1"] / numbers["scale"]
@@ -404,15 +430,15 @@ class Block:
 
 def cells(size: int, mask: int) -> list[int]:
     """The cells of a span."""
-    if type(size) is not int or not 0 < mask < 1 << size:
+    if type(size) is not int or mask <= 0 or mask.bit_length() > size:
         raise Wrong("its region is not understood")
-    return [i for i in range(size) if mask >> i & 1]
+    return [i for i in range(mask.bit_length()) if mask >> i & 1]
 
 
 def check_cap(terms: dict) -> None:
     """The cap must follow from the budget."""
-    epsilon, delta, cap = Fraction(terms["epsilon"]), Fraction(terms["delta"]), terms["cap"]
-    if type(cap) is not int or cap < 0 or epsilon <= 0 or not 0 <= delta < 1:
+    epsilon, delta, cap = rational(terms["epsilon"]), rational(terms["delta"]), terms["cap"]
+    if epsilon <= 0 or not 0 <= delta < 1:
         raise Wrong("its budget makes no sense")
     if delta == 0:
         if terms["currency"] != "epsilon" or cap != math.floor(epsilon * UNITS):

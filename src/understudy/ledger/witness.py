@@ -46,18 +46,18 @@ class Witness:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return {}
-        except OSError as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise LedgerError(
                 f"the ledger's witness cannot be read ({type(error).__name__})",
                 remedy="Check the witness's disk and owner; nothing was spent",
             ) from None
         try:
             known = json.loads(text)
-            return {
-                name: {"entries": int(line["entries"]), "head": str(line["head"])}
-                for name, line in known.items()
-            }
-        except (ValueError, KeyError, TypeError, AttributeError):
+            found = {name: {"entries": line["entries"], "head": line["head"]} for name, line in known.items()}
+            if any(type(line["entries"]) is not int or line["entries"] < 1 for line in found.values()):
+                raise ValueError
+            return found
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise LedgerError(
                 "the ledger's witness is not readable as one",
                 remedy="Restore it, or remove it if you know that the ledger is the newest",

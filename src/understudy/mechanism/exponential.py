@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 
 from understudy.errors import ParameterError
 from understudy.mechanism.parameters import lattice_sensitivity, whole
-from understudy.noise import NoiseSource, choose
+from understudy.noise import NoiseSource, choose_many
 from understudy.privacy.event import Selection
 from understudy.rational import privacy_parameter, probability
 
@@ -49,13 +49,17 @@ class ExponentialMechanism:
 
     def choose(self, scores: NDArray[np.int64], *, noise: NoiseSource) -> int:
         """The index of the chosen candidate."""
+        return int(self.choose_many(scores, 1, noise=noise)[0])
+
+    def choose_many(self, scores: NDArray[np.int64], count: int, *, noise: NoiseSource) -> NDArray[np.int64]:
+        """So many independent choices by the same scores; each costs as one."""
         if scores.ndim != 1 or scores.size == 0 or not np.issubdtype(scores.dtype, np.integer):
             raise ParameterError("scores must be a non-empty vector of integers on the lattice")
         wide = scores.astype(np.int64)  # differences of narrow integers wrap around
         # Scores more than 2^62 below the best count as that far: this moves none by more than Δ, and an error
         # would tell that there was one.
         lowest = max(int(wide.max()) - 2**62, -(2**63))
-        return choose(wide.max() - np.maximum(wide, lowest), self.rate, noise=noise)
+        return choose_many(wide.max() - np.maximum(wide, lowest), self.rate, count, noise=noise)
 
     def regret(self, candidates: int, beta: float) -> float:
         """Lattice steps that the chosen score is below the best one, except with probability `beta`."""

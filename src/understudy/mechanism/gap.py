@@ -129,11 +129,17 @@ class WorstGuess:
         return f"choose among {len(self.guesses)} marginals #{_key(self.guesses)}"
 
     def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> int:
+        return self.release_many(counts, 1, noise=noise)[0]
+
+    def release_many(
+        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
+    ) -> list[int]:
+        """So many independent releases; each costs as one."""
         scores = [
             step * guess.gap(count) - round(step * guess.offset)
             for guess, step, count in zip(self.guesses, self.steps, counts, strict=True)
         ]
-        return self.mechanism.choose(np.array(scores, dtype=np.int64), noise=noise)
+        return self.mechanism.choose_many(np.array(scores, dtype=np.int64), times, noise=noise).tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,5 +184,11 @@ class NoisyGaps:
         return f"gaps of {len(self.guesses)} marginals #{_key(self.guesses)}"
 
     def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[int]:
+        return self.release_many(counts, 1, noise=noise)[0]
+
+    def release_many(
+        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
+    ) -> list[list[int]]:
+        """So many independent releases; each costs as one."""
         gaps = [guess.gap(count) for guess, count in zip(self.guesses, counts, strict=True)]
-        return self.mechanism.release(np.array(gaps, dtype=np.int64), noise=noise).tolist()
+        return self.mechanism.release(np.tile(np.array(gaps, np.int64), (times, 1)), noise=noise).tolist()

@@ -1,4 +1,4 @@
-"""Private looks at merged counts: many marginals measured at once, and the gaps of many guesses.
+"""Private looks at merged counts: many marginals measured at once, combinations of them, and gaps of guesses.
 
 Merging adjacent values of each attribute cuts the universe into fewer cells; a row still lies in exactly one cell
 of each marginal. So the vector of a merged marginal's counts moves as a plain marginal's does
@@ -20,6 +20,7 @@ from understudy.domain import Clique
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gap import MAX_COUNT
 from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.strategies import Strategies
 from understudy.noise import NoiseSource
 from understudy.privacy.event import Event, Together
 from understudy.privacy.neighbours import Neighbours
@@ -159,56 +160,39 @@ class MergedGaps:
 
 
 @dataclass(frozen=True, eq=False)
-class Contrasts:
-    """Σ ±counts of marginals over attributes of two values each, with discrete Gaussian noise.
+class MergedStrategies:
+    """Combinations of merged counts: `Strategies` over the domain of groups.
 
-    The sign of a cell is (-1) to the number of attributes that take their second value; over no attributes it is
-    the number of rows. All contrasts over parts of a clique together give its table.
-
-    Privacy     Σρᵢ-zCDP. A row adds 1 or -1, so the up to m rows of a person move a contrast by at most m;
-                replacing a row moves it by at most 2, and the number of rows not at all. [CKS20, Theorem 14]
+    Privacy     That of the strategies. Merging takes each row to one row of groups, so tables that differ by a
+                person's rows, or by one row that is replaced, are taken to tables that differ so or are equal.
     """
 
-    marginals: tuple[Marginal, ...]
-    rho: tuple[Fraction, ...]
-    neighbours: Neighbours
-    max_rows: int = 1
+    merging: Merging
+    strategies: Strategies
 
     def __post_init__(self) -> None:
-        if not self.marginals or len(self.marginals) != len(self.rho):
-            raise ParameterError("contrasts need one price each, and at least one marginal")
-        if any(m.where.factors or set(m.shape) - {2} for m in self.marginals):
-            raise QueryError("contrasts are of the whole table, over attributes of two values")
-        self.mechanisms  # noqa: B018
+        if self.strategies.domain != self.merging.coarse:
+            raise QueryError("merged strategies are over the domain of groups")
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        return self._marginals
 
     @cached_property
-    def mechanisms(self) -> tuple[GaussianMechanism, ...]:
-        def moved(marginal: Marginal) -> int:
-            if self.neighbours is Neighbours.ADD_REMOVE:
-                return self.max_rows**2
-            return 4 if marginal.by else 0
-
-        return tuple(
-            GaussianMechanism(rho=rho, l2_squared=moved(marginal))
-            for marginal, rho in zip(self.marginals, self.rho, strict=True)
-        )
+    def _marginals(self) -> tuple[Marginal, ...]:
+        return tuple(Marginal(self.merging.domain, m.by) for m in self.strategies.marginals)
 
     @property
     def event(self) -> Event:
-        return Together(tuple(mechanism.event for mechanism in self.mechanisms))
+        return self.strategies.event
 
     @property
     def key(self) -> str:
-        digest = sha256()
-        for marginal, rho in zip(self.marginals, self.rho, strict=True):
-            digest.update(f"{marginal.key} {rho}\n".encode())
-        return f"contrasts of {len(self.marginals)} marginals #{digest.hexdigest()}"
+        digest = sha256(f"{_merging_key(self.merging)} {self.strategies.key}".encode())
+        for marginal in self.marginals:
+            digest.update(marginal.key.encode())
+        return f"{len(self.strategies.parts)} combinations of merged counts #{digest.hexdigest()}"
 
     def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[int]:
-        found = []
-        for mechanism, count in zip(self.mechanisms, counts, strict=True):
-            contrast = np.asarray(count, np.int64)
-            for _ in range(contrast.ndim):
-                contrast = contrast[0] - contrast[1]
-            found.append(int(mechanism.release(np.asarray(contrast).reshape(1), noise=noise)[0]))
-        return found
+        merged = [self.merging.merge(m.by, count) for m, count in zip(self.marginals, counts, strict=True)]
+        return self.strategies.release(merged, noise=noise)

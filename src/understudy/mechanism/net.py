@@ -102,7 +102,13 @@ class NetMechanism:
 
     def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> int:
         """The index of the chosen database."""
-        return self.mechanism.choose(self.scores(counts), noise=noise)
+        return self.release_many(counts, 1, noise=noise)[0]
+
+    def release_many(
+        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
+    ) -> list[int]:
+        """So many independent releases; each costs as one."""
+        return self.mechanism.choose_many(self.scores(counts), times, noise=noise).tolist()
 
     def error(self, alpha: Number, beta: Number) -> float:
         """The certified error, as a rate, of a net that is within `alpha` of every table."""

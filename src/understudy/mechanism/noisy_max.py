@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError
 from understudy.law import scale_parameter
 from understudy.mechanism.parameters import lattice_sensitivity, whole
-from understudy.noise import NoiseSource, discrete_laplace, uniform_below
+from understudy.noise import NoiseSource, discrete_laplace, uniform_array
 from understudy.privacy.event import NoisyMaximum
 from understudy.rational import privacy_parameter, probability
 
@@ -54,14 +54,24 @@ class ReportNoisyMax:
 
     def choose(self, scores: NDArray[np.int64], *, noise: NoiseSource) -> int:
         """The index of the chosen candidate."""
+        return int(self.choose_many(scores, 1, noise=noise)[0])
+
+    def choose_many(self, scores: NDArray[np.int64], count: int, *, noise: NoiseSource) -> NDArray[np.int64]:
+        """So many independent choices by the same scores; each costs as one."""
         if scores.ndim != 1 or scores.size == 0 or not np.issubdtype(scores.dtype, np.integer):
             raise ParameterError("scores must be a non-empty vector of integers on the lattice")
         wide = scores.astype(np.int64)
         # Scores further below the best than any noise reaches count as that far: it moves none by more than Δ.
         below = np.minimum((wide.max() - np.maximum(wide, -(2**62))).astype(np.uint64), np.uint64(2**62))
-        sums = one_sided(self.scale, wide.size, noise=noise) - below.astype(np.int64)
-        tied = np.flatnonzero(sums == sums.max())
-        return int(tied[uniform_below(tied.size, noise=noise)])
+        drawn = one_sided(self.scale, count * wide.size, noise=noise).reshape(count, wide.size)
+        sums = drawn - below.astype(np.int64)
+        is_best = sums == sums.max(axis=1, keepdims=True)
+        winners, ties = is_best.argmax(axis=1), is_best.sum(axis=1)
+        for size in np.unique(ties[ties > 1]).tolist():
+            rows = np.flatnonzero(ties == size)
+            tied = np.nonzero(is_best[rows])[1].reshape(rows.size, size)
+            winners[rows] = tied[np.arange(rows.size), uniform_array(size, rows.size, noise=noise)]
+        return winners
 
     def regret(self, candidates: int, beta: float) -> float:
         """Lattice steps that the chosen score is below the best one, except with probability `beta`."""

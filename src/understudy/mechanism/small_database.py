@@ -38,6 +38,8 @@ class Databases(Protocol):
 
     def draw(self, answers: NDArray[np.int64], *, noise: NoiseSource) -> list[int]: ...
 
+    def draw_many(self, answers: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]: ...
+
 
 _WHOLE = {Kind.TREE: 1.0, Kind.CHAIN: 0.5}
 """α·m where it is known from how the sets lie."""
@@ -157,7 +159,13 @@ class SmallDatabase:
 
     def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[int]:
         """How many of the m rows are of each class."""
-        return self.databases.draw(self.queries.answers(counts), noise=noise)
+        return self.release_many(counts, 1, noise=noise)[0]
+
+    def release_many(
+        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
+    ) -> list[list[int]]:
+        """So many independent releases; each costs as one."""
+        return self.databases.draw_many(self.queries.answers(counts), times, noise=noise)
 
     def design(self, beta: Number) -> Design:
         return _design(cover(self.queries), self.size, self.rows, self.epsilon, beta)

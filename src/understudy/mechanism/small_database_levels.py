@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import QueryError, RefusedError
 from understudy.mechanism.small_database_shells import Kind, Shape
-from understudy.noise import NoiseSource, choose, uniform_below
+from understudy.noise import NoiseSource, choose_many, uniform_below
 from understudy.theory.logarithm import log_binomial
 
 WORK_LIMIT = 1 << 33
@@ -111,11 +111,22 @@ class Enumeration:
 
     def draw(self, answers: NDArray[np.int64], *, noise: NoiseSource) -> list[int]:
         """A database with probability ∝ exp(-rate·L), exactly: its level, then one of that level."""
+        return self.draw_many(answers, 1, noise=noise)[0]
+
+    def draw_many(self, answers: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]:
+        """So many independent draws; the levels are counted once."""
         pairs, points = self._pairs(answers)
         # All pairs, also those without databases, so that the time of the choice depends on public sizes.
-        level = pairs[choose(pairs, self.rate, noise=noise, multiplicities=points.tolist())]
-        count = int(points[pairs == level].sum())
-        return self.database(answers, int(level), uniform_below(count, noise=noise))
+        chosen = choose_many(pairs, self.rate, times, noise=noise, multiplicities=points.tolist())
+        totals = {level: int(points[pairs == level].sum()) for level in set(pairs[chosen].tolist())}
+        found: dict[tuple[int, int], list[int]] = {}
+        drawn = []
+        for level in pairs[chosen].tolist():
+            place = level, uniform_below(totals[level], noise=noise)
+            if place not in found:
+                found[place] = self.database(answers, *place)
+            drawn.append(found[place])
+        return drawn
 
     def _counts(self, answers: NDArray[np.int64]) -> NDArray[np.int64]:
         order, complemented, _ = self._order

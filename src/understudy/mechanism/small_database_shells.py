@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import RefusedError
-from understudy.noise import NoiseSource, bernoulli_exp, choose, uniform_below
+from understudy.noise import NoiseSource, bernoulli_exp, choose, choose_many, uniform_below
 from understudy.theory.logarithm import log_binomial
 
 WORK_LIMIT = 1 << 32
@@ -149,11 +149,35 @@ class Counted(ABC):
 
     def draw(self, answers: NDArray[np.int64], *, noise: NoiseSource) -> list[int]:
         """A database with probability ∝ exp(-rate·L), exactly."""
+        return self.draw_many(answers, 1, noise=noise)[0]
+
+    def draw_many(self, answers: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]:
+        """So many independent draws; the shells are counted once."""
         shells, counts = self.shells(answers)
         lows = np.array([low for low, _ in shells], np.int64)
+        if not self.by_level:
+            return [self._kept(answers, shells, counts, lows, noise) for _ in range(times)]
+        found: dict[tuple[int, int], list[int]] = {}
+        drawn = []
+        for shell in map(int, choose_many(lows, self.rate, times, noise=noise, multiplicities=counts)):
+            rank = uniform_below(counts[shell], noise=noise)
+            if (shell, rank) not in found:
+                found[shell, rank] = self.database(answers, *shells[shell], rank)
+            drawn.append(found[shell, rank])
+        return drawn
+
+    def _kept(
+        self,
+        answers: NDArray[np.int64],
+        shells: list[tuple[int, int]],
+        counts: list[int],
+        lows: NDArray[np.int64],
+        noise: NoiseSource,
+    ) -> list[int]:
+        """A database of a shell as if all of it were at its least level, kept with what its own level is less."""
         kept: list[list[int]] = []
         while not kept:
-            for _ in range(1 if self.by_level else TRIALS):
+            for _ in range(TRIALS):
                 shell = choose(lows, self.rate, noise=noise, multiplicities=counts)
                 rank = uniform_below(counts[shell], noise=noise)
                 units = self.database(answers, *shells[shell], rank)

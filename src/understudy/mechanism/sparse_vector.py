@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log
 
+import numpy as np
+from numpy.typing import NDArray
+
 from understudy.errors import HandleClosedError, ParameterError
 from understudy.law import scale_parameter
 from understudy.mechanism.parameters import lattice_sensitivity, whole
@@ -32,6 +35,17 @@ class SparseState:
     @classmethod
     def from_bytes(cls, stored: bytes) -> SparseState:
         return cls(*map(int, stored.split()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseStates:
+    """Many independent handles side by side, one of each array's entries for each."""
+
+    noisy_threshold: NDArray[np.int64]
+    above: NDArray[np.int64]
+
+    def __getitem__(self, places: NDArray[np.bool_]) -> SparseStates:
+        return SparseStates(self.noisy_threshold[places], self.above[places])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,23 +96,45 @@ class AboveThreshold:
 
     def open(self, *, noise: NoiseSource) -> SparseState:
         """The first noisy threshold."""
-        return SparseState(self._noisy_threshold(noise))
+        return SparseState(self.threshold + int(self._threshold_noise(1, noise)[0]))
 
     def ask(self, state: SparseState, value: int, *, noise: NoiseSource) -> tuple[bool, SparseState]:
         """Whether the value is above the threshold, and the state after the answer."""
         whole(value, "a value, in lattice steps,")
-        if state.above >= self.hits:
+        self._check_open(state.above)
+        if not self._is_above(state.noisy_threshold - value, 1, noise)[0]:
+            return False, replace(state, asked=state.asked + 1)
+        fresh = self.open(noise=noise)
+        return True, replace(fresh, above=state.above + 1, asked=state.asked + 1)
+
+    def open_many(self, count: int, *, noise: NoiseSource) -> SparseStates:
+        """So many handles, each as `open` gives it."""
+        return SparseStates(self.threshold + self._threshold_noise(count, noise), np.zeros(count, np.int64))
+
+    def ask_many(
+        self, states: SparseStates, value: int, *, noise: NoiseSource
+    ) -> tuple[NDArray[np.bool_], SparseStates]:
+        """One value, asked of every handle, each as `ask` does it."""
+        whole(value, "a value, in lattice steps,")
+        if states.above.size:
+            self._check_open(int(states.above.max()))
+        above = self._is_above(states.noisy_threshold - value, states.above.size, noise)
+        noisy_threshold = states.noisy_threshold.copy()
+        noisy_threshold[above] = self.open_many(int(above.sum()), noise=noise).noisy_threshold
+        return above, SparseStates(noisy_threshold, states.above + above)
+
+    def _check_open(self, above: int) -> None:
+        if above >= self.hits:
             raise HandleClosedError(
                 f"this sparse vector has given its {self.hits} answers above the threshold"
             )
-        noisy_value = value + int(discrete_laplace(self.value_scale, 1, noise=noise)[0])
-        if noisy_value < state.noisy_threshold:
-            return False, replace(state, asked=state.asked + 1)
-        fresh = SparseState(self._noisy_threshold(noise), state.above + 1, state.asked + 1)
-        return True, fresh
 
-    def _noisy_threshold(self, noise: NoiseSource) -> int:
-        return self.threshold + int(discrete_laplace(self.threshold_scale, 1, noise=noise)[0])
+    def _is_above(self, gap: int | NDArray[np.int64], count: int, noise: NoiseSource) -> NDArray[np.bool_]:
+        """Whether value + ν ≥ noisy threshold, where `gap` is the noisy threshold less the value."""
+        return discrete_laplace(self.value_scale, count, noise=noise) >= gap
+
+    def _threshold_noise(self, count: int, noise: NoiseSource) -> NDArray[np.int64]:
+        return discrete_laplace(self.threshold_scale, count, noise=noise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,4 +183,18 @@ class NumericSparse:
         above, state = self.compare.ask(state, value, noise=noise)
         if not above:
             return None, state
-        return value + int(discrete_laplace(self.answer_scale, 1, noise=noise)[0]), state
+        return value + int(self._answer_noise(1, noise)[0]), state
+
+    def open_many(self, count: int, *, noise: NoiseSource) -> SparseStates:
+        """So many handles, each as `open` gives it."""
+        return self.compare.open_many(count, noise=noise)
+
+    def ask_many(
+        self, states: SparseStates, value: int, *, noise: NoiseSource
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64], SparseStates]:
+        """One value, asked of every handle as `ask` does it: which say above, and what those tell, in order."""
+        above, states = self.compare.ask_many(states, value, noise=noise)
+        return above, value + self._answer_noise(int(above.sum()), noise), states
+
+    def _answer_noise(self, count: int, noise: NoiseSource) -> NDArray[np.int64]:
+        return discrete_laplace(self.answer_scale, count, noise=noise)

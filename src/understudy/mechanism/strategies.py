@@ -253,6 +253,12 @@ class Strategies:
 
     def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[int]:
         """Every part's noisy combinations, one after the other."""
+        return self.release_many(counts, 1, noise=noise)[0]
+
+    def release_many(
+        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
+    ) -> list[list[int]]:
+        """So many independent releases; each costs as one."""
         holders = [(m.by, np.asarray(c, np.int64)) for m, c in zip(self.marginals, counts, strict=True)]
         by_clique = hosts([part.clique for part in self.parts], [clique for clique, _ in holders])
         flat = np.empty(self.cells, np.int64)
@@ -266,13 +272,15 @@ class Strategies:
             flat[place] = values
             places.setdefault(part.precision, []).append(place)
             at = place.stop
+        told = np.tile(flat, (times, 1))
         for precision, where in places.items():
-            drawn = discrete_gaussian(1 / precision, sum(p.stop - p.start for p in where), noise=noise)
+            size = sum(p.stop - p.start for p in where)
+            drawn = discrete_gaussian(1 / precision, times * size, noise=noise).reshape(times, size)
             start = 0
             for place in where:
-                flat[place] += drawn[start : start + place.stop - place.start]
+                told[:, place] += drawn[:, start : start + place.stop - place.start]
                 start += place.stop - place.start
-        return flat.tolist()
+        return told.tolist()
 
 
 def maximal(cliques: Sequence[Clique]) -> list[Clique]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import prod
 
@@ -92,16 +92,8 @@ class Strategy:
     def _farthest_pair(self) -> tuple[int, int]:
         """max‖w_a - w_b‖₁ and max‖w_a - w_b‖² over cells a, b: exact where they are few, else bounded."""
         if self.marginal.size <= MAX_PAIRS:
-            columns = self.matrices[0]
-            for matrix in self.matrices[1:]:
-                columns = np.kron(columns, matrix)
-            gram = columns.T @ columns
-            norms = np.diag(gram)
-            l2_squared = int((norms[:, None] + norms[None, :] - 2 * gram).max())
-            if self.epsilon is None:  # Gaussian noise asks for no L1 distance: a bound will do
-                return 2 * prod(int(np.abs(m).sum(axis=0).max()) for m in self.matrices), l2_squared
-            l1 = max(int(np.abs(columns - column[:, None]).sum(axis=0).max()) for column in columns.T)
-            return l1, l2_squared
+            columns = tuple((matrix.shape, matrix.tobytes()) for matrix in self.matrices)
+            return _farthest_columns(columns, laplace=self.epsilon is not None)
         low, high, most, sizes = 1, 1, 1, 1
         for matrix in self.matrices:
             gram = matrix.T @ matrix
@@ -138,4 +130,33 @@ class Strategy:
         return table
 
     def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[int]:
-        return self.mechanism.release(self.combine(counts[0]), noise=noise).ravel().tolist()
+        return self.release_many(counts, 1, noise=noise)[0]
+
+    def release_many(
+        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
+    ) -> list[list[int]]:
+        """So many independent releases; each costs as one."""
+        combined = self.combine(counts[0]).ravel()
+        return self.mechanism.release(np.tile(combined, (times, 1)), noise=noise).tolist()
+
+
+@lru_cache(maxsize=256)
+def _farthest_columns(
+    matrices: tuple[tuple[tuple[int, ...], bytes], ...], *, laplace: bool
+) -> tuple[int, int]:
+    """max‖w_a - w_b‖₁ and max‖w_a - w_b‖² over the columns of a product of matrices.
+
+    Only Laplace noise asks for the first: it is bounded where there is none. Equal matrices are looked at once.
+    """
+    each = [np.frombuffer(held, np.int64).reshape(shape) for shape, held in matrices]
+    gram = np.ones((1, 1), np.int64)
+    for matrix in each:
+        gram = np.kron(gram, matrix.T @ matrix)
+    norms = np.diag(gram)
+    l2_squared = int((norms[:, None] + norms[None, :] - 2 * gram).max())
+    if not laplace:
+        return 2 * prod(int(np.abs(matrix).sum(axis=0).max()) for matrix in each), l2_squared
+    columns = each[0]
+    for matrix in each[1:]:
+        columns = np.kron(columns, matrix)
+    return max(int(np.abs(columns - column[:, None]).sum(axis=0).max()) for column in columns.T), l2_squared

@@ -134,9 +134,15 @@ class WorstQuery:
         return f"choose the worst of {len(self.queries)} queries by {self.law} #{digest}"
 
     def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> int:
+        return self.release_many(counts, 1, noise=noise)[0]
+
+    def release_many(
+        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
+    ) -> list[int]:
+        """So many independent releases; each costs as one."""
         exact_counts = np.concatenate([np.ravel(count) for count in counts])
         scores = np.abs(np.minimum(exact_counts, MAX_COUNT) * STEPS - self.steps)
-        return self.mechanism.choose(scores, noise=noise)
+        return self.mechanism.choose_many(scores, times, noise=noise).tolist()
 
 
 def selection(

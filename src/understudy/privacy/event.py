@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -70,7 +71,9 @@ class SpentBefore(Pure):
     """What was spent on the table before its ledger was opened."""
 
 
-RELATION = re.compile(r"(replace|add-remove (?P<rows>[1-9][0-9]*))( @[0-9a-f]+)?", re.ASCII)
+RELATION = re.compile(r"(replace|add-remove (?P<rows>[1-9][0-9]{0,99}))( @[0-9a-f]+)?", re.ASCII)
+RATIONAL = re.compile(r"[0-9]{1,4000}(/0*[1-9][0-9]{0,3999})?")
+MASK = re.compile(r"[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Span:
     mask: int
 
     def __post_init__(self) -> None:
-        if not (self.size >= 1 and 0 < self.mask < 1 << self.size):
+        if not (self.mask > 0 and self.mask.bit_length() <= self.size):
             raise ParameterError("a span holds at least one cell of its attribute, and no cell beyond")
 
 
@@ -166,21 +169,55 @@ def as_plain(event: Event) -> dict[str, Any]:
     return {"event": type(event).__name__, **parameters}
 
 
-def from_plain(plain: dict[str, Any]) -> Event:
+def from_plain(plain: Any) -> Event:
     """The inverse of `as_plain`; what is not known is refused, never guessed."""
-    if plain.get("event") == "Together":
-        return Together(tuple(from_plain(part) for part in plain["events"]))
-    if plain.get("event") == "Located":
+    kind = plain.get("event") if isinstance(plain, dict) else None
+    parts = plain.get("events") if kind == "Together" else None
+    if isinstance(parts, list) and len(plain) == 2:
+        return Together(tuple(from_plain(part) for part in parts))
+    if kind == "Located":
         return _located(plain)
-    kind = _NAMED.get(plain.get("event", ""))
-    if kind is None or {field.name for field in fields(kind)} != plain.keys() - {"event"}:
-        raise ParameterError("a recorded event is not understood by this version of the program")
-    return kind(**{name: Fraction(text) for name, text in plain.items() if name != "event"})
+    known = _NAMED.get(kind) if isinstance(kind, str) else None
+    if known is None or {field.name for field in fields(known)} != plain.keys() - {"event"}:
+        raise _not_understood()
+    return known(**{name: recorded_number(text) for name, text in plain.items() if name != "event"})
+
+
+def from_text(text: str) -> Event:
+    """The event in a JSON text."""
+    try:
+        return from_plain(json.loads(text))
+    except (ValueError, RecursionError):  # a ParameterError is a ValueError
+        raise _not_understood() from None
 
 
 def _located(plain: dict[str, Any]) -> Located:
-    noise, split = from_plain(plain["noise"]), plain["split"]
-    if not isinstance(noise, LaplaceNoise | GaussianNoise) or not isinstance(split, bool) or len(plain) != 5:
-        raise ParameterError("a recorded event is not understood by this version of the program")
-    region = tuple(Span(str(name), int(size), int(mask, 16)) for name, size, mask in plain["region"])
-    return Located(noise=noise, region=region, relation=str(plain["relation"]), split=split)
+    if plain.keys() != {"event", "noise", "region", "relation", "split"}:
+        raise _not_understood()
+    noise, region, relation, split = (plain[key] for key in ("noise", "region", "relation", "split"))
+    found = from_plain(noise)
+    if not (isinstance(region, list) and isinstance(relation, str) and isinstance(split, bool)):
+        raise _not_understood()
+    if not isinstance(found, LaplaceNoise | GaussianNoise):
+        raise _not_understood()
+    return Located(noise=found, region=tuple(_span(part) for part in region), relation=relation, split=split)
+
+
+def _span(plain: Any) -> Span:
+    if not (isinstance(plain, list) and len(plain) == 3):
+        raise _not_understood()
+    name, size, mask = plain
+    if not (isinstance(name, str) and type(size) is int and isinstance(mask, str) and MASK.fullmatch(mask)):
+        raise _not_understood()
+    return Span(name, size, int(mask, 16))
+
+
+def recorded_number(text: Any) -> Fraction:
+    """A number as `str` of a Fraction writes it: an exponent could stand for a number that fills the memory."""
+    if not isinstance(text, str) or not RATIONAL.fullmatch(text):
+        raise _not_understood()
+    return Fraction(text)
+
+
+def _not_understood() -> ParameterError:
+    return ParameterError("a recorded event is not understood by this version of the program")

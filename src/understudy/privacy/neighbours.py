@@ -84,6 +84,8 @@ def located(
         for axis, name in enumerate(factor.clique):
             others = tuple(i for i in range(factor.weights.ndim) if i != axis)
             held = np.atleast_1d(factor.weights.any(axis=others) if others else factor.weights > 0)
+            if not held.any():  # a condition that nobody meets: no region, and the noise's own price
+                return noise
             if not held.all():
                 mask = sum(1 << int(cell) for cell in np.flatnonzero(held))
                 spans.append(Span(marginal.domain[name].identity, held.size, mask))

@@ -17,6 +17,10 @@ from understudy.query.projection import Projection
 
 Weights = NDArray[np.float64]
 
+PACKED = 2**12
+"""A factor of more cells than this, all 0 or 1, is named by its bits: a digest of numbers would take longer than
+to answer it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Factor:
@@ -108,7 +112,10 @@ class LinearQuery:
         digest = sha256()
         for factor in self.factors:
             digest.update("\x1f".join(factor.clique).encode() + b"\x1e")
-            digest.update(np.ascontiguousarray(factor.weights).tobytes())
+            if factor.weights.size > PACKED and self.is_counting:
+                digest.update(b"bits\x1e" + np.packbits(factor.weights > 0).tobytes())
+            else:
+                digest.update(np.ascontiguousarray(factor.weights).tobytes())
         return digest.hexdigest()
 
     def describe(self) -> str:

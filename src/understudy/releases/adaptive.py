@@ -1,7 +1,7 @@
 """The adaptive release: iterative construction [Lecture 7, Algorithm 1] on universes of any size.
 
     1-way marginals → merge rare values → rounds of: find what the stand-in gets wrong, measure what pays, refit →
-    one sweep over what was never measured
+    one sweep over the workload, or over the pairs that were never measured → stand-in and sweep combined
 
 How much each step may spend is decided by public numbers (`adaptive_rule`).
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,19 @@ from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.merged import MergedGaps, MergedMarginals
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
-from understudy.query.merging import Merging
-from understudy.releases.adaptive_guard import Sweep, all_binary, guarded, sweep_contrasts, sweep_marginals
+from understudy.query.merging import Merging, simplex
+from understudy.releases.adaptive_guard import Sweep, sweep
 from understudy.releases.adaptive_pick import Candidates, NoiseForecast, Picks, Situation, pick
 from understudy.releases.adaptive_rows import AdaptiveStandIn
-from understudy.releases.adaptive_rule import MOST_ROUNDS, ROWS_SHARE, Rule, most_cells, rule_for
+from understudy.releases.adaptive_rule import (
+    MOST_ROUNDS,
+    ROWS_SHARE,
+    Rule,
+    most_cells,
+    rule_for,
+    triples_are_few,
+)
+from understudy.releases.adaptive_shrink import lessons, shrunk
 from understudy.releases.distinguisher import whole_units
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.releases.workload_answers import Interval, Knowledge, answers
@@ -46,7 +54,7 @@ PAIR_WEIGHT = 2
 """Gaps of pairs are looked at so much closer than those of triples: what is wrong with a pair is wrong in all of
 them."""
 
-DOUBT = 0.5
+DOUBT = 1.0
 """Standard deviations taken off noisy gaps: the largest of many are too large."""
 
 
@@ -65,8 +73,9 @@ def adaptive(
     beside those that are declared.
 
     Privacy     The run's price, in debits: the number of rows where it is private, the 1-way marginals, in each
-                round noisy gaps (`MergedGaps`) and measurements (`MergedMarginals`), the last sweep. What is asked
-                in a step depends on answers released before it, so zCDP adds up. [BunSteinke16, Lemma 1.7]
+                round noisy gaps (`MergedGaps`) and measurements (`MergedMarginals`), the last sweep
+                (`MergedStrategies`). What is asked in a step depends on answers released before it, so zCDP adds
+                up. [BunSteinke16, Lemma 1.7]
     Accuracy    Measured marginals by the law of their noise; others by the last noisy gaps and by the counts that
                 hold theirs. All intervals hold jointly, with probability 1 - β.
     Complexity  Passes over a tree of at most `rule.cells` cells; one count of the candidates for each round.
@@ -82,6 +91,7 @@ def adaptive(
         most_cells(run.workload, memory, seconds)  # refused before the first debit
     run.check_affordable(run.budget.cap)
     state = _State(run, (*run.constraints, *constraints))
+    state.anticipate()
     state.begin(rule, memory, seconds)
     for t in range(1, state.rule.rounds + 1):
         state.round(t)
@@ -96,6 +106,7 @@ class _State:
     run: Run
     constraints: tuple[Constraint, ...]
     bought: list[Measurement] = field(default_factory=list)
+    learnt: list[Measurement] = field(default_factory=list)
     tree: list[Clique] = field(default_factory=list)
     knowledge: Knowledge = field(default_factory=Knowledge)
     bounds: dict[Clique, Interval] = field(default_factory=dict)
@@ -135,6 +146,12 @@ class _State:
 
     # ---- the beginning
 
+    def anticipate(self) -> None:
+        """Whatever may be looked at, when it is paid for, is counted in the first pass over the rows."""
+        workload, names = self.run.workload, self.run.domain.names
+        pairs = Candidates.of(workload, triples=triples_are_few(workload)).cliques
+        self.run.curator.anticipate([(), *((name,) for name in names), *pairs, *workload])
+
     def begin(self, rule: Rule | None, memory: int | None, seconds: float | None) -> None:
         run, declared = self.run, self.run.curator.declaration
         rows = float(declared.rows_at_least or 1) if self.private_rows else float(run.curator.rows)
@@ -170,9 +187,8 @@ class _State:
         share = self.rule.first * (1 - self.rule.guard) if len(self.candidates) else 1 - ROWS_SHARE
         prices = [self.spend(run.total * share * w / sum(wanted)) for w in wanted]
         found = run.measure("first", marginals, rho=prices, beta=self.beta / len(marginals))
-        merge = 0.0 if self.constraints else self.rule.merge
-        self.merging = Merging.of(run.domain, [answer.noisy for answer in found], merge)
         plain = Merging.none(run.domain)
+        self.merging = self.merged(Merging.of(run.domain, [a.noisy for a in found], self.rule.merge), plain)
         for marginal, answer, price, begin in zip(marginals, found, prices, self.merging.starts, strict=True):
             error = float(answer.error.max())
             self.knowledge.add(Interval.around(plain, marginal.by, answer.noisy, error, "measured"))
@@ -182,16 +198,31 @@ class _State:
         self.tree = [m.by for m in marginals]
         self.refit(ROUGH)
 
+    def merged(self, merging: Merging, plain: Merging) -> Merging:
+        """The merging, but for attributes that a constraint speaks of: it is about their values."""
+        kept = {name for constraint in self.constraints for name in constraint.clique}
+        use = [plain if name in kept else merging for name in self.run.domain.names]
+        return Merging(
+            self.run.domain,
+            tuple(m.starts[i] for i, m in enumerate(use)),
+            tuple(m.shares[i] for i, m in enumerate(use)),
+        )
+
     @property
     def rows(self) -> float:
         """The number of rows that all measurements together say best, within what is declared and proved."""
         if not self.private_rows:
             return float(self.run.curator.rows)
-        declared = self.run.curator.declaration
         weights = np.array([1 / (m.variance * m.counts.size) for m in self.bought])
         sums = np.array([m.counts.sum() for m in self.bought])
-        low, high = declared.rows_at_least or 1, declared.rows_at_most
-        return float(np.clip(weights @ sums / weights.sum(), low, high))
+        return max(float(np.clip(weights @ sums / weights.sum(), *self.proved_rows)), 1.0)
+
+    @property
+    def proved_rows(self) -> tuple[float, float]:
+        """Where the number of rows lies, by the declaration and by its own measurement."""
+        declared, told = self.run.curator.declaration, self._told_rows
+        low = max(told - self.rows_error, declared.rows_at_least or 0, 0.0)
+        return low, max(min(told + self.rows_error, declared.rows_at_most or inf), low)
 
     # ---- fitting
 
@@ -199,7 +230,8 @@ class _State:
         """Take into the tree what fits, and fit; the rest waits for `locally_fitted`."""
         coarse = self.merging.coarse
         zeros = [c.clique for c in self.constraints]
-        for m in self.bought:
+        told = [*self.bought, *self.learnt]
+        for m in told:
             if m.clique and m.clique not in self.tree:
                 grown = [*self.tree, *zeros, m.clique]
                 if model_cells(coarse, grown) <= self.rule.cells:
@@ -207,7 +239,7 @@ class _State:
         inside = {(), *self.tree}
         self.model = fit(
             coarse,
-            [m for m in self.bought if m.clique in inside],
+            [m for m in told if m.clique in inside],
             total=self.rows,
             start=self.model,
             constraints=self.constraints,
@@ -218,7 +250,7 @@ class _State:
     def standin(self) -> AdaptiveStandIn:
         assert self.model is not None
         inside = {(), *self.tree}
-        outside = tuple(m for m in self.bought if m.clique not in inside)
+        outside = tuple(m for m in (*self.bought, *self.learnt) if m.clique not in inside)
         return AdaptiveStandIn(self.merging, self.model, outside)
 
     # ---- rounds
@@ -249,6 +281,11 @@ class _State:
         """The number of rows was paid from the whole price: the rounds bear that."""
         return self.run.total * self.rule.guard * (1 - ROWS_SHARE)
 
+    @property
+    def sweeps_all(self) -> bool:
+        """Whether every answer will be measured, more closely than gaps can bound it."""
+        return self.rule.guard > 0 and self.rule.guard_order == 0
+
     def report(self, t: int) -> None:
         assert self.model is not None
         details = {
@@ -273,7 +310,7 @@ class _State:
         return tuple(Marginal(self.run.domain, c) for c in self.candidates.cliques)
 
     def gaps(self, t: int, tables: Sequence[Table], price: Fraction) -> Table:
-        """Noisy L1 distances of the stand-in from the table; the last ones also bound answers."""
+        """Noisy L1 distances of the stand-in from the table; the last ones also bound what no sweep measures."""
         declared, pairs = self.run.curator.declaration, self.candidates.pairs
         weights = (PAIR_WEIGHT,) * pairs + (1,) * (len(self.candidates) - pairs)
         guesses = tuple(np.rint(table).astype(np.int64) for table in tables)
@@ -282,7 +319,7 @@ class _State:
         )
         scale = np.array(weights, np.float64)
         noisy = np.array(self.run.look(f"round {t} gaps", look), np.float64) / scale
-        if t == self.rule.rounds:
+        if t == self.rule.rounds and not self.sweeps_all:
             reach = look.mechanism.error(self.beta, cells=len(noisy))
             for clique, guess, gap in zip(
                 self.candidates.cliques, guesses, noisy + reach / scale, strict=True
@@ -299,7 +336,7 @@ class _State:
     @property
     def _told_rows(self) -> float:
         """The number of rows that `rows_error` is about."""
-        return float(self.bought[0].counts) if self.private_rows else self.rows
+        return float(self.bought[0].counts) if self.private_rows else float(self.run.curator.rows)
 
     def measure(self, t: int, found: Picks, price: Fraction) -> None:
         declared = self.run.curator.declaration
@@ -332,20 +369,36 @@ class _State:
         run, rule = self.run, self.rule
         if not rule.guard or not len(self.candidates):
             return
-        price = self.spend(self.left)
-        if rule.guard_order == 0 and all_binary(self.merging, run.workload):
-            self.sweep = sweep_contrasts(run, run.workload, price, self.beta)
+        if rule.guard_order == 0:
+            asked, weights = run.workload.cliques, run.workload.weights
         else:
-            cliques = list(run.workload) if rule.guard_order == 0 else self.unmeasured_pairs()
-            self.sweep = sweep_marginals(run, self.merging, cliques, price, self.beta)
-        for clique, m in self.sweep.measured.items():
-            error = self.sweep.errors[clique]
-            self.knowledge.add(Interval.around(self.merging, clique, m.counts, error, "measured"))
-        if rule.guard > Fraction(1, 2):  # it is what is known best: the stand-in learns it too
-            for m in self.sweep.measured.values():
-                self.keep(m)
-            self.refit(FINAL)
+            asked = tuple(self.unmeasured_pairs())
+            weights = (Fraction(1),) * len(asked)
+        self.sweep = sweep(run, self.merging, asked, weights, self.spend(self.left))
+        for clique, error in self.sweep.errors(self.beta).items():
+            counts = self.sweep.measured[clique].counts
+            self.knowledge.add(Interval.around(self.merging, clique, counts, error, "measured"))
+        self.learn()
         self.report(rule.rounds + 1)
+
+    def learn(self) -> None:
+        """Take what the sweep says into the stand-in: about what was measured before, then all that fits."""
+        for clique in [m.clique for m in self.bought if m.clique]:
+            told = self.sweep.about(clique)
+            if told is not None:
+                self.keep(told)
+        self.refit(FINAL)
+        known = {m.clique for m in self.bought}
+        asked = [c for c in self.sweep.measured if c not in known and (len(c) < 3 or self.inside(c))]
+        told = [self.sweep.measured[c] for c in asked]
+        self.learnt = lessons(self.standin.grouped(asked), told, self.rows)
+        if self.learnt:
+            self.refit(FINAL)
+
+    def inside(self, clique: Clique) -> bool:
+        """Whether the stand-in's tree holds a clique already."""
+        assert self.model is not None
+        return any(set(clique) <= set(held) for held in self.model.cliques)
 
     def unmeasured_pairs(self) -> list[Clique]:
         held = [set(m.clique) for m in self.bought]
@@ -353,18 +406,27 @@ class _State:
         return [p for p in pairs if not any(h.issuperset(p) for h in held)] or list(pairs)
 
     def outcome(self) -> Outcome:
-        run, rows, standin = self.run, self.rows, self.standin
-        cliques = list(run.workload)
-        tables = {
-            c: self.merging.expand(c, guarded(c, table, self.sweep, rows))
-            for c, table in zip(cliques, standin.grouped(cliques), strict=True)
-        }
-        told = answers(self.knowledge, tables, self.bounds)
-        return Outcome("adaptive", standin, rows, told, self.proof())
+        run, standin = self.run, self.standin
+        tables = dict(zip(run.workload, self.combined(standin), strict=True))
+        below = [c for c in self.knowledge.cliques if c not in tables]
+        measured = dict(zip(below, standin.grouped(below), strict=True))
+        told, also = (
+            answers(self.knowledge, {c: self.merging.expand(c, t) for c, t in found.items()}, self.bounds)
+            for found in (tables, measured)
+        )
+        return Outcome("adaptive", standin, self.rows, told, self.proof(), also=also)
+
+    def combined(self, standin: AdaptiveStandIn) -> list[Table]:
+        """The workload's counts of groups, by the stand-in and the sweep together."""
+        cliques, swept, rows = list(self.run.workload), self.sweep.measured, self.rows
+        tables = standin.grouped(cliques)
+        if not all(c in swept for c in cliques):  # pairs: the stand-in has learnt them
+            return tables
+        return [simplex(t, rows) for t in shrunk(tables, [swept[c] for c in cliques])]
 
     def proof(self) -> dict[str, Any]:
         assert self.model is not None
-        rule = self.rule
+        rule, rows, (low, high) = self.rule, self.rows, self.proved_rows
         return {
             "mechanism": "adaptive",
             "theorem": "the law of the noise that was added; no theorem about the stand-in",
@@ -376,5 +438,5 @@ class _State:
             "cells": self.model.cells,
             "most_cells": rule.cells,
             "beta": float(self.run.beta),
-            "rows_error": self.rows_error,
+            "rows_error": max(rows - low, high - rows),
         }

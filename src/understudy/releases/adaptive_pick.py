@@ -20,6 +20,13 @@ Indices = NDArray[np.int64]
 MEAN_ABSOLUTE = sqrt(2 / np.pi)
 """E|x| of a standard Gaussian."""
 
+PRICE_POWER = 0.7
+"""Picks are compared by gain over price to this power: between the gain for the budget, which would buy many small
+tables with much noise, and the gain alone."""
+
+TRIPLE_WORTH = 2.0
+"""What a triple gains on itself counts so much: what is learnt about it also mends larger tables."""
+
 MASS_LOST = 2.0
 """A cell's error after a fit is at most about this much of what the cell holds, however large its noise."""
 
@@ -179,7 +186,7 @@ class _Greedy:
             if price > left * 1.001 or not self._joins(i):
                 continue
             which.append(i)
-            gain += worth[i] * price
+            gain += worth[i] * price**PRICE_POWER
             left -= price
             self._learn(i)
         if not which:
@@ -188,13 +195,14 @@ class _Greedy:
         return Picks(tuple(which), tuple((prices / prices.sum()).tolist()), float(gain))
 
     def _worth(self) -> Table:
-        """Of each candidate, the workload's gain for one unit of precision."""
+        """Of each candidate, the workload's gain over the price's power."""
         pairs, c = self._candidates.pairs, self._candidates
         gain = c.weight * (self._error - self._own)
+        gain[pairs:] *= TRIPLE_WORTH
         if c.inside.size:
             saved = np.maximum(self._error[c.inside] - self._within, 0.0)
             gain[pairs:] += (self._beyond * saved).sum(axis=1)
-        return np.where(self._dead, -1.0, gain * self._std**2)
+        return np.where(self._dead, -1.0, gain * self._std ** (2 * PRICE_POWER))
 
     def _joins(self, i: int) -> bool:
         """Whether the candidate connects attributes that this round's picks have not connected yet.

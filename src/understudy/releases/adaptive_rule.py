@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, inf, log10, sqrt
+from math import comb, inf, log10, prod, sqrt
 from statistics import median
 
 from understudy.domain import Domain
 from understudy.errors import ParameterError, TooLargeError
+from understudy.mechanism.strategy import MAX_WEIGHT
 from understudy.query.workload import Workload
 
 ROWS_SHARE = Fraction(1, 100)
@@ -76,6 +78,11 @@ def selection_noise(workload: Workload, precision: float, rows: float) -> float:
     return sqrt(50 * looked_at / precision) / max(rows, 1.0)
 
 
+def triples_are_few(workload: Workload) -> bool:
+    """Whether there are triples below the workload, and each can be a candidate."""
+    return 0 < sum(comb(len(c), 3) for c in workload) <= MOST_CANDIDATES
+
+
 def _pairs(workload: Workload) -> set[frozenset[str]]:
     return {frozenset((a, b)) for c in workload for i, a in enumerate(c) for b in c[:i]}
 
@@ -91,25 +98,28 @@ def rule_for(
 ) -> Rule:
     """The rule. `precision` is what the whole price buys on one marginal, 1/σ²; `rows` is public or was bought.
 
-    The noisier the measurements, the more goes to the 1-way marginals, and the fewer rounds there are; the noisier
-    the gaps, the more goes to looking at them. The constants are such that two real and two generated tables come
-    out near their best at each of three prices; others were only looked at afterwards.
+    The noisier the measurements, the more goes to the 1-way marginals; the noisier the gaps, the more goes to
+    looking at them, and the fewer rounds there are. The constants are such that one real and two generated tables
+    come out near their best at each of three prices; others were only looked at afterwards.
     """
-    threes = sum(comb(len(c), 3) for c in workload)
     noise = noise_to_signal(domain, precision, rows) / 0.08
-    doubt = selection_noise(workload, precision, rows) / 0.012
+    looked = selection_noise(workload, precision, rows)
+    doubt = looked / 0.012
     guard, order = _guard(domain, workload, precision, rows)
+    rounds = min(max(round(1 - 1.4 * log10(max(looked, 1e-12))), 3), MOST_ROUNDS)
+    if order == 0 and guard and sweep_noise(domain, workload.cliques, precision, rows) <= QUIET:
+        rounds = 2  # the sweep knows it all
     return Rule(
         first=_share(max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15)), 0.03, 0.4),
         select=_share(0.06 * doubt**0.25, 0.03, 0.15),
         guard=guard,
         guard_order=order,
-        rounds=int(min(max(round(5 - 2.5 * log10(max(noise, 1e-12))), 2), MOST_ROUNDS)),
+        rounds=int(rounds),
         growth=1.3,
         merge=MERGE_NOISES * sqrt(2 * len(domain) / precision),
         cells=most_cells(workload, memory, seconds),
         most=40,
-        triples=0 < threes <= MOST_CANDIDATES,
+        triples=triples_are_few(workload),
     )
 
 
@@ -117,27 +127,45 @@ def _share(value: float, low: float, high: float) -> Fraction:
     return Fraction(round(1000 * min(max(value, low), high)), 1000)
 
 
-GUARDS = (Fraction(9, 10), Fraction(1, 4), Fraction(3, 20))
-"""Shares of the last sweep: where its noise is below what rows are worth, over the workload, over pairs."""
+SWEEP_WORKLOAD, SWEEP_PAIRS = Fraction(7, 10), Fraction(1, 5)
+"""Shares of the last sweep."""
+
+QUIET = 0.005
+"""Half the L1 error of a sweep's marginal below which rounds have little to add."""
+
+SWEEP_CELLS = 1 << 22
+"""Numbers that a sweep measures, at most."""
 
 
 def _guard(domain: Domain, workload: Workload, precision: float, rows: float) -> tuple[Fraction, int]:
-    """The share and the order of the last sweep: the largest order whose noise still says something.
+    """The share and the order of the last sweep: of the workload (0), of pairs (2), or none.
 
-    A sweep measures every marginal of the workload (order 0), or every pair (2); with noise of standard deviation
-    σ it moves no answer that is within a few σ, so it is worth its price where σ is small beside the rows.
+    A sweep pays while the noise of its marginals, if all are measured for the whole price, is a few thousandths
+    of the rows in a cell, or a few hundredths over all cells together. One of the workload must be quieter than
+    one of pairs: it takes most of the price, and its counts then weigh as much as the stand-in's.
     """
-    direct = 0.4 * workload.queries * sqrt(1 / (len(workload) * precision)) / max(rows, 1.0)
-    if all(domain[name].size == 2 for c in workload for name in c):
-        direct /= 1.5  # contrasts
-    if direct <= 0.015:
-        return GUARDS[0], 0
-    if sqrt(len(workload) / (precision * float(GUARDS[1]))) <= 0.001 * rows:
-        return GUARDS[1], 0
-    pairs = len(_pairs(workload))
-    if pairs and sqrt(pairs / 2 / (precision * float(GUARDS[2]))) <= 0.004 * rows:
-        return GUARDS[2], 2
+    wide = [tuple(sorted(pair, key=domain.position)) for pair in _pairs(workload)]
+    for cliques, share, order, least, small in (
+        (list(workload), SWEEP_WORKLOAD, 0, 0.001, 0.025),
+        (wide, SWEEP_PAIRS, 2, 0.003, 0.05),
+    ):
+        if cliques and _can_sweep(domain, cliques):
+            std = sqrt(len(cliques) / precision) / max(rows, 1.0)
+            if std <= least or sweep_noise(domain, cliques, precision, rows) <= small:
+                return share, order
     return Fraction(0), 0
+
+
+def sweep_noise(domain: Domain, cliques: Sequence[tuple[str, ...]], precision: float, rows: float) -> float:
+    """Half the L1 error, as a rate, that noise leaves in a marginal if all are measured for the whole price."""
+    cells = sum(map(domain.size, cliques)) / len(cliques)
+    return 0.4 * cells * sqrt(len(cliques) / precision) / max(rows, 1.0)
+
+
+def _can_sweep(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> bool:
+    """Whether the residuals below these cliques are few enough, with weights that can be held."""
+    sizes = [[domain[name].size for name in clique] for clique in cliques]
+    return 2 * sum(map(prod, sizes)) <= SWEEP_CELLS and max(map(prod, sizes)) <= MAX_WEIGHT
 
 
 def most_cells(workload: Workload, memory: int | None, seconds: float | None) -> int:

@@ -222,9 +222,16 @@ class _State:
     def outcome(self) -> Outcome:
         assert self.model is not None
         cliques, rows = list(self.run.workload), self.rows
-        tables = {c: rows * t for c, t in zip(cliques, self.model.project_many(cliques), strict=True)}
-        told = answers(self.knowledge, tables, {})
-        return Outcome("aim", self.model, rows, told, self.proof())
+        below = [c for c in self.knowledge.cliques if c not in set(cliques)]
+        told, also = (
+            answers(
+                self.knowledge,
+                {c: rows * t for c, t in zip(found, self.model.project_many(found), strict=True)},
+                {},
+            )
+            for found in (cliques, below)
+        )
+        return Outcome("aim", self.model, rows, told, self.proof(), also=also)
 
     def proof(self) -> dict[str, Any]:
         assert self.model is not None

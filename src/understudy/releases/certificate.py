@@ -46,7 +46,8 @@ def certificate_of(project: Project, run: Run, outcome: Outcome) -> dict[str, An
         "workload": {"marginals": len(run.workload), "queries": run.workload.queries},
         "answers": [
             {"by": list(a.clique), "basis": a.basis, "error": _plain(float(np.max(a.error, initial=0.0)))}
-            for a in outcome.answers
+            | ({"beside": True} if a in outcome.also else {})
+            for a in (*outcome.answers, *outcome.also)
         ],
         "domain": {
             "digest": domain_digest(project.domain),

@@ -1,7 +1,8 @@
 """A release on disk: a folder that appears complete or not at all, and what it takes to read it back.
 
 synthetic.parquet   rows in the source's columns
-answers.parquet     every cell of the workload: marginal, labels, value, error, basis
+answers.parquet     every cell of the workload, and of what was measured beside it: marginal, labels, value, error,
+                    basis
 certificate.json    mechanism, theorem, parameters, cost, requests to the ledger, domain, version
 standin.npz         the stand-in itself
 sums.npz            what answers ranges, where they were measured
@@ -18,6 +19,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path
@@ -199,10 +201,20 @@ def answers_from_table(domain: Domain, table: pa.Table, listed: Sequence[Any]) -
 # ---- reading
 
 
-def read(
-    folder: Path,
-) -> tuple[dict[str, Any], Domain, tuple[MarginalAnswer, ...], Projection, RangeSums | None]:
-    """Certificate, domain, answers, stand-in and sums of a release."""
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What the files of a release hold."""
+
+    certificate: dict[str, Any]
+    domain: Domain
+    answers: tuple[MarginalAnswer, ...]
+    also: tuple[MarginalAnswer, ...]
+    standin: Projection
+    sums: RangeSums | None
+
+
+def read(folder: Path) -> Stored:
+    """The files of a release."""
     path = folder / CERTIFICATE
     try:
         certificate = json.loads(path.read_text(encoding="utf-8"))
@@ -212,11 +224,12 @@ def read(
         if domain_digest(domain) != certificate["domain"]["digest"]:
             raise SourceError(f"{path}: the domain is not the one that its digest names")
         answers = answers_from_table(domain, parquet.read_table(folder / ANSWERS), certificate["answers"])
+        asked = sum(not entry.get("beside") for entry in certificate["answers"])
         with open(folder / STANDIN, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             standin = from_arrays(domain, arrays)
         sums = None
         if (folder / SUMS).exists():
-            cliques = tuple(answer.clique for answer in answers)
+            cliques = tuple(answer.clique for answer in answers[:asked])
             with open(folder / SUMS, "rb") as file, np.load(file, allow_pickle=False) as arrays:
                 sums = RangeSums.from_arrays(domain, cliques, arrays)
         if not isfinite(certificate["rows"]):
@@ -240,7 +253,7 @@ def read(
         pa.ArrowException,
     ) as error:
         raise SourceError(f"the release in {folder} cannot be read ({type(error).__name__})") from None
-    return certificate, domain, answers, standin, sums
+    return Stored(certificate, domain, answers[:asked], answers[asked:], standin, sums)
 
 
 def write(

@@ -35,8 +35,8 @@ class Basis(Protocol):
     `factor` is measured, `unmix` gives the cells' differences from their mean back, and `along` says what a
     question with a weight for each cell, or several in rows, takes of each measured number. With noise of
     variance 1, `spread` is the variance of each cell, `reach` the largest Σ|coefficient| of one. `queries` is how
-    many questions are asked along the attribute, `inside` their variance (mean, largest) and `outside` the same of the square of the share
-    of the total in each.
+    many questions are asked along the attribute, `inside` their variance (mean, largest) and `outside` the same of
+    the square of the share of the total in each.
     """
 
     @property

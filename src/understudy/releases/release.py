@@ -56,7 +56,8 @@ class Release:
 
     `rows` is how many people it stands for. `certificate` says in plain values what is proved, by which theorem,
     at what price, and which requests to the ledger paid for it. All answers with a finite error hold together,
-    except with the probability `beta` of the certificate.
+    except with the probability `beta` of the certificate. `answers` are the workload's; `also` are marginals that
+    were measured beside it, and answer what they contain with smaller errors.
     """
 
     domain: Domain
@@ -65,6 +66,7 @@ class Release:
     answers: tuple[MarginalAnswer, ...]
     certificate: dict[str, Any]
     sums: Sums | None = None
+    also: tuple[MarginalAnswer, ...] = ()
 
     def __repr__(self) -> str:
         told, count = self.certificate, len(self.answers)
@@ -148,7 +150,7 @@ class Release:
         wanted = set(marginal.clique)
         found = [
             (value, error, answer.basis)
-            for answer in sorted(self.answers, key=lambda answer: answer.counts.size)
+            for answer in sorted((*self.answers, *self.also), key=lambda answer: answer.counts.size)
             if wanted <= set(answer.clique)
             for value, error in self._added_up(marginal, answer)
         ]
@@ -232,7 +234,7 @@ class Release:
             files.write(
                 partial,
                 certificate=self.certificate,
-                answers=files.answers_table(self.domain, self.answers),
+                answers=files.answers_table(self.domain, (*self.answers, *self.also)),
                 synthetic=self._table(codes, seed, rule),
                 standin=as_arrays(self.standin, lambda: self.draw(max(round(self.rows), 1), seed=seed)),
                 sums=None if self.sums is None else self.sums.as_arrays(),
@@ -242,8 +244,9 @@ class Release:
     @classmethod
     def load(cls, folder: str | Path) -> Release:
         """The release that `save` wrote."""
-        certificate, domain, answers, standin, sums = files.read(Path(folder))
-        return cls(domain, standin, float(certificate["rows"]), answers, certificate, sums)
+        read = files.read(Path(folder))
+        rows = float(read.certificate["rows"])
+        return cls(read.domain, read.standin, rows, read.answers, read.certificate, read.sums, read.also)
 
     def _repr_html_(self) -> str:
         told = self.certificate
@@ -351,7 +354,8 @@ def release(
         run.check_affordable(budget.cap)
     check_possible(project.domain, run.constraints)
     made = perform(run, method, {"alpha": alpha, **options})
-    outcome = replace(made, answers=emptied(made.answers, project.domain, run.constraints))
+    told, also = (emptied(found, project.domain, run.constraints) for found in (made.answers, made.also))
+    outcome = replace(made, answers=told, also=also)
     return Release(
         project.domain,
         outcome.standin,
@@ -359,6 +363,7 @@ def release(
         outcome.answers,
         certificate_of(project, run, outcome),
         outcome.sums,
+        outcome.also,
     )
 
 

@@ -147,7 +147,7 @@ def _value(value: Any) -> str:
 
 
 def _errors(release: Release) -> str:
-    answers = release.certificate["answers"]
+    answers = release.certificate["answers"][: len(release.answers)]
     points = [
         {
             "marginal": ", ".join(entry["by"]) or "everybody",

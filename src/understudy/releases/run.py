@@ -76,7 +76,7 @@ class Outcome:
 
     `rows` is how many people the stand-in stands for: public under `replace`, else bought or declared.
     `proof` names the mechanism, its theorem and its parameters, in plain values. `sums` answers more than cells,
-    where a method measured more.
+    where a method measured more; `also` are marginals beside the workload that were measured on the way.
     """
 
     method: str
@@ -85,6 +85,7 @@ class Outcome:
     answers: tuple[MarginalAnswer, ...]
     proof: Mapping[str, Any]
     sums: Sums | None = None
+    also: tuple[MarginalAnswer, ...] = ()
 
 
 def _silent(progress: Progress) -> None:

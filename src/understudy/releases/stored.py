@@ -1,7 +1,7 @@
 """Stand-ins as arrays, and back: what `standin.npz` holds.
 
-A small table, a graphical model and a histogram of not too many cells are stored as they are. Of any other
-stand-in rows are stored: as many as there are people, drawn from it.
+A small table, a graphical model, alone or as the adaptive release holds it, and a histogram of not too many cells
+are stored as they are. Of any other stand-in rows are stored: as many as there are people, drawn from it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,18 @@ from numpy.typing import NDArray
 
 from understudy.domain import Clique, Domain
 from understudy.errors import SourceError
+from understudy.query.merging import Merging
 from understudy.query.projection import Projection
+from understudy.releases.adaptive_rows import AdaptiveStandIn
 from understudy.standin.graphical import Constraint, GraphicalStandIn, LogFactor
+from understudy.standin.measurement import Measurement
 from understudy.standin.table import SmallTable
 
 DENSE_CELLS = 1 << 24
 """Up to here the rates of all cells are stored."""
+
+ADAPTIVE_FORMAT = 1
+"""Of what is stored of an adaptive release's stand-in; one that a later program wrote is refused."""
 
 Arrays = Mapping[str, NDArray[Any]]
 Codes = Mapping[str, NDArray[np.integer]]
@@ -40,6 +46,8 @@ class StoredRates:
 
 def as_arrays(standin: Projection, draw: Callable[[], Codes]) -> dict[str, NDArray[Any]]:
     """The stand-in as named arrays; `draw` gives rows of it, where those are what is stored."""
+    if isinstance(standin, AdaptiveStandIn):
+        return _adaptive(standin)
     if isinstance(standin, GraphicalStandIn):
         return _graphical(standin)
     if isinstance(standin, SmallTable):
@@ -59,10 +67,10 @@ def from_arrays(domain: Domain, arrays: Arrays) -> Projection:
         if rates.shape != domain.shape():
             raise SourceError("the stored stand-in is about another domain")
         return StoredRates(domain, rates)
+    if "adaptive" in arrays:
+        return _adaptive_from(domain, arrays)
     if "total" in arrays:
-        factors = tuple(LogFactor(c, table) for c, table in _tables(domain, arrays, "factor"))
-        constraints = tuple(Constraint(c, table) for c, table in _tables(domain, arrays, "constraint"))
-        return GraphicalStandIn(domain, float(arrays["total"]), factors, constraints)
+        return _graphical_from(domain, arrays)
     return SmallTable(domain, arrays["codes"], arrays["counts"])
 
 
@@ -79,6 +87,43 @@ def _graphical(model: GraphicalStandIn) -> dict[str, NDArray[Any]]:
         arrays[f"{kind} {i}"] = table
         arrays[f"{kind} {i} over"] = np.array([model.domain.position(name) for name in clique], np.int64)
     return arrays
+
+
+def _graphical_from(domain: Domain, arrays: Arrays) -> GraphicalStandIn:
+    factors = tuple(LogFactor(c, table) for c, table in _tables(domain, arrays, "factor"))
+    constraints = tuple(Constraint(c, table) for c, table in _tables(domain, arrays, "constraint"))
+    return GraphicalStandIn(domain, float(arrays["total"]), factors, constraints)
+
+
+def _adaptive(standin: AdaptiveStandIn) -> dict[str, NDArray[Any]]:
+    """The groups of values, the model over them, and what was measured outside of its tree."""
+    arrays = {"adaptive": np.array(ADAPTIVE_FORMAT), **_graphical(standin.model)}
+    for i, (starts, shares) in enumerate(zip(standin.merging.starts, standin.merging.shares, strict=True)):
+        arrays[f"starts {i}"], arrays[f"shares {i}"] = starts, shares
+    for i, m in enumerate(standin.outside):
+        arrays[f"outside {i}"] = m.counts
+        arrays[f"outside {i} over"] = np.array([standin.domain.position(name) for name in m.clique], np.int64)
+    arrays["variances"] = np.array([m.variance for m in standin.outside], np.float64)
+    return arrays
+
+
+def _adaptive_from(domain: Domain, arrays: Arrays) -> AdaptiveStandIn:
+    if (version := int(arrays["adaptive"])) != ADAPTIVE_FORMAT:
+        raise SourceError(
+            f"the stored stand-in has format {version}, and this program reads {ADAPTIVE_FORMAT}: it was "
+            "written by another version"
+        )
+    places = range(len(domain))
+    if f"starts {len(domain) - 1}" not in arrays or any(
+        arrays[f"shares {i}"].shape != (size,) for i, size in zip(places, domain.shape(), strict=True)
+    ):
+        raise SourceError("the stored stand-in is about another domain")
+    merging = Merging(
+        domain, tuple(arrays[f"starts {i}"] for i in places), tuple(arrays[f"shares {i}"] for i in places)
+    )
+    told = zip(_tables(domain, arrays, "outside"), arrays["variances"], strict=True)
+    outside = tuple(Measurement(clique, counts, float(variance)) for (clique, counts), variance in told)
+    return AdaptiveStandIn(merging, _graphical_from(merging.coarse, arrays), outside)
 
 
 def _tables(domain: Domain, arrays: Arrays, kind: str) -> list[tuple[Clique, NDArray[Any]]]:

@@ -25,8 +25,10 @@ class Interval:
     basis: str
 
     @classmethod
-    def around(cls, merging: Merging, clique: Clique, counts: Table, error: float, basis: str) -> Interval:
-        """Of values, from counts of groups that are off by at most `error`.
+    def around(
+        cls, merging: Merging, clique: Clique, counts: Table, error: float | Table, basis: str
+    ) -> Interval:
+        """Of values, from counts of groups that are off by at most `error`, in all cells or in each.
 
         A value that is alone in its group has the group's interval; one of several is between 0 and the upper end.
         """
@@ -61,6 +63,11 @@ class Knowledge:
         self._known[interval.clique] = interval if known is None else known.meet(interval)
         if known is None and interval.clique:
             self._holding.setdefault(interval.clique[0], []).append(interval.clique)
+
+    @property
+    def cliques(self) -> list[Clique]:
+        """Of which something was measured, in that order."""
+        return [clique for clique in self._known if clique]
 
     def inside(self, clique: Clique) -> Iterable[Interval]:
         """What is known of parts of a clique, and of the clique itself."""

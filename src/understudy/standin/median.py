@@ -255,11 +255,24 @@ class MedianUpdate:
         )
 
 
+def candidates(cells: int, size: int) -> int:
+    """How many multisets of `size` rows there are; a bound where they are too many to write down."""
+    digits = log_binomial(size + cells - 1, size) / log(10)
+    return comb(size + cells - 1, size) if digits < 1000 else 10**1000
+
+
+def can_be_held(cells: int, size: int) -> bool:
+    """Whether all databases of `size` rows fit into memory: a function of public numbers."""
+    return candidates(cells, size) <= _most(cells, size)
+
+
+def _most(cells: int, size: int) -> int:
+    return min(CANDIDATE_LIMIT, BYTE_LIMIT // min(cells, size))
+
+
 def _admitted(cells: int, size: int) -> int:
     """How many multisets of `size` rows there are, refused before anything of their size is allocated."""
-    digits = log_binomial(size + cells - 1, size) / log(10)
-    count = comb(size + cells - 1, size) if digits < 1000 else 10**1000  # too many to write down
-    limit = min(CANDIDATE_LIMIT, BYTE_LIMIT // min(cells, size))
+    count, limit = candidates(cells, size), _most(cells, size)
     if count > limit:
         raise TooLargeError(f"the set of databases of {size} rows", cells=count, limit=limit)
     return count

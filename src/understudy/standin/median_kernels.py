@@ -161,3 +161,67 @@ def total_rows(parts, masses, sums):
         column = parts[j]
         for i in range(column.size):
             sums[column[i]] += masses[i]
+
+
+@compiled
+def exchange(points, queries, bounds, rounds, generator):
+    """`rounds` times as many steps as there are cells, for every point: some of one cell's rate goes to another.
+
+    To a uniform place among those that all cuts allow. Only two cells change, so a step costs a look at each cut.
+    """
+    count, cells = points.shape
+    cuts = len(bounds)
+    answers = points @ queries.T
+    for i in range(count):
+        for _ in range(rounds * cells):
+            one = min(int(generator.random() * cells), cells - 1)
+            other = min(int(generator.random() * cells), cells - 1)
+            low, high = -points[i, one], points[i, other]
+            for j in range(cuts):
+                speed = queries[j, one] - queries[j, other]
+                if abs(speed) > 1e-15:
+                    first = (bounds[j, 0] - answers[i, j]) / speed
+                    last = (bounds[j, 1] - answers[i, j]) / speed
+                    low = max(low, min(first, last))
+                    high = min(high, max(first, last))
+            share = generator.random()
+            if one == other or high <= low:
+                continue
+            moved = low + (high - low) * share
+            points[i, one] = max(points[i, one] + moved, 0.0)
+            points[i, other] = max(points[i, other] - moved, 0.0)
+            for j in range(cuts):
+                answers[i, j] += moved * (queries[j, one] - queries[j, other])
+
+
+@compiled
+def chord(points, queries, bounds, generator):
+    """One step of hit-and-run for every point: to a uniform place of a random chord through it."""
+    count, cells = points.shape
+    direction = np.empty(cells)
+    for i in range(count):
+        mean = 0.0
+        for k in range(cells):
+            direction[k] = generator.standard_normal()
+            mean += direction[k]
+        direction -= mean / cells
+        low, high = -np.inf, np.inf
+        for k in range(cells):
+            if abs(direction[k]) > 1e-15:
+                end = -points[i, k] / direction[k]
+                if direction[k] > 0:
+                    low = max(low, end)
+                else:
+                    high = min(high, end)
+        for j in range(len(bounds)):
+            speed = queries[j] @ direction
+            if abs(speed) > 1e-15:
+                now = queries[j] @ points[i]
+                first, last = (bounds[j, 0] - now) / speed, (bounds[j, 1] - now) / speed
+                low = max(low, min(first, last))
+                high = min(high, max(first, last))
+        share = generator.random()
+        if high > low:
+            moved = low + (high - low) * share
+            for k in range(cells):
+                points[i, k] = max(points[i, k] + moved * direction[k], 0.0)

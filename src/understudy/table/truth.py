@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -15,6 +16,7 @@ from understudy.declaration import Unit
 from understudy.domain import CELL_LIMIT, Clique, Domain
 from understudy.errors import QueryError, TooLargeError
 from understudy.query.marginal import Marginal
+from understudy.query.tables import Tables
 from understudy.table.counts import MarginalCounter
 from understudy.table.inside import group_counts, grouped_cover, grouped_sums
 from understudy.table.look import Codes, Look
@@ -22,6 +24,9 @@ from understudy.table.source import Source
 
 CACHE_BYTES = 1 << 30
 """Codes are kept in memory from the second look on when they fit into this."""
+
+COUNTED_CELLS = 1 << 23
+"""Cells of counts that are kept: what is asked round after round is counted once."""
 
 DENSE_CELLS = 1 << 20
 """Up to here counting a clique and weighing its cells is cheaper than weighing every row."""
@@ -34,8 +39,8 @@ class Truth:
 
     Complexity  One pass of the engine for each look, or one GROUP BY for each clique of a cover; from the
                 second look on, one pass over the codes in memory where the table is local and rows ×
-                attributes fit into `CACHE_BYTES`. Memory is bounded by the accumulators of the clique cover
-                and one batch.
+                attributes fit into `CACHE_BYTES`; none for cliques that were counted before, of a file or a frame.
+                Memory is bounded by the accumulators of the clique cover, one batch and what is kept.
     Gap         The time of a look grows with the number of rows, also where that number is private.
     """
 
@@ -47,6 +52,12 @@ class Truth:
         self._lock = Lock()  # an engine's connection serves one thread at a time
         self._looks = 0
         self._kept: list[Codes] | None = None
+        self._counted: OrderedDict[Clique, Counts] = OrderedDict()
+        self._expected: tuple[Clique, ...] = ()
+        self._places: tuple[Clique, NDArray[np.intp]] | None = None
+        self._tables = Tables(
+            domain, lambda clique: self._count_codes([clique], iter(self._kept or ()))[clique]
+        )
 
     @cached_property
     def rows(self) -> int:
@@ -82,17 +93,89 @@ class Truth:
         with self._look() as look:
             return self._counts(look, wanted)
 
+    def _known(self, marginal: Marginal, resolution: int) -> Counts | None:
+        """The sums of one marginal from what is in memory; None where that is not cheaper than a look.
+
+        A small clique is counted once. One table of weights on more cells than there are rows is looked up at the
+        rows' own cells, which are found once.
+        """
+        if not self._in_memory():
+            return None
+        with self._lock:
+            self.source.check_unchanged()
+            table = self._tables.over(marginal.clique)
+            if table is not None:
+                return self._weigh(marginal, table, resolution)
+            if (
+                marginal.by
+                or len(marginal.where.factors) != 1
+                or self.domain.size(marginal.clique) > CELL_LIMIT
+            ):
+                return None
+            if self._places is None or self._places[0] != marginal.clique:
+                self._places = marginal.clique, self._cells_of(marginal.clique)
+            weights = marginal.where.factors[0].weights.reshape(-1)[self._places[1]]
+            return np.array(np.rint(weights * resolution).astype(np.int64).sum())
+
+    def _in_memory(self) -> bool:
+        """Whether the codes are; from the second look on they are, where they fit."""
+        if self._kept is None and self._looks and not self.source.engine.remote:
+            with self._look() as look:
+                self._keep(look)
+        return bool(self._kept)
+
+    def _cells_of(self, clique: Clique) -> NDArray[np.intp]:
+        """The cell of each row."""
+        shape, kept = self.domain.shape(clique), self._kept or []
+        return np.concatenate(
+            [np.ravel_multi_index([codes[name] for name in clique], shape) for codes in kept]
+        )
+
     def _counts(self, look: Look, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
+        """What was not counted before, in one pass; nothing is kept of rows that can change unnoticed."""
+        if self.source.version is None or self.source.engine.remote:
+            return self._count(look, wanted)
+        found = {clique: self._counted[clique] for clique in wanted if clique in self._counted}
+        new = [clique for clique in wanted if clique not in found]
+        if new:
+            found |= self._count(look, [*new, *self._taken_along(new)])
+        for clique in (*(clique for clique in found if clique not in wanted), *wanted):
+            found[clique].flags.writeable = False
+            self._counted[clique] = found[clique]
+            self._counted.move_to_end(clique)
+        cells = sum(table.size for table in self._counted.values())
+        while cells > COUNTED_CELLS:
+            cells -= self._counted.popitem(last=False)[1].size
+        return found
+
+    def anticipate(self, cliques: Iterable[Clique]) -> None:
+        """What will be asked later is counted in the next pass over the rows, where counts are kept at all."""
+        self._expected = tuple(self.domain.clique(clique) for clique in cliques)
+
+    def _taken_along(self, new: Sequence[Clique]) -> list[Clique]:
+        room = COUNTED_CELLS // 2 - sum(map(self.domain.size, new))
+        known, taken = {*new, *self._counted}, []
+        for clique in dict.fromkeys(self._expected):
+            if clique not in known and (room := room - self.domain.size(clique)) >= 0:
+                taken.append(clique)
+        self._expected = ()
+        return taken
+
+    def _count(self, look: Look, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """One pass over the rows, or one GROUP BY for each clique of a cover: whichever is cheaper there."""
         cover = grouped_cover(self.source, self.domain, wanted, self.unit)
         if cover is not None:
             return group_counts(look, self.domain, cover, wanted, self.unit)
         touched = self.domain.clique({name for clique in wanted for name in clique})
+        return self._count_codes(wanted, self._batches(look, touched))
+
+    def _count_codes(self, wanted: Sequence[Clique], batches: Iterator[Codes]) -> dict[Clique, Counts]:
+        touched = self.domain.clique({name for clique in wanted for name in clique})
         position = {name: i for i, name in enumerate(touched)}
         counter = MarginalCounter(
             self.domain.shape(touched), [tuple(position[name] for name in clique) for clique in wanted]
         )
-        for batch in self._batches(look, touched):
+        for batch in batches:
             counter.add([batch[name] for name in touched], rows=len(next(iter(batch.values()))))
         tables = counter.tables()
         return {clique: tables[tuple(position[name] for name in clique)] for clique in wanted}
@@ -116,6 +199,8 @@ class Truth:
     def sums_of(self, marginals: Sequence[Marginal], *, resolution: int = 1) -> list[Counts]:
         """The sums of many marginals: one pass for all small cliques, and one for each that is too large."""
         self.check_size(marginals)
+        if len(marginals) == 1 and (known := self._known(marginals[0], resolution)) is not None:
+            return [known]
         dense = {m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS}
         with self._look() as look:
             counts = self._counts(look, sorted(dense)) if dense else {}

@@ -38,8 +38,16 @@ class _SlackAndGrid:
     def grid(self) -> int:
         return ceil(1 / (2 * self.eta))
 
+    @property
+    def certificate(self) -> Certificate:
+        return self._certificate
+
     def width_with(self, rows: int) -> float:
         return self._best(rows)[0]
+
+    @cached_property
+    def _certificate(self) -> Certificate:
+        raise NotImplementedError
 
     def _best(self, rows: int) -> tuple[float, float]:
         """The narrowest width with so many rows, and its η."""
@@ -67,7 +75,7 @@ class Checking(_SlackAndGrid):
         return gnc_width(rows, self.queries, self.rejections, eta, self.beta, ceil(1 / (2 * eta)))
 
     @cached_property
-    def certificate(self) -> Certificate:
+    def _certificate(self) -> Certificate:
         return guess_and_check(self.rows, self.queries, self.rejections, self.eta, self.beta, grid=self.grid)
 
     @cached_property
@@ -125,7 +133,7 @@ class Realised(_SlackAndGrid):
         )
 
     @cached_property
-    def certificate(self) -> Certificate:
+    def _certificate(self) -> Certificate:
         return self.certificate_after(min(self.expected, self.queries - 1))
 
     def certificate_after(self, failures: int) -> Certificate:

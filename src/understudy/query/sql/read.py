@@ -146,6 +146,10 @@ def _parsed(tokens: list[Token], text: str) -> exp.Select:
         trees = Dialect.get_or_raise("duckdb").parser().parse(tokens, text)
     except ParseError as error:
         raise QueryError(f"cannot read the statement {_place(error)}; it reads: {EXAMPLE}") from None
+    except (ValueError, ArithmeticError):  # the parser makes numbers of what is none: a->1e9
+        raise QueryError(
+            f"cannot read the statement: it has a number that is none; it reads: {EXAMPLE}"
+        ) from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise QueryError(f"one SELECT is answered, no UNION and nothing else; it reads: {EXAMPLE}")
     return trees[0]

@@ -1,0 +1,208 @@
+"""An audit that can be stopped at any time and gone on with: line by line in a file.
+
+    the plan → which pairs of a subject looked worst → the events of each pair → counts of them, stage by stage
+
+How many draws there will be is fixed before any is made. Counts are looked at when 1/8, 1/2 and all of them are
+in, and the error is shared out among these three: so a run that was stopped, for whatever reason, has bounds that
+hold together. Events are in the file before the draws begin that they are counted on. A stage that was stopped
+half-way is drawn anew. Files of one plan about different subjects may be put one after the other into one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.audit.events import Event, as_plain, from_plain
+from understudy.audit.privacy import (
+    FAMILY_ERROR,
+    Finding,
+    Pair,
+    Subject,
+    Verdict,
+    count_events,
+    findings_of,
+    learn_events,
+    learnt_from,
+    tests_of,
+    worst_looking,
+)
+from understudy.audit.registry import MOST_SUBJECTS, Effort
+from understudy.errors import ParameterError
+from understudy.noise import NoiseSource
+
+CHECKPOINTS = (Fraction(1, 8), Fraction(1, 2), Fraction(1))
+"""The parts of the planned draws after which bounds are stated."""
+
+SUBJECT_ERROR = FAMILY_ERROR / MOST_SUBJECTS
+
+
+@dataclass
+class PairRecord:
+    """What is known of one pair: its events, and how often each came up, for each stage that is done."""
+
+    events: list[Event]
+    stages: list[NDArray[np.int64]] = field(default_factory=list)
+
+
+@dataclass
+class SubjectRecord:
+    """Which pairs of a subject were chosen, and what is known of them."""
+
+    chosen: list[int] | None = None
+    pairs: dict[int, PairRecord] = field(default_factory=dict)
+
+
+class Record:
+    """A file of lines of JSON, each written once. Without a path it is kept in memory alone."""
+
+    def __init__(self, plan: dict[str, Any], path: Path | None = None) -> None:
+        self._path = path
+        self._subjects: dict[str, SubjectRecord] = {}
+        if path is not None and path.exists():
+            self._read(path, plan)
+        else:
+            self._write(plan)
+
+    def subject(self, name: str) -> SubjectRecord:
+        return self._subjects.setdefault(name, SubjectRecord())
+
+    def choose(self, name: str, chosen: Sequence[int]) -> None:
+        self._write({"subject": name, "chosen": list(chosen)})
+        self.subject(name).chosen = list(chosen)
+
+    def learn(self, name: str, pair: int, events: Sequence[Event]) -> None:
+        self._write({"subject": name, "pair": pair, "events": [as_plain(event) for event in events]})
+        self.subject(name).pairs[pair] = PairRecord(list(events))
+
+    def count(self, name: str, pair: int, hits: NDArray[np.int64]) -> None:
+        self._write({"subject": name, "pair": pair, "hits": hits.tolist()})
+        self.subject(name).pairs[pair].stages.append(hits)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+    def _read(self, path: Path, plan: dict[str, Any]) -> None:
+        """All lines that are whole; a last one that was cut off is removed."""
+        text = path.read_bytes()
+        whole = text.rfind(b"\n") + 1
+        if whole < len(text):
+            path.write_bytes(text[:whole])
+        try:
+            for line in text[:whole].splitlines():
+                self._take(json.loads(line), plan)
+        except ParameterError:
+            raise
+        except (ValueError, KeyError, TypeError) as error:
+            raise ParameterError(f"{path} is not the record of an audit") from error
+
+    def _take(self, line: dict[str, Any], plan: dict[str, Any]) -> None:
+        if "subject" not in line:
+            if line != plan:
+                raise ParameterError(f"the record was begun with another plan, {line}: take another file")
+            return
+        known = self.subject(line["subject"])
+        if "chosen" in line:
+            if known.chosen is not None:
+                raise ParameterError(
+                    f"the record tells twice of {line['subject']}: one file for each subject"
+                )
+            known.chosen = line["chosen"]
+        elif "events" in line:
+            known.pairs[line["pair"]] = PairRecord([from_plain(event) for event in line["events"]])
+        else:
+            known.pairs[line["pair"]].stages.append(np.array(line["hits"], np.int64))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An audit of one subject that goes on from a record, and leaves off when `goes_on` says so."""
+
+    subject: Subject
+    effort: Effort
+    record: Record
+    checkpoints: tuple[Fraction, ...] = CHECKPOINTS
+    error: float = SUBJECT_ERROR
+
+    @property
+    def steps(self) -> int:
+        """Stages of all pairs; learning counts as one."""
+        return self.planned * (1 + len(self.checkpoints))
+
+    @property
+    def planned(self) -> int:
+        return min(self.effort.pairs, len(self.subject.pairs()))
+
+    def run(self, noise: NoiseSource, *, goes_on: Callable[[], bool], done: Callable[[int], None]) -> Verdict:
+        """Everything that is left to do; `done` hears of each step, those of earlier sittings at once."""
+        pairs, known = list(self.subject.pairs()), self.record.subject(self.subject.name)
+        if known.chosen is None and goes_on():
+            chosen = worst_looking(pairs, keep=self.effort.pairs, pilot=self.effort.pilot, noise=noise)
+            self.record.choose(self.subject.name, chosen)
+        chosen = known.chosen or []
+        done(sum(1 + len(pair.stages) for pair in known.pairs.values()))
+        each = self._each(pairs, chosen)
+        for place in chosen:
+            self._pair(place, pairs[place], each, noise, goes_on, done)
+        return self.verdict()
+
+    def _each(self, pairs: Sequence[Pair], chosen: Sequence[int]) -> float:
+        """The error of one bound: all tests of all chosen pairs, at every checkpoint."""
+        return self.error / max(1, tests_of([pairs[i] for i in chosen])) / len(self.checkpoints)
+
+    def _pair(
+        self,
+        place: int,
+        pair: Pair,
+        each: float,
+        noise: NoiseSource,
+        goes_on: Callable[[], bool],
+        done: Callable[[int], None],
+    ) -> None:
+        name, known = self.subject.name, self.record.subject(self.subject.name).pairs
+        if place not in known:
+            if not goes_on():
+                return
+            draws = learnt_from(self.effort.samples)
+            self.record.learn(name, place, learn_events(pair, draws=draws, error=each, noise=noise))
+            done(1)
+        found = known[place]
+        while len(found.stages) < len(self.checkpoints) and goes_on():
+            stage = len(found.stages)
+            draws = self._counted(stage + 1) - self._counted(stage)
+            self.record.count(name, place, count_events(pair, found.events, draws=draws, noise=noise))
+            done(1)
+
+    def _counted(self, stages: int) -> int:
+        """Draws on each table that are counted when so many stages are done."""
+        whole = self.effort.samples - learnt_from(self.effort.samples)
+        return int(whole * self.checkpoints[stages - 1]) if stages else 0
+
+    def verdict(self) -> Verdict:
+        """What the record says now; of a pair that is not complete, at its last checkpoint."""
+        pairs, known = list(self.subject.pairs()), self.record.subject(self.subject.name)
+        each = self._each(pairs, known.chosen or [])
+        findings: list[Finding] = []
+        for place, found in known.pairs.items():
+            if found.stages:
+                hits = np.sum(found.stages, axis=0)
+                trials = self._counted(len(found.stages))
+                findings += findings_of(pairs[place], found.events, hits, trials=trials, error=each)
+        return Verdict(
+            self.subject.name,
+            self.subject.path,
+            self.effort.samples,
+            self.error,
+            len(pairs),
+            tuple(findings),
+            self.planned,
+        )

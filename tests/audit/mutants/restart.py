@@ -1,0 +1,86 @@
+"""Sessions and constructions that begin anew after a restart: what was drawn is drawn again, or paid for twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from audit.mutants.mutant import Mutant
+from understudy.audit.composite import AB, CELLS, ONE_CELL
+from understudy.audit.neighbours import Setting, TellingLedger, table_pairs
+from understudy.curator import Curator
+from understudy.interactive.handle import Handle
+from understudy.interactive.session import Session
+from understudy.interactive.terms import Terms
+from understudy.ledger.interface import Ledger, fresh_request
+from understudy.noise import SeededNoise
+from understudy.privacy.budget import Budget
+from understudy.privacy.neighbours import Neighbours
+
+SETTING = Setting(Budget.of(8), rows_at_least=1, rows_at_most=4096)
+ROWS = next(iter(table_pairs(Neighbours.REPLACE, rows=100))).first
+TERMS = Terms.of(alpha=0.3, beta=0.05, queries=8, classes=(), mechanism="auto")
+
+Open = Callable[[Curator], Session]
+
+
+def begins_anew(open_: Open) -> bool:
+    """Whether a session that is opened again under its name says something else, or pays again."""
+    ledger: Ledger = TellingLedger(SETTING.budget)
+    told, spent = [], []
+    for seed in (1, 2):
+        curator = SETTING.curator(ROWS, noise=SeededNoise(seed), ledger=ledger)  # type: ignore[arg-type]
+        session = open_(curator)
+        answers = [session.ask_marginal(AB).value, session.ask(ONE_CELL).value, session.ask(CELLS[0]).value]
+        told.append(np.concatenate([np.ravel(answer) for answer in answers]))
+        spent.append(ledger.spent.units)
+    return not np.array_equal(told[0], told[1]) or spent[0] != spent[1]
+
+
+class Nameless(Handle):
+    """Buys every step under a name that nobody knows again."""
+
+    def request(self, step: int) -> str:
+        return f"{super().request(step)} {fresh_request()}"
+
+
+class Blank(Handle):
+    """Does not read what was written down before."""
+
+    def after(self, step: int):
+        return []
+
+    def write(self, step: int, plan) -> bool:
+        super().write(step, plan)
+        return True
+
+    def request(self, step: int) -> str:
+        return f"{super().request(step)} {fresh_request()}"
+
+
+def with_handle(kind: type[Handle]) -> Open:
+    """A session whose handle is of that kind from before its first purchase."""
+
+    def opened(curator: Curator) -> Session:
+        class Broken(Session):
+            def _catch_up(self) -> bool:
+                if type(self._handle) is Handle:
+                    self._handle.__class__ = kind
+                return super()._catch_up()
+
+        return Broken(curator, TERMS, name="again")
+
+    return opened
+
+
+RESTART = [
+    Mutant("a session that buys its steps again after a restart", "contract",
+           lambda: begins_anew(with_handle(Nameless))),
+    Mutant("a session that begins anew after a restart", "contract", lambda: begins_anew(with_handle(Blank))),
+]  # fmt: skip
+
+RESTART_HONEST = [
+    Mutant("a session opened again", "contract",
+           lambda: begins_anew(lambda curator: Session(curator, TERMS, name="again"))),
+]  # fmt: skip

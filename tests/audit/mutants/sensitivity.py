@@ -1,0 +1,73 @@
+"""Sensitivities that are too small: caught by two releases on the same coins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from audit.mutants.mutant import ONE, Mutant
+from audit.mutants.tables import SETTING
+from understudy.audit.composite import AB, A
+from understudy.audit.neighbours import table_pairs
+from understudy.audit.replay import sensitivities
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.strategy import Strategy
+from understudy.noise import SeededNoise
+from understudy.privacy.neighbours import Neighbours, Sensitivity
+from understudy.query.marginal import Marginal
+
+
+def sensitivity_caught(act, setting=SETTING) -> bool:
+    return any(
+        sensitivities(setting, pair.first, pair.second, act, noise=SeededNoise(2))[0]
+        for pair in table_pairs(setting.neighbours, rows=12)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class HalfCounts:
+    """A marginal's counts with noise for half of what a replaced row moves."""
+
+    marginal: Marginal
+    l1: int
+    marginals: tuple = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "marginals", (self.marginal,))
+
+    @property
+    def mechanism(self):
+        return LaplaceMechanism(epsilon=ONE, l1=self.l1)
+
+    @property
+    def event(self):
+        return self.mechanism.event
+
+    @property
+    def key(self):
+        return f"half {self.marginal.key}"
+
+    def release(self, counts, *, noise):
+        return self.mechanism.release(counts[0], noise=noise).ravel().tolist()
+
+
+class LongestColumn(Strategy):
+    """Takes the longest column for the distance of two."""
+
+    @property
+    def sensitivity(self):
+        return Sensitivity(int(np.abs(self.matrices[0]).sum(axis=0).max()), 1)
+
+
+def long_column(curator):
+    matrix = np.array([[1, 0], [0, 1]])
+    curator.run(LongestColumn(A, (matrix,), Neighbours.REPLACE, epsilon=1))
+
+
+SENSITIVITY = [
+    Mutant("a marginal's sensitivity without the second cell", "replay: sensitivity",
+           lambda: sensitivity_caught(lambda c: c.run(HalfCounts(AB, 1)))),
+    Mutant("a strategy's sensitivity from its longest column", "replay: sensitivity",
+           lambda: sensitivity_caught(long_column)),
+]  # fmt: skip

@@ -1,0 +1,165 @@
+"""An audit that was stopped goes on where it was, and what it says of a part holds for that part."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from statistical import assert_at_most
+from understudy.audit.claim import PureClaim
+from understudy.audit.confidence import certified_epsilon, estimated_epsilon
+from understudy.audit.privacy import FAMILY_ERROR, Pair, Subject
+from understudy.audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded
+from understudy.audit.registry import MOST_SUBJECTS, Effort
+from understudy.audit.scalar import repeated
+from understudy.errors import ParameterError
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.noise import SeededNoise
+
+PLAN = {"understudy": "1", "effort": "full", "samples": None}
+
+
+def laplace(price=1):
+    mechanism = LaplaceMechanism(epsilon=Fraction(price), l1=1)
+    pairs = [
+        Pair(f"{shift}", repeated(mechanism, (0,)), repeated(mechanism, (shift,)), PureClaim(Fraction(1)))
+        for shift in (1, 0, -1)
+    ]
+    return Subject("laplace", "here", "vector", lambda: pairs)
+
+
+def recorded(record, subject=None):
+    return Recorded(subject or laplace(), Effort(8_000, 2, 800), record)
+
+
+class Steps:
+    """Goes on for so many steps."""
+
+    def __init__(self, left):
+        self.left = left
+        self.heard = []
+
+    def goes_on(self):
+        self.left -= 1
+        return self.left >= 0
+
+
+def run(audit, steps=10**6, seed=1):
+    limit = Steps(steps)
+    verdict = audit.run(SeededNoise(seed), goes_on=limit.goes_on, done=limit.heard.append)
+    return verdict, sum(limit.heard)
+
+
+def test_a_whole_run_counts_every_planned_draw(tmp_path):
+    audit = recorded(Record(PLAN, tmp_path / "r"))
+    verdict, heard = run(audit)
+    assert verdict.is_complete
+    assert (verdict.tested, verdict.planned, verdict.candidates) == (2, 2, 3)
+    assert {finding.pair for finding in verdict.findings} == {"1", "-1"}  # the pilot passed over "0"
+    assert {finding.trials for finding in verdict.findings} == {(4_000, 4_000)}
+    assert heard == audit.steps == 8
+    assert verdict.sound
+    assert all(finding.certified > 0.6 for finding in verdict.findings)
+
+
+@pytest.mark.parametrize("first", range(10))
+def test_a_run_that_was_stopped_goes_on(tmp_path, first):
+    """Whatever was done is not done again, and its bounds stay as they were."""
+    path = tmp_path / "r"
+    before, _ = run(recorded(Record(PLAN, path)), steps=first)
+    lines = path.read_text().splitlines()
+    done = sum(0.125 if f.trials[0] == 500 else 0.5 if f.trials[0] == 2_000 else 1 for f in before.findings)
+    assert before.is_complete == (first >= 9)
+    after, heard = run(recorded(Record(PLAN, path)), seed=2)
+    assert path.read_text().splitlines()[: len(lines)] == lines
+    assert after.is_complete
+    assert heard == 8
+    assert (done == 4) == before.is_complete
+    if before.is_complete:
+        assert after.findings == before.findings
+
+
+def test_without_a_file_it_is_kept_in_memory():
+    record = Record(PLAN)
+    assert not run(recorded(record), steps=4)[0].is_complete
+    assert run(recorded(record), seed=2)[0].is_complete
+
+
+def test_a_line_that_was_cut_off_is_drawn_anew(tmp_path):
+    path = tmp_path / "r"
+    run(recorded(Record(PLAN, path)), steps=4)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-7])
+    verdict, _ = run(recorded(Record(PLAN, path)), seed=3)
+    assert verdict.is_complete
+    for line in path.read_text().splitlines():
+        json.loads(line)
+
+
+def test_another_plan_and_other_files_are_refused(tmp_path):
+    path = tmp_path / "r"
+    run(recorded(Record(PLAN, path)), steps=2)
+    with pytest.raises(ParameterError, match="another plan"):
+        Record(PLAN | {"samples": 5}, path)
+    twice = tmp_path / "twice"
+    twice.write_text(path.read_text() * 2)
+    with pytest.raises(ParameterError, match="twice"):
+        Record(PLAN, twice)
+    other = tmp_path / "other"
+    other.write_text("a table\nof something\n")
+    with pytest.raises(ParameterError, match="not the record"):
+        Record(PLAN, other)
+
+
+def test_files_about_different_subjects_may_be_put_together(tmp_path):
+    one, two = tmp_path / "1", tmp_path / "2"
+    other = Subject("other", "here", "vector", laplace().pairs)
+    whole = run(recorded(Record(PLAN, one)))[0]
+    run(recorded(Record(PLAN, two), other))
+    both = tmp_path / "both"
+    both.write_text(one.read_text() + two.read_text())
+    again = Record(PLAN, both)
+    assert recorded(again).verdict().findings == whole.findings
+    assert recorded(again, other).verdict().is_complete
+
+
+def test_a_broken_promise_is_seen_at_the_first_checkpoint_that_shows_it():
+    verdict, _ = run(recorded(Record(PLAN), laplace(2)), steps=3)
+    assert not verdict.is_complete
+    assert not verdict.sound
+
+
+def test_events_are_kept_before_the_draws_that_they_are_counted_on(tmp_path):
+    path = tmp_path / "r"
+    run(recorded(Record(PLAN, path)))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    kinds = [next(k for k in ("chosen", "events", "hits", "effort") if k in line) for line in lines]
+    assert kinds == ["effort", "chosen", *["events", "hits", "hits", "hits"] * 2]
+
+
+def test_the_error_is_shared_out_among_subjects_tests_and_checkpoints():
+    assert pytest.approx(FAMILY_ERROR) == SUBJECT_ERROR * MOST_SUBJECTS
+    verdict, _ = run(recorded(Record(PLAN)))
+    assert {f.error for f in verdict.findings} == {SUBJECT_ERROR / 4 / len(CHECKPOINTS)}
+
+
+def test_stopping_when_it_looks_worst_is_paid_for():
+    """Whoever stops at the checkpoint that certifies most is wrong no more often than was said."""
+    rng, error, trials = np.random.default_rng(7), 0.3, 1_000
+    share = np.exp(1) / (1 + np.exp(1))
+    stages = np.diff([0, *(int(800 * part) for part in CHECKPOINTS)])
+    wrong = naive = 0
+    for _ in range(trials):
+        hits = np.cumsum([[rng.binomial(n, share), rng.binomial(n, 1 - share)] for n in stages], axis=0)
+        totals = np.cumsum(stages).tolist()
+        counted = [((a, b), (n, n)) for (a, b), n in zip(hits.tolist(), totals, strict=True)]
+        each = error / len(CHECKPOINTS)
+        wrong += max(certified_epsilon(h, n, delta=0, error=each) for h, n in counted) > 1
+        naive += max(estimated_epsilon(h, n, delta=0) for h, n in counted) > 1
+    assert_at_most(wrong, trials, error)
+    # The power: without the allowance for luck it would be wrong most of the time.
+    assert stats.binom.sf(naive - 1, trials, error) < 1e-9

@@ -1,0 +1,216 @@
+"""Runs that go on as one have the law of runs one by one; what would break that is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+
+from statistical import assert_does_not_follow, assert_follows
+from understudy.audit.composite import AB, CELLS, ONE_CELL, A, composites
+from understudy.audit.neighbours import DOMAIN, Setting
+from understudy.audit.unfold import Unfolding, UnfoldingError
+from understudy.mechanism.exponential import ExponentialMechanism
+from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
+from understudy.mechanism.net import NetMechanism
+from understudy.mechanism.noisy_max import ReportNoisyMax
+from understudy.mechanism.small_database import SmallDatabase
+from understudy.mechanism.small_database_classes import QueryClass as SmallClass
+from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
+from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.worst_query import QueryClass, WorstQuery
+from understudy.noise import SeededNoise
+from understudy.privacy.budget import Budget
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.family import prefixes
+from understudy.query.marginal import Marginal
+from understudy.standin.table import SmallTable
+
+ROWS = ((0, 0),) * 4 + ((1, 2),) * 2
+SETTING = Setting(Budget.of(4))
+REPLACE = Neighbours.REPLACE
+
+
+def unfolding(act, looks, width=6):
+    return Unfolding(act, partial(SETTING.curator, ROWS, noise=SeededNoise(0)), looks, width)
+
+
+def one_after_another(act, runs, noise):
+    found = []
+    for _ in range(runs):
+        curator = SETTING.curator(ROWS, noise=noise)
+        act(curator)
+        found.append(tuple(curator.ledger.told))
+    return found
+
+
+def adaptive(curator):
+    """What is asked last depends on what was told first, and a sparse vector has a hidden state in between."""
+    first = curator.measure(A, epsilon=2).value.ravel()
+    handle = curator.sparse(threshold=1, epsilon=1)
+    above = handle.ask(CELLS[0] if first[0] > 3 else CELLS[5])
+    if above:
+        curator.run(
+            WorstGuess((Guess(A, np.array([3, 3])), Guess(AB, np.full((2, 3), 1))), Fraction(1), REPLACE)
+        )
+
+
+def symbols(rows):
+    """The first count in three steps, the comparison, and the choice."""
+    return [(min(max(row[0], 2), 5), *(*row, -9, -9)[2:4]) for row in rows]
+
+
+def test_runs_that_are_unfolded_have_the_law_of_runs_one_by_one():
+    """Against the frequencies of many unfolded runs, which a run that forgets its first answer does not follow."""
+    drawn = unfolding(adaptive, 4, width=4).draw(60_000, SeededNoise(1))
+    told = [tuple(number for number in row if number > -(2**30)) for row in drawn.tolist()]
+    kinds = sorted(set(symbols(told)))
+    law = Counter(symbols(told))
+
+    def counts(act, seed):
+        seen = symbols(one_after_another(act, 3_000, SeededNoise(seed)))
+        return [seen.count(kind) for kind in kinds]
+
+    expected = [law[kind] / len(told) for kind in kinds]
+    assert_follows(counts(adaptive, 2), expected)
+
+    def forgetful(curator):
+        curator.measure(A, epsilon=2)
+        if curator.sparse(threshold=1, epsilon=1).ask(CELLS[0]):
+            curator.run(
+                WorstGuess((Guess(A, np.array([3, 3])), Guess(AB, np.full((2, 3), 1))), Fraction(1), REPLACE)
+            )
+
+    assert_does_not_follow(counts(forgetful, 3), expected)
+
+
+def test_rows_come_in_the_order_of_runs_and_not_sorted():
+    """The two halves of a batch are as independent as its rows."""
+    drawn = unfolding(lambda curator: curator.measure(A, epsilon=1), 1, width=2).draw(4_000, SeededNoise(4))
+    halves = drawn[:2_000, 0].mean(), drawn[2_000:, 0].mean()
+    assert abs(halves[0] - halves[1]) < 0.6
+    assert (np.diff(np.sort(drawn[:, 0])) >= 0).all()
+    assert (np.diff(drawn[:, 0]) < 0).any()
+
+
+def test_a_coin_outside_a_look_is_refused():
+    def tossing(curator):
+        curator._noise.words(1)
+
+    with pytest.raises(UnfoldingError, match="outside a look"):
+        unfolding(tossing, 1).draw(5, SeededNoise(5))
+
+
+def test_more_looks_than_were_said_are_refused():
+    def twice(curator):
+        curator.measure(A, epsilon=1)
+        curator.measure(A, epsilon=1)
+
+    with pytest.raises(UnfoldingError, match="more than 1"):
+        unfolding(twice, 1).draw(50, SeededNoise(6))
+    with pytest.raises(UnfoldingError, match="looked 2 times"):
+        unfolding(twice, 1).draw(1, SeededNoise(6))
+    assert unfolding(twice, 2).draw(50, SeededNoise(6)).shape == (50, 6)
+
+
+def test_a_run_that_is_said_to_be_over_and_is_not_is_refused():
+    def twice(curator):
+        curator.measure(A, epsilon=1)
+        curator.measure(A, epsilon=1)
+
+    fresh = partial(SETTING.curator, ROWS, noise=SeededNoise(0))
+    with pytest.raises(UnfoldingError, match="looks more"):
+        Unfolding(twice, fresh, 2, 4, lambda value: True).draw(50, SeededNoise(6))
+    once = Unfolding(lambda curator: curator.measure(A, epsilon=1), fresh, 2, 4, lambda value: True)
+    assert (once.draw(50, SeededNoise(6))[:, :2] > -(2**30)).all()
+
+
+def test_what_was_reached_is_drawn_from_anew():
+    """The next batch has other coins, those of another source are its own."""
+    unfolded = unfolding(lambda curator: curator.measure(A, epsilon=1), 1, width=2)
+    noise = SeededNoise(12)
+    one, two = unfolded.draw(200, noise), unfolded.draw(200, noise)
+    assert (one != two).any()
+    assert (unfolded.draw(200, SeededNoise(12)) == one).all()
+
+
+def test_an_error_of_a_run_is_an_error_of_the_audit():
+    def failing(curator):
+        raise KeyError("lost")
+
+    with pytest.raises(KeyError):
+        unfolding(failing, 1).draw(5, SeededNoise(7))
+
+
+@pytest.mark.parametrize("composite", composites(), ids=lambda composite: composite.name)
+def test_no_run_looks_more_often_than_its_subject_says(composite):
+    """Runs to the end, whose rows are as wide as those of runs that go on as one."""
+    rows = composite.tables(1)[0].first
+    single = composite.draw_singly(rows)(3, SeededNoise(8))
+    together = composite.draw(rows)(3, SeededNoise(9))
+    assert single.shape == together.shape == (3, composite.width)
+
+
+# ---- many at once are one at a time
+
+
+CHAIN, TREE = SmallClass.of_queries(prefixes(DOMAIN, "b")), SmallClass.of([Marginal(DOMAIN, ("b",))])
+SOME = SmallClass.of([A, Marginal.of(ONE_CELL), Marginal.of(CELLS[1])])
+CORNERS = [SmallTable.of_rows(DOMAIN, rows) for rows in ([(0, 0)], [(1, 2)], [(0, 1)])]
+LOOKS = [
+    WorstQuery(QueryClass(DOMAIN, (AB,)), np.full(6, 1.0), Fraction(1), REPLACE),
+    WorstQuery(QueryClass(DOMAIN, (AB,)), np.full(6, 1.0), Fraction(1), REPLACE, law="noisy-max"),
+    WorstGuess((Guess(A, np.array([3, 3])), Guess(AB, np.full((2, 3), 1))), Fraction(1), REPLACE),
+    NoisyGaps((Guess(A, np.array([3, 3])),), REPLACE, epsilon=1),
+    NetMechanism.of(CORNERS, [AB], rows=6, epsilon=1),
+    Strategy(AB, (np.array([[1, 1], [1, -1]]), np.eye(3, dtype=np.int64)), REPLACE, epsilon=1),
+    *(SmallDatabase(queries, 2, 6, Fraction(1)) for queries in (CHAIN, TREE, SOME)),
+]
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.key[:34])
+def test_many_releases_follow_the_law_of_one(look):
+    """One release is a vector of one; many have its law, and not that of the table turned round."""
+    counts = SETTING.curator(ROWS, noise=SeededNoise(0))._truth.sums_of(list(look.marginals))
+    many = Counter(map(repr, look.release_many(counts, 10_000, noise=SeededNoise(10))))
+    noise = SeededNoise(11)
+    single = Counter(repr(look.release(counts, noise=noise)) for _ in range(1_000))
+    kinds = [kind for kind, count in many.most_common(12) if count > 100]
+    shares, seen = [many[kind] / 10_000 for kind in kinds], [single[kind] for kind in kinds]
+    if 1 - sum(shares) > 0.001:
+        shares, seen = [*shares, 1 - sum(shares)], [*seen, 1_000 - sum(seen)]
+    assert_follows(seen, shares)
+    if len(seen) > 1:
+        assert_does_not_follow([*seen[1:], seen[0]], shares)
+
+
+@pytest.mark.parametrize("kind", [ExponentialMechanism, ReportNoisyMax])
+def test_one_choice_is_a_vector_of_one(kind):
+    mechanism, scores = kind(epsilon=Fraction(1), sensitivity=2), np.array([0, 3, 3, -5])
+    ones = [mechanism.choose(scores, noise=SeededNoise(seed)) for seed in range(60)]
+    assert ones == [int(mechanism.choose_many(scores, 1, noise=SeededNoise(seed))[0]) for seed in range(60)]
+    assert len(set(ones)) > 1
+
+
+@pytest.mark.parametrize("kind", [AboveThreshold, NumericSparse])
+def test_one_handle_is_a_vector_of_one(kind):
+    """On the same coins the same thresholds, answers and hits, value by value."""
+    mechanism = kind(epsilon=Fraction(1), sensitivity=1, threshold=3, hits=2)
+    heard = set()
+    for seed in range(40):
+        alone, beside = SeededNoise(seed), SeededNoise(seed)
+        state, states = mechanism.open(noise=alone), mechanism.open_many(1, noise=beside)
+        for value in (0, 5, 2, 9, 4):
+            if state.above == mechanism.hits:
+                break
+            answer, state = mechanism.ask(state, value, noise=alone)
+            above, *told, states = mechanism.ask_many(states, value, noise=beside)
+            assert bool(above[0]) == (answer is not None and answer is not False)
+            if told and above[0]:
+                assert told[0].tolist() == [answer]
+            assert (states.noisy_threshold[0], states.above[0]) == (state.noisy_threshold, state.above)
+            heard.add(bool(above[0]))
+    assert heard == {True, False}

@@ -1,0 +1,110 @@
+"""A process that asks a sparse vector, or an online construction, over a durable ledger, and dies where told.
+
+Run as a program: ``python sparse_worker.py LEDGER WHAT WHERE NUMBER``. WHAT is `handle` or `online`. WHERE is
+`settle` (charged, before the state of a run is stored, or an answer is kept), `drawn` (an answer was drawn, before
+it is kept), `kept` (after that, before anybody sees it) or `never`; there it dies at the NUMBER-th call. It writes
+what it was told to the standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sqlalchemy.engine import URL
+
+from understudy.bins import Bins
+from understudy.curator import Curator
+from understudy.declaration import Declaration, SourceSpec
+from understudy.domain import Domain
+from understudy.interactive.online import OnlineConstruction, practical_terms
+from understudy.ledger.store import DurableLedger
+from understudy.privacy.budget import Budget
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.linear import LinearQuery
+from understudy.standin.multiplicative import ProjectedWeights
+from understudy.table.source import in_memory
+from understudy.table.truth import Truth
+
+CELLS = 8
+ROWS = 4000
+QUESTIONS = 24
+HITS = 3
+THRESHOLD = 1200
+EPSILON = 40
+DOMAIN = Domain((Bins.integers("x", 0, CELLS - 1),))
+CODES = np.minimum(np.random.default_rng(1).geometric(0.4, ROWS) - 1, CELLS - 1)
+BUDGET = Budget.of(900)
+
+
+def ledger_at(path: str) -> DurableLedger:
+    return DurableLedger(URL.create("sqlite", database=path), "t", BUDGET)
+
+
+def curator(ledger: DurableLedger) -> Curator:
+    declared = Declaration(
+        name="t", source=SourceSpec("-"), domain=DOMAIN, budget=BUDGET, neighbours=Neighbours.REPLACE
+    )
+    return Curator(Truth(in_memory(pa.table({"x": CODES})), DOMAIN), ledger, declared)
+
+
+def questions() -> list[LinearQuery]:
+    draw = np.random.default_rng(2)
+    return [LinearQuery.conjunction(DOMAIN, {"x": draw.random(CELLS) < 0.5}) for _ in range(QUESTIONS)]
+
+
+def exact(query: LinearQuery) -> int:
+    return int(query.weights(("x",))[CODES].sum())
+
+
+def opened(ledger: DurableLedger) -> Any:
+    return curator(ledger).sparse(threshold=THRESHOLD, epsilon=EPSILON, hits=HITS, request="mine")
+
+
+def construction(ledger: DurableLedger) -> OnlineConstruction:
+    one = curator(ledger)
+    terms = practical_terms(one, alpha=0.2, queries=10 * QUESTIONS, updates=12, beta=1e-9)
+    update = ProjectedWeights(domain=DOMAIN, margin=0.02, threads=1)
+    return OnlineConstruction(one, update, terms, name="mine")
+
+
+def dying(call: Callable[..., Any], lives: int, *, after: bool = False) -> Callable[..., Any]:
+    left = [lives]
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        left[0] -= 1
+        if left[0] >= 0:
+            return call(*args, **kwargs)
+        if after:
+            call(*args, **kwargs)
+        os._exit(9)
+
+    return wrapped
+
+
+def main() -> None:
+    path, what, where, number = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+    ledger = ledger_at(path)
+    if where == "settle":
+        ledger.settle = dying(ledger.settle, number)  # type: ignore[method-assign]
+    elif where in ("drawn", "kept"):
+        ledger.advance = dying(ledger.advance, number, after=where == "kept")  # type: ignore[method-assign]
+    if what == "handle":
+        handle = opened(ledger)
+        told: list[Any] = []
+        for query in questions():
+            if handle.hits_left:
+                told.append(handle.ask(query))
+    else:
+        mechanism = construction(ledger)
+        told = [[(a := mechanism.ask(q)).source, float(a.value), float(a.error)] for q in questions()]
+    sys.stdout.write(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
