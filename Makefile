@@ -5,6 +5,8 @@ BIN := .venv/bin
 export UV_COMPILE_BYTECODE := 1
 export UV_PROJECT_ENVIRONMENT := .venv
 WORKERS ?= 2
+# Counts of one state of the code are no evidence about another: a file for each.
+AUDIT_RECORD ?= audit-$(shell git describe --always --dirty 2>/dev/null || echo local).jsonl
 
 .PHONY: help demo test lint bench bench-synthesis audit audit-ledger audit-session audit-validity clean
 
@@ -51,7 +53,7 @@ audit: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/audit -n $(WORKERS) --durations=20
 	-@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt --group fuzz
 	$(BIN)/python tests/audit/coverage_fuzz.py 60
-	$(BIN)/understudy audit privacy --effort full --resume audit.jsonl --hours 8 --out audit.html
+	$(BIN)/understudy audit privacy --effort full --resume $(AUDIT_RECORD) --hours 8 --out audit.html
 
 audit-session: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/interactive tests/privacy/test_joint_mixes.py -n $(WORKERS) --durations=20

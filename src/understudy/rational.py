@@ -20,6 +20,9 @@ MAX_EPSILON = 1000
 MIN_PARAMETER = Fraction(1, 10**12)
 """Below this a parameter buys no information in any table that fits on a disk."""
 
+MAX_BITS = 4000
+"""Of a numerator or denominator: what a ledger writes down must be read again, also after a few products."""
+
 
 def exact(value: Number, name: str = "value") -> Fraction:
     """The rational number that `value` stands for when it is written down.
@@ -35,7 +38,12 @@ def exact(value: Number, name: str = "value") -> Fraction:
         return Fraction(repr(float(value)))
     if isinstance(value, Decimal) and not value.is_finite():
         raise ParameterError(f"{name} must be finite, not {value}")
-    return Fraction(value)
+    if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_BITS // 4:
+        raise ParameterError(f"{name} must be written with fewer digits")
+    number = Fraction(value)
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS:
+        raise ParameterError(f"{name} must be written with fewer digits")
+    return number
 
 
 def positive(value: Number, name: str, *, at_most: int | None = None) -> Fraction:

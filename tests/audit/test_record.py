@@ -11,6 +11,7 @@ from scipy import stats
 
 from statistical import assert_at_most
 from understudy.audit.claim import PureClaim
+from understudy.audit.command import Sitting
 from understudy.audit.confidence import certified_epsilon, estimated_epsilon
 from understudy.audit.privacy import FAMILY_ERROR, Pair, Subject
 from understudy.audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded
@@ -163,3 +164,33 @@ def test_stopping_when_it_looks_worst_is_paid_for():
     assert_at_most(wrong, trials, error)
     # The power: without the allowance for luck it would be wrong most of the time.
     assert stats.binom.sf(naive - 1, trials, error) < 1e-9
+
+
+def test_a_record_that_lost_its_plan_is_refused(tmp_path):
+    """Else counts of one plan would be read as those of another."""
+    path = tmp_path / "audit.jsonl"
+    path.write_text("")
+    record = Record({"samples": 4000}, path)
+    record.choose("laplace", [0])
+    with pytest.raises(ParameterError, match="another plan"):
+        Record({"samples": 4_000_000}, path)
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    with pytest.raises(ParameterError, match="does not begin with the plan"):
+        Record({"samples": 4000}, path)
+
+
+def test_the_plan_names_the_code(tmp_path, monkeypatch):
+    """Counts of other code are no evidence about this one."""
+    path = tmp_path / "audit.jsonl"
+    sitting = Sitting("quick", 64, path, 0.0)
+    sitting.examine(["laplace"], noise=SeededNoise(1), coins="a test")
+    monkeypatch.setattr("understudy.audit.record.code_digest", lambda: "another")
+    with pytest.raises(ParameterError, match="another plan"):
+        sitting.examine(["laplace"], noise=SeededNoise(1), coins="a test")
+
+
+def test_too_few_draws_for_a_first_stage_say_nothing(tmp_path):
+    path = tmp_path / "audit.jsonl"
+    for _ in range(2):
+        report = Sitting("quick", 8, path).examine(["laplace"], noise=SeededNoise(1), coins="a test")
+        assert report.sound

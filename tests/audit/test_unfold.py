@@ -13,6 +13,7 @@ from statistical import assert_does_not_follow, assert_follows
 from understudy.audit.composite import AB, CELLS, ONE_CELL, A, composites
 from understudy.audit.neighbours import DOMAIN, Setting
 from understudy.audit.unfold import Unfolding, UnfoldingError
+from understudy.curator import Curator
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.net import NetMechanism
@@ -214,3 +215,20 @@ def test_one_handle_is_a_vector_of_one(kind):
             assert (states.noisy_threshold[0], states.above[0]) == (state.noisy_threshold, state.above)
             heard.add(bool(above[0]))
     assert heard == {True, False}
+
+
+@pytest.mark.parametrize("name", ["adaptive-workload", "adaptive-pairs"])
+def test_an_audited_adaptive_release_makes_every_kind_of_look(name, monkeypatch):
+    """Gaps, picks and the last sweep: what is never run is never audited."""
+    (subject,) = [found for found in composites() if found.name == name]
+    seen, run = set(), Curator.run
+
+    def looked(self, look, **rest):
+        seen.add(type(look).__name__)
+        return run(self, look, **rest)
+
+    monkeypatch.setattr(Curator, "run", looked)
+    pair = next(iter(subject.tables()))
+    told = subject.once(pair.first, SeededNoise(1))
+    assert seen == {"MergedGaps", "MergedMarginals", "MergedStrategies"}
+    assert len(told) <= subject.width

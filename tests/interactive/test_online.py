@@ -40,6 +40,7 @@ from understudy.standin.multiplicative import (
     MultiplicativeWeights,
     ProjectedWeights,
 )
+from understudy.standin.weights import DenseWeights
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 
@@ -340,3 +341,16 @@ def test_a_run_whose_hit_was_lost_is_replaced_once():
     third.ask(QUERIES[0])
     later = [debit.request for debit in ledger.debits if " run " in debit.request]
     assert later == runs or third.updates > second.updates
+
+
+def test_a_start_of_ones_own_is_not_covered_by_the_theorem():
+    """The bound on updates counts from the uniform stand-in; a bad start needs more, and its answers say so."""
+    one = curator(np.zeros(ROWS, np.int64))
+    terms = theorem_terms(one, tight, queries=400, epsilon=50)
+    start = DenseWeights.histogram(DOMAIN, [1e-40, 1, 1, 1, 1, 1])
+    before = start.project(("x",)).copy()
+    online = OnlineConstruction(one, tight(Fraction(terms.gap, ROWS)), terms, start=start)
+    told = [online.ask(QUERIES[0]) for _ in range(terms.updates + 20)]
+    assert told[-1].source == "uncertified"
+    assert all(abs(float(a.value) - ROWS) <= float(a.error) for a in told)
+    np.testing.assert_array_equal(start.project(("x",)), before)

@@ -236,3 +236,20 @@ def test_marginals_bound_the_tables_of_their_slices():
     answer = session.ask_marginal(inside)
     assert (np.abs(answer.value - one._truth.sums(inside)) <= answer.error + 1e-9).all()
     assert one.ledger.spent == before
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_norm_of_wide_ranges_is_the_largest_of_all(order):
+    """Ranges too many to list: an inner one can have the larger norm."""
+    product = Product((Family(70, "ranges"),) + (Family(2, "cells"),) * 5)
+    family, inverse = product.families[0], product.inverses[0]
+    starts, ends = np.triu_indices(71, 1)
+    at = np.arange(70)
+    every = ((at >= starts[:, None]) & (at < ends[:, None])).astype(float)
+    assert family.members == len(every)
+    others = [
+        np.linalg.norm(f.sets @ i, ord=order, axis=1).max()
+        for f, i in list(zip(product.families, product.inverses, strict=True))[1:]
+    ]
+    expected = np.linalg.norm(every @ inverse, ord=order, axis=1).max() * np.prod(others)
+    assert product.norm(order) == pytest.approx(float(expected), rel=1e-12)

@@ -405,3 +405,34 @@ def test_bad_input_is_refused_and_costs_nothing():
     with pytest.raises(QueryError, match="another domain"):
         session.ask_marginal(Marginal(Domain((DOMAIN["sex"],)), ()))
     assert one.ledger.spent == before
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_bands_hold_where_nothing_bounds_the_number_of_rows(seed):
+    """It is too dear to be bought here: what is deduced must not be a difference of two huge numbers."""
+    one = curator(epsilon=4, seed=seed, neighbours=Neighbours.ADD_REMOVE, rows_at_least=1000)
+    opened = session_of(one, alpha=0.02, beta=0.05, queries=200)
+    certified = 0
+    for chosen in range(1, 62, 3):
+        asked = conjunction(town=(chosen >> np.arange(6) & 1).astype(bool))
+        told = opened.ask_marginal(asked)
+        if told.source != "uncertified":
+            certified += 1
+            assert abs(float(told.value) - float(one._truth.sums(asked))) <= float(told.error) + 1e-9
+    assert certified > 10
+    assert not opened.contradicted
+
+
+def test_a_process_that_lags_behind_pays_nothing_for_what_another_bought():
+    one = curator()
+    first, second = (session_of(one, alpha=0.02, queries=1000, name="x") for _ in range(2))
+    first.ask("count town = 'a'")
+    before = one.ledger.spent.units
+    assert second.ask("count town = 'b'").source == "implied"
+    assert one.ledger.spent.units == before
+
+
+def test_a_session_far_beyond_its_questions_still_answers():
+    opened = session_of(curator(), alpha=0.02, queries=1, mechanism="direct")
+    opened._chooser.left = 1e-260
+    assert opened.ask("count town = 'c' and sex = 'F'").source == "uncertified"

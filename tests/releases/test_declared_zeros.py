@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 import understudy as us
+from understudy.bins import Bins
 from understudy.declaration_file import parse
-from understudy.errors import DeclarationError, RefusedError
+from understudy.domain import Domain
+from understudy.errors import DeclarationError, RefusedError, TooLargeError
 from understudy.noise import SeededNoise
 from understudy.query.constraint import determines, impossible
 
@@ -128,3 +130,9 @@ def test_a_slip_in_a_constraint_is_named_with_its_line(constraints: str, complai
     with pytest.raises(DeclarationError, match=complaint) as caught:
         declared(constraints)
     assert caught.value.line == 12
+
+
+def test_a_constraint_that_no_memory_holds_is_refused_before_it_is_made():
+    domain = Domain((Bins.integers("a", 0, 10**6), Bins.integers("b", 0, 10**6)))
+    with pytest.raises(TooLargeError):
+        determines(domain, "a", "b", {1: 2})

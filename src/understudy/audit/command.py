@@ -89,14 +89,16 @@ class Sitting:
         """Audit the named mechanisms, or all, with one joint error shared out equally among them."""
         from understudy import __version__
         from understudy.audit.privacy import FAMILY_ERROR
-        from understudy.audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded
+        from understudy.audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded, code_digest
         from understudy.audit.registry import EFFORTS, named
         from understudy.audit.report import AuditReport
         from understudy.errors import ParameterError
 
         if self.effort not in EFFORTS:
             raise ParameterError(f"an effort is one of {', '.join(EFFORTS)}, not {self.effort!r}")
-        plan = {"understudy": __version__, "effort": self.effort, "samples": self.samples}
+        plan = {
+            "understudy": __version__, "code": code_digest(), "effort": self.effort, "samples": self.samples
+        }  # fmt: skip
         record, subjects = Record(plan, self.resume), named(names)
         may_stop = self.resume is not None or self.seconds is not None
         audits = []

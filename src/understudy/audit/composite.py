@@ -35,6 +35,7 @@ from understudy.query.family import prefixes
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
+from understudy.releases.adaptive_rule import Rule
 from understudy.standin.table import SmallTable
 
 Act = Callable[[Curator], Any]
@@ -47,6 +48,12 @@ CELLS = [
     for b in range(3)
 ]
 WORKLOAD = Workload.of(DOMAIN, [("a",), ("a", "b")])
+ONE_ROUND: dict[str, Any] = {
+    "first": Fraction(1, 5), "select": Fraction(1, 10), "rounds": 1, "growth": 1.3, "merge": 1.0,
+    "cells": 1000, "most": 4, "triples": False,
+}  # fmt: skip
+"""Shares with which every kind of look of an adaptive release occurs."""
+
 ONE, PURE, BOTH = Fraction(1), Budget.of(1), Budget.of(1, 1e-6)
 
 
@@ -290,6 +297,18 @@ def composites() -> list[Composite]:
         _released("mwem-gaussian", "understudy.releases.mwem:mwem", {"passes": 2}, budget=BOTH),
         _released("residual", "understudy.releases.residual:residual", {}, budget=BOTH),
         _released("adaptive", "understudy.releases.adaptive:adaptive", {}, budget=BOTH, looks=12),
+        *(
+            _released(
+                f"adaptive-{swept}",
+                "understudy.releases.adaptive:adaptive",
+                {"rule": Rule(**ONE_ROUND, guard=Fraction(guard, 10), guard_order=order)},
+                budget=BOTH,
+                rows=4000,
+                looks=12,
+                width=24,
+            )
+            for swept, guard, order in (("workload", 7, 0), ("pairs", 2, 2))
+        ),
         Composite(
             "session",
             "interactive.session.Session",
@@ -333,6 +352,7 @@ def _released(
     budget: Budget = PURE,
     rows: int = 12,
     looks: int = 1,
+    width: int = 12,
 ) -> Composite:
     module = method.partition(":")[0]
     act = partial(release, name=method, options=options)
@@ -343,5 +363,6 @@ def _released(
         budget,
         rows=rows,
         looks=looks,
+        width=width,
         needs=(module,),
     )

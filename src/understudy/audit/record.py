@@ -14,12 +14,14 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import understudy
 from understudy.audit.events import Event, as_plain, from_plain
 from understudy.audit.privacy import (
     FAMILY_ERROR,
@@ -44,6 +46,14 @@ CHECKPOINTS = (Fraction(1, 8), Fraction(1, 2), Fraction(1))
 SUBJECT_ERROR = FAMILY_ERROR / MOST_SUBJECTS
 
 
+def code_digest() -> str:
+    """A name for the program's code: counts of another one are no evidence about this one."""
+    digest, home = sha256(), Path(understudy.__file__).parent
+    for path in sorted(home.rglob("*.py")):
+        digest.update(f"{path.relative_to(home).as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 @dataclass
 class PairRecord:
     """What is known of one pair: its events, and how often each came up, for each stage that is done."""
@@ -66,7 +76,7 @@ class Record:
     def __init__(self, plan: dict[str, Any], path: Path | None = None) -> None:
         self._path = path
         self._subjects: dict[str, SubjectRecord] = {}
-        if path is not None and path.exists():
+        if path is not None and path.exists() and path.stat().st_size:
             self._read(path, plan)
         else:
             self._write(plan)
@@ -98,8 +108,11 @@ class Record:
         if whole < len(text):
             path.write_bytes(text[:whole])
         try:
-            for line in text[:whole].splitlines():
-                self._take(json.loads(line), plan)
+            lines = [json.loads(line) for line in text[:whole].splitlines()]
+            if not lines or "subject" in lines[0]:
+                raise ParameterError(f"{path} does not begin with the plan of an audit: take another file")
+            for line in lines:
+                self._take(line, plan)
         except ParameterError:
             raise
         except (ValueError, KeyError, TypeError) as error:
@@ -193,9 +206,9 @@ class Recorded:
         each = self._each(pairs, known.chosen or [])
         findings: list[Finding] = []
         for place, found in known.pairs.items():
-            if found.stages:
+            trials = self._counted(len(found.stages))
+            if trials:
                 hits = np.sum(found.stages, axis=0)
-                trials = self._counted(len(found.stages))
                 findings += findings_of(pairs[place], found.events, hits, trials=trials, error=each)
         return Verdict(
             self.subject.name,

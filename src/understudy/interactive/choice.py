@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from math import nextafter
+from math import inf, nextafter
 from typing import Any
 
-from understudy.errors import QueryError
+from understudy.errors import InsufficientBudgetError, QueryError
 from understudy.interactive.conjunction import Box
 from understudy.interactive.fresh import Fresh
 from understudy.interactive.group_bys import BuyMarginals, can_buy
@@ -37,6 +37,9 @@ GROUP_BYS = 0.75
 
 WARM = 0.1
 """Histograms may cost together as much as this part of all questions asked directly."""
+
+LEAST_SHARE = 1e-250
+"""A share of β below this buys nothing: tails so thin are not computed."""
 
 _KINDS = {kind.kind: kind for kind in (Rows, Histogram, BuyGrids, BuyMarginals, Fresh)}
 
@@ -158,6 +161,8 @@ class Chooser:
     def fresh(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> Fresh:
         """Fresh noise for a question, with an even part of what is left of β."""
         share = rounded(self.left / (self._ahead(asked) + 1))
+        if share < LEAST_SHARE:
+            raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
         return Fresh.of(self._shop, knowledge, marginal, share)
 
     def purchase(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> Purchase:

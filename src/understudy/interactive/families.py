@@ -203,10 +203,7 @@ class Product:
     def norm(self, order: int) -> float:
         """The largest `order`-norm of a member's coefficients on the combinations."""
         parts = zip(self.families, self.inverses, strict=True)
-        return prod(
-            float(np.linalg.norm(family.largest @ inverse, ord=order, axis=1).max())
-            for family, inverse in parts
-        )
+        return prod(_largest_norm(family, inverse, order) for family, inverse in parts)
 
     def suprema(self, noise: Values) -> Values:
         """The largest |noise| over all members, for draws (along the first axis) of noise on the combinations."""
@@ -216,6 +213,17 @@ class Product:
             noise = np.moveaxis(np.tensordot(noise, through, axes=(axis + 1, 1)), -1, axis + 1)
         found = self.families[last].extreme(np.moveaxis(noise, last + 1, -1))
         return found.reshape(len(found), -1).max(axis=1)
+
+
+def _largest_norm(family: Family, inverse: Values, order: int) -> float:
+    """Of the members' coefficients; ranges that are too many to list are differences of two prefixes each."""
+    if family.kind != "ranges" or family.members <= MOST_MEMBERS:
+        return float(np.linalg.norm(family.largest @ inverse, ord=order, axis=1).max())
+    prefixes = np.vstack([np.zeros(inverse.shape[1]), np.cumsum(inverse, axis=0)])
+    return max(
+        float(np.linalg.norm(prefixes[i + 1 :] - prefixes[i], ord=order, axis=1).max())
+        for i in range(family.size)
+    )
 
 
 @lru_cache(maxsize=256)

@@ -183,15 +183,18 @@ class Knowledge:
         return self._settled(np.where(wrong, low, both_low), np.where(wrong, high, both_high))
 
     def frechet(self, box: Box) -> Interval:
-        """Bounds of a conjunction from its conditions one by one: U = min Uᵢ, L = N - Σ(N - Lᵢ)."""
-        low, high, missing = self.total[0], self.total[1], 0.0
+        """Bounds of a conjunction from its conditions one by one: U = min Uᵢ, L = ΣLᵢ - (k - 1)N.
+
+        Nothing is subtracted from N, which can be so large that a difference would lose what it is about.
+        """
+        low, high, held = self.total[0], self.total[1], 0.0
         for name, cells in box.sides.items():
             known = self.one_ways.get(name)
             below, above = (0.0, self.total[1]) if known is None else known.interval(cells)
             high = min(high, max(above, 0.0))
-            missing += self.total[1] - max(below, 0.0)
+            held += max(below, 0.0)
         if box.sides:
-            low = max(0.0, self.total[1] - missing)
+            low = max(0.0, held - (len(box.sides) - 1) * self.total[1])
         return low, high
 
     def _within_boxes(self, box: Box) -> Interval:
@@ -251,17 +254,16 @@ class Knowledge:
         shape = self.grid.domain.shape(by)
         below, above = self.interval(where)
         high = np.full(shape, above)
-        missing = np.full(shape, self.total[1] - below)
+        held = np.full(shape, below)
         for axis, name in enumerate(by):
             one = self.one_ways.get(name)
             if one is None:
-                missing = missing + self.total[1]
                 continue
             low_cells, high_cells = one.single
             across = [-1 if i == axis else 1 for i in range(len(by))]
             high = np.minimum(high, np.maximum(high_cells, 0).reshape(across))
-            missing = missing + (self.total[1] - np.maximum(low_cells, 0)).reshape(across)
-        low = np.maximum(self.total[1] - missing, 0)
+            held = held + np.maximum(low_cells, 0).reshape(across)
+        low = np.maximum(held - len(by) * self.total[1], 0)
         for held in self._holding(by, where):
             table = held.table(by, where)
             if table is not None:

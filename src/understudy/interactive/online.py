@@ -10,7 +10,8 @@ answer to that one is bought on its own, so that pure ε and ρ are charged by t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, inf, log
 from threading import RLock
@@ -249,10 +250,11 @@ class OnlineConstruction:
     ) -> None:
         self.curator = curator
         self.update = update
-        self.terms = terms
+        # The theorem counts updates from the uniform stand-in: another start may need more of them.
+        self.terms = terms if start is None else replace(terms, is_bounded=False)
         self.analyst = analyst
         self.rows = curator.rows
-        self.hypothesis = update.start() if start is None else start
+        self.hypothesis = update.start() if start is None else deepcopy(start)
         self.updates = 0
         self.asked = 0
         self._lock = RLock()
@@ -279,9 +281,11 @@ class OnlineConstruction:
                 return self._unchecked(query, guess, before)
             if not self._is_wrong(query, guess):
                 return self._answer(query, guess, self.terms.error, "checked", before)
-            if not self._journal.add(f"update {self.updates + 1}", {"query": plain(Marginal.of(query))}):
+            updates = self.updates
+            while not self._journal.add(f"update {updates + 1}", {"query": plain(Marginal.of(query))}):
                 self._catch_up()
-                raise RefusedError("another process is asking in this session at this moment; ask again")
+                if self.updates != updates:
+                    raise RefusedError("another process is asking in this session at this moment; ask again")
             bought = self._learn(query)
             return self._answer(query, bought, self.terms.gap, "measured", before)
 

@@ -66,7 +66,7 @@ def population(curator: Curator, terms: Terms, *, share_error: float | None = No
     else:
         transfer = cvar_V_zcdp(budget.cap.amount if replaces else 4 * budget.cap.amount, BETA)
     # Where the number of rows is private, what was learnt of it enters, and may be wrong too.
-    beta = BETA if curator.rows_at_most is not None else BETA + float(terms.beta)
+    beta = BETA if replaces else BETA + float(terms.beta)
     drift = float(terms.beta) / BETA + transfer
     half_width = (float(terms.alpha) if share_error is None else share_error) + drift
     if half_width >= 1:

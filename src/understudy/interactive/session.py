@@ -271,6 +271,8 @@ class Session:
                 known = self._known(identity)
                 if known is not None:
                     return replace(known, source="repeat", cost=self._bill)
+                if (found := self._deduced(marginal)) is not None:  # another process bought what says it
+                    return found
             try:
                 return self._buy(marginal)
             except _Overtaken:

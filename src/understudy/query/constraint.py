@@ -64,6 +64,8 @@ def determines(domain: Domain, attribute: str, other: str, cells: Mapping[int, i
     """Rows in a cell of `attribute` are in one cell of `other`, by `cells`; of cells not in it nothing is said."""
     if attribute == other:
         raise ParameterError("an attribute determines another one, not itself")
+    if (size := domain.size((attribute, other))) > MOST_CELLS:
+        raise TooLargeError("a constraint over these attributes", cells=size, limit=MOST_CELLS)
     allowed = np.ones((domain[attribute].size, domain[other].size), np.bool_)
     for cell, told in cells.items():
         allowed[cell] = np.arange(domain[other].size) == told

@@ -172,7 +172,7 @@ class _State:
         if paid is not None:
             noise = GaussianMechanism(rho=price, l2_squared=self.moved)
             # Its share is fixed beforehand: the number of rounds, which the others depend on, follows the noise.
-            self.rows_error = float(noise.error(run.beta / (MOST_ROUNDS + 4)))
+            self.rows_error = float(noise.error(run.beta / (max(MOST_ROUNDS, self.rule.rounds) + 4)))
         self.first()
 
     @cached_property

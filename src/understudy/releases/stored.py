@@ -118,10 +118,15 @@ def _adaptive_from(domain: Domain, arrays: Arrays) -> AdaptiveStandIn:
         arrays[f"shares {i}"].shape != (size,) for i, size in zip(places, domain.shape(), strict=True)
     ):
         raise SourceError("the stored stand-in is about another domain")
-    merging = Merging(
-        domain, tuple(arrays[f"starts {i}"] for i in places), tuple(arrays[f"shares {i}"] for i in places)
-    )
-    told = zip(_tables(domain, arrays, "outside"), arrays["variances"], strict=True)
+    shares = tuple(arrays[f"shares {i}"] for i in places)
+    merging = Merging(domain, tuple(arrays[f"starts {i}"] for i in places), shares)
+    told = list(zip(_tables(domain, arrays, "outside"), arrays["variances"], strict=True))
+    if (
+        not all((share >= 0).all() and np.isfinite(share).all() for share in shares)
+        or any(counts.shape != merging.coarse.shape(clique) for (clique, counts), _ in told)
+        or any(not 0 < variance < np.inf for _, variance in told)
+    ):
+        raise SourceError("the stored stand-in is damaged")
     outside = tuple(Measurement(clique, counts, float(variance)) for (clique, counts), variance in told)
     return AdaptiveStandIn(merging, _graphical_from(merging.coarse, arrays), outside)
 
