@@ -289,7 +289,7 @@ def composites() -> list[Composite]:
             "understudy.releases.iterative:iterative_construction",
             {"alpha": Fraction(96, 100), "most_rounds": 8},
             rows=400,
-            looks=4,
+            looks=16,
         ),
         _released(
             "mwem", "understudy.releases.mwem:mwem", {"rounds": 1, "per_round": 1, "passes": 2}, looks=8
