@@ -228,6 +228,7 @@ def test_ten_thousand_questions_hold_together(name):
 def _a_share_for_each_question(patch):
     """β for every question, instead of for all."""
     priced = Fresh.of
+    patch.setattr("understudy.interactive.choice.LEAST_SHARE", -1.0)  # its β is soon used up
     patch.setattr(Fresh, "of", lambda shop, known, marginal, share: priced(shop, known, marginal, BETA))
 
 

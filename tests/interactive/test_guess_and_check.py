@@ -228,8 +228,12 @@ def test_widths_hold_against_the_population():
 def test_what_is_written_of_a_guess_does_not_depend_on_whether_it_is_right():
     checker = GuessAndCheck(curator(ROWS), terms(queries=3))
     endless = Fraction(1, 2) + Fraction(1, 10**5000)
-    assert checker.check(query([1, 0, 0, 0]), endless).accepted
-    assert not checker.check(query([0, 0, 0, 1]), endless).accepted
+    for asked in ([1, 0, 0, 0], [0, 0, 0, 1]):
+        with pytest.raises(ParameterError, match="fewer digits"):
+            checker.check(query(asked), endless)
+    long = Fraction(1, 2) + Fraction(1, 10**1000)
+    assert checker.check(query([1, 0, 0, 0]), long).accepted
+    assert not checker.check(query([0, 0, 0, 1]), long).accepted
     assert checker.asked == 2
     with pytest.raises(ParameterError):
         checker.check(query([1, 0, 0, 0]), 10**9)
