@@ -14,7 +14,7 @@ import yaml
 from understudy.attribute import Attribute, Boolean, Categories, Outside
 from understudy.bins import Bins
 from understudy.declaration import Counting, Declaration, Protect, SourceSpec, Unit
-from understudy.declaration_node import MAX_BYTES, Node
+from understudy.declaration_node import Node, text_of
 from understudy.domain import Domain
 from understudy.errors import DeclarationError
 from understudy.privacy.budget import Budget
@@ -41,21 +41,7 @@ def located(path: Path | str) -> Path:
 def read(path: Path | str) -> Declaration:
     """The declaration in a file."""
     path = Path(path)
-    try:
-        size = path.stat().st_size
-        text = path.read_text(encoding="utf-8") if size <= MAX_BYTES else ""
-    except FileNotFoundError:
-        raise DeclarationError(
-            "there is no such file", remedy="Draft one with `understudy init DATA`", file=str(path)
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DeclarationError(
-            f"the file cannot be read ({type(error).__name__})",
-            remedy="It must be UTF-8 text",
-            file=str(path),
-        ) from None
-    if size > MAX_BYTES:
-        raise DeclarationError("the file is larger than 16 MiB", remedy="Declare fewer cells", file=str(path))
+    text = text_of(path, absent="Draft one with `understudy init DATA`", large="Declare fewer cells")
     return parse(text, file=path.name)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from pathlib import Path
 from typing import NoReturn, TypeVar
 
 import yaml
@@ -24,6 +25,22 @@ MAX_BYTES = 16 << 20
 """Of a file that people write."""
 
 Result = TypeVar("Result")
+
+
+def text_of(path: Path, *, absent: str, large: str) -> str:
+    """The text of a file that people write; `absent` and `large` are remedies where there is none, or too much."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise DeclarationError("the file is larger than 16 MiB", remedy=large, file=str(path))
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise DeclarationError("there is no such file", remedy=absent, file=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeclarationError(
+            f"the file cannot be read ({type(error).__name__})",
+            remedy="It must be UTF-8 text",
+            file=str(path),
+        ) from None
 
 
 @dataclass(frozen=True)

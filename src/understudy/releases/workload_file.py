@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from understudy.declaration_node import MAX_BYTES, Node
+from understudy.declaration_node import Node, text_of
 from understudy.domain import Clique, Domain
 from understudy.errors import DeclarationError, DomainError, QueryError
 from understudy.query.workload import AllMarginals, Workload
@@ -57,7 +57,7 @@ def _read(domain: Domain, given: str | Path) -> Workload:
         raise QueryError(
             f"{str(given)!r} is no workload: write all-3-way, or name a file that ends in {', '.join(_ENDINGS)}"
         )
-    text = _text(path)
+    text = text_of(path, absent="Write all-3-way, or name a file", large="List fewer marginals")
     listed = (
         _csv_lines(domain, text, path.name)
         if path.suffix.lower() == ".csv"
@@ -66,25 +66,6 @@ def _read(domain: Domain, given: str | Path) -> Workload:
     if not listed:
         raise DeclarationError("the workload is empty", remedy="List at least one marginal", file=path.name)
     return Workload.of(domain, [clique for clique, _ in listed], [weight for _, weight in listed])
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise DeclarationError(
-                "the file is larger than 16 MiB", remedy="List fewer marginals", file=path.name
-            )
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise DeclarationError(
-            "there is no such file", remedy="Write all-3-way, or name a file", file=str(path)
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DeclarationError(
-            f"the file cannot be read ({type(error).__name__})",
-            remedy="It must be UTF-8 text",
-            file=str(path),
-        ) from None
 
 
 def _yaml_items(domain: Domain, text: str, file: str) -> list[Listed]:

@@ -7,6 +7,7 @@ they happen (`Realised`) it never halts but for vacuity, and each answer has the
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil, floor, sqrt
@@ -22,7 +23,7 @@ from understudy.validity.transfer import guess_and_check, realised
 
 
 @dataclass(frozen=True)
-class _SlackAndGrid:
+class _SlackAndGrid(ABC):
     """What both ways share: η, the best slack for the certificate, and the coarsest grid that is right to η."""
 
     rows: int
@@ -47,11 +48,15 @@ class _SlackAndGrid:
 
     @cached_property
     def _certificate(self) -> Certificate:
-        raise NotImplementedError
+        return self._certified()
 
+    @abstractmethod
+    def _certified(self) -> Certificate:
+        """The certificate, with its own η."""
+
+    @abstractmethod
     def _best(self, rows: int) -> tuple[float, float]:
         """The narrowest width with so many rows, and its η."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,7 @@ class Checking(_SlackAndGrid):
     def _width(self, rows: int, eta: float) -> float:
         return gnc_width(rows, self.queries, self.rejections, eta, self.beta, ceil(1 / (2 * eta)))
 
-    @cached_property
-    def _certificate(self) -> Certificate:
+    def _certified(self) -> Certificate:
         return guess_and_check(self.rows, self.queries, self.rejections, self.eta, self.beta, grid=self.grid)
 
     @cached_property
@@ -132,8 +136,7 @@ class Realised(_SlackAndGrid):
             for eta in _slacks(rows, self.slack)
         )
 
-    @cached_property
-    def _certificate(self) -> Certificate:
+    def _certified(self) -> Certificate:
         return self.certificate_after(min(self.expected, self.queries - 1))
 
     def certificate_after(self, failures: int) -> Certificate:
