@@ -53,7 +53,7 @@ audit: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/audit -n $(WORKERS) --durations=20
 	-@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt --group fuzz
 	$(BIN)/python tests/audit/coverage_fuzz.py 60
-	$(BIN)/understudy audit privacy --effort full --resume $(AUDIT_RECORD) --hours 8 --out audit.html
+	$(BIN)/understudy audit privacy --effort full --resume $(AUDIT_RECORD) --workers $(WORKERS) --hours 8 --out audit.html
 
 audit-session: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/interactive tests/privacy/test_joint_mixes.py -n $(WORKERS) --durations=20

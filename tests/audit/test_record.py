@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
 from statistical import assert_at_most
 from understudy.audit.claim import PureClaim
@@ -17,9 +18,10 @@ from understudy.audit.privacy import FAMILY_ERROR, Pair, Subject
 from understudy.audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded
 from understudy.audit.registry import MOST_SUBJECTS, Effort
 from understudy.audit.scalar import repeated
+from understudy.cli import app
 from understudy.errors import ParameterError
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import SeededNoise
+from understudy.noise import SeededNoise, SystemNoise
 
 PLAN = {"understudy": "1", "effort": "full", "samples": None}
 
@@ -194,3 +196,36 @@ def test_too_few_draws_for_a_first_stage_say_nothing(tmp_path):
     for _ in range(2):
         report = Sitting("quick", 8, path).examine(["laplace"], noise=SeededNoise(1), coins="a test")
         assert report.sound
+
+
+def test_several_workers_leave_one_record(tmp_path):
+    """All that two processes count is in the file, once; what one sitting began another goes on with."""
+    path = tmp_path / "audit.jsonl"
+    names = ["laplace", "randomized-response", "net"]
+    sitting = Sitting("quick", 400, path, workers=2)
+    found = sitting.examine(names, noise=SystemNoise(), coins="a test")
+    assert [verdict.subject for verdict in found.verdicts] == names
+    assert found.unfinished == []
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted(line["subject"] for line in lines if "chosen" in line) == sorted(names)
+    again = Sitting("quick", 400, path, 0.0).examine(names, noise=SystemNoise(), coins="a test")
+    assert again.verdicts == found.verdicts
+    stopped = Sitting("quick", 400, tmp_path / "other", 0.0, workers=2)
+    assert stopped.examine(names, noise=SystemNoise(), coins="a test").unfinished == names
+
+
+def test_a_record_that_cannot_be_written_stops_the_workers(tmp_path, monkeypatch):
+    path = tmp_path / "audit.jsonl"
+    monkeypatch.setattr(Record, "enter", full)
+    sitting = Sitting("quick", 400, path, workers=2)
+    with pytest.raises(OSError, match="no space"):
+        sitting.examine(["laplace", "net"], noise=SystemNoise(), coins="a test")
+
+
+def full(self, line):
+    raise OSError("no space left")
+
+
+def test_a_seed_is_not_for_several_workers():
+    found = CliRunner().invoke(app, ["audit", "privacy", "--seed", "1", "--workers", "2"])
+    assert isinstance(found.exception, ParameterError)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import count
 
 import numpy as np
 import pytest
 
 from statistical import assert_does_not_follow, assert_follows
-from understudy.audit.composite import AB, CELLS, ONE_CELL, A, composites
+from understudy.audit.claim import PureClaim
+from understudy.audit.composite import AB, CELLS, ONE_CELL, A, Composite, composites
 from understudy.audit.neighbours import DOMAIN, Setting
-from understudy.audit.unfold import Unfolding, UnfoldingError
+from understudy.audit.privacy import Subject, audit
+from understudy.audit.unfold import Unfolding, UnfoldingError, beginning
 from understudy.curator import Curator
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
@@ -112,7 +116,7 @@ def test_more_looks_than_were_said_are_refused():
 
     with pytest.raises(UnfoldingError, match="more than 1"):
         unfolding(twice, 1).draw(50, SeededNoise(6))
-    with pytest.raises(UnfoldingError, match="looked 2 times"):
+    with pytest.raises(UnfoldingError, match="more than 1"):
         unfolding(twice, 1).draw(1, SeededNoise(6))
     assert unfolding(twice, 2).draw(50, SeededNoise(6)).shape == (50, 6)
 
@@ -127,6 +131,76 @@ def test_a_run_that_is_said_to_be_over_and_is_not_is_refused():
         Unfolding(twice, fresh, 2, 4, lambda value: True).draw(50, SeededNoise(6))
     once = Unfolding(lambda curator: curator.measure(A, epsilon=1), fresh, 2, 4, lambda value: True)
     assert (once.draw(50, SeededNoise(6))[:, :2] > -(2**30)).all()
+
+
+def test_a_run_is_left_after_its_last_look():
+    """What it would do then is told to nobody; some runs are gone on with, to see that they told all."""
+    ends = []
+
+    def once(curator):
+        curator.measure(A, epsilon=1)
+        ends.append(True)
+
+    for runs in (1, 2, 2_000):
+        ends.clear()
+        assert (unfolding(once, 1, width=2).draw(runs, SeededNoise(6)) > -(2**30)).all()
+        assert len(ends) == min(runs, 8)
+
+
+def test_runs_with_a_fixed_beginning_have_the_law_of_runs_that_began_so():
+    """Rows hold what follows; another beginning has another law, and a price that is what was not spent yet."""
+    curator = partial(SETTING.curator, ROWS, noise=SeededNoise(0))
+    low, high = (
+        next(b for b in begun(adaptive, curator) if (b.outcomes[0].told[0] > 3) == up) for up in (0, 1)
+    )
+    assert low.spent.amount == high.spent.amount == 2
+
+    def above(beginning, seed):
+        drawn = Unfolding(adaptive, curator, 4, 4, begun=beginning.outcomes).draw(4_000, SeededNoise(seed))
+        hits = int((drawn[:, 0] == 1).sum())
+        return [hits, 4_000 - hits]
+
+    assert_follows(above(high, 3), [share / 4_000 for share in above(high, 4)])
+    asked = [row for row in one_after_another(adaptive, 4_000, SeededNoise(5)) if row[0] > 3]
+    hits = sum(row[2] for row in asked)
+    many = Unfolding(adaptive, curator, 4, 4, begun=high.outcomes).draw(100_000, SeededNoise(6))
+    share = float((many[:, 0] == 1).mean())
+    assert_follows([hits, len(asked) - hits], [share, 1 - share])
+    assert_does_not_follow(above(low, 7), [share, 1 - share])
+
+
+def begun(act, curator):
+    return (beginning(act, curator, 1, SeededNoise(seed)) for seed in count())
+
+
+def test_a_run_that_is_shorter_than_its_beginning_is_refused():
+    curator = partial(SETTING.curator, ROWS, noise=SeededNoise(0))
+    with pytest.raises(UnfoldingError, match="fewer"):
+        beginning(lambda curator: curator.measure(A, epsilon=1), curator, 2, SeededNoise(1))
+
+
+def test_what_follows_a_beginning_is_held_to_what_the_beginning_left():
+    """A subject with given looks claims the rest of the budget, and catches one that spends the whole again."""
+    composite = Composite("twice", "here", spends_twice, given=1, looks=2)
+    (pair,) = composite.subject().pairs()[:1]
+    assert pair.claim == PureClaim(Fraction(1, 2))
+    assert not audit(
+        Subject("twice", "here", "run", lambda: [pair]), samples=40_000, noise=SeededNoise(3)
+    ).sound
+
+
+def spends_twice(curator):
+    """Half of the budget, and then noise for all of it at the price of the other half."""
+    curator.measure(Marginal.of(ONE_CELL), epsilon=Fraction(1, 2))
+    curator.run(
+        HalfPrice((Guess(Marginal.of(ONE_CELL), np.array(5)),), curator.declaration.neighbours, epsilon=1)
+    )
+
+
+class HalfPrice(NoisyGaps):
+    @property
+    def event(self):
+        return replace(self, epsilon=Fraction(1, 2)).mechanism.event
 
 
 def test_what_was_reached_is_drawn_from_anew():
@@ -231,4 +305,5 @@ def test_an_audited_adaptive_release_makes_every_kind_of_look(name, monkeypatch)
     pair = next(iter(subject.tables()))
     told = subject.once(pair.first, SeededNoise(1))
     assert seen == {"MergedGaps", "MergedMarginals", "MergedStrategies"}
-    assert len(told) <= subject.width
+    given = sum(len(outcome.told) for outcome in subject.begun(pair.first).outcomes)
+    assert 0 < len(told) - given <= subject.width

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -17,7 +16,7 @@ from understudy.options import Json, emit
 
 if TYPE_CHECKING:
     from understudy.audit.privacy import Verdict
-    from understudy.audit.record import Recorded
+    from understudy.audit.record import Record, Recorded
     from understudy.audit.report import AuditReport
     from understudy.noise import NoiseSource
 
@@ -49,6 +48,7 @@ def privacy(
     hours: Annotated[
         float | None, typer.Option(min=0, help="Stop after about this time; 0 only reports.")
     ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="So many mechanisms at a time.")] = 1,
     out: Annotated[Path | None, typer.Option("--out", help="Also write the report as a page.")] = None,
     *,
     as_json: Json = False,
@@ -62,9 +62,11 @@ def privacy(
 
     if seed is not None and resume is not None:
         raise ParameterError("a seed would give the same coins again after each stop: resume without one")
+    if seed is not None and workers > 1:
+        raise ParameterError("a seed is one stream of coins: with several workers there is none")
     noise: NoiseSource = SystemNoise() if seed is None else SeededNoise(seed)
     coins = "the operating system" if seed is None else f"seed {seed}"
-    sitting = Sitting(effort, samples, resume, None if hours is None else hours * 3600)
+    sitting = Sitting(effort, samples, resume, None if hours is None else hours * 3600, workers)
     report = sitting.examine(mechanism or [], noise=noise, coins=coins)
     if out is not None:
         out.write_text(report.html(), encoding="utf-8")
@@ -78,12 +80,13 @@ def privacy(
 
 @dataclass(frozen=True)
 class Sitting:
-    """How much is drawn, where counts are kept, and after how many seconds to leave off."""
+    """How much is drawn, where counts are kept, after how many seconds to leave off, and how many work."""
 
     effort: str = "quick"
     samples: int | None = None
     resume: Path | None = None
     seconds: float | None = None
+    workers: int = 1
 
     def examine(self, names: list[str], *, noise: NoiseSource, coins: str) -> AuditReport:
         """Audit the named mechanisms, or all, with one joint error shared out equally among them."""
@@ -111,19 +114,21 @@ class Sitting:
             else:
                 whole = (Fraction(1),)
                 audits.append(Recorded(subject, effort, record, whole, FAMILY_ERROR / len(subjects)))
-        verdicts = self._run(audits, noise)
+        verdicts = self._run(audits, record, noise)
         date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         return AuditReport(__version__, date, coins, FAMILY_ERROR, tuple(verdicts))
 
-    def _run(self, audits: list[Recorded], noise: NoiseSource) -> list[Verdict]:
-        goes_on, verdicts = self._goes_on(), []
-        steps = sum(audit.steps for audit in audits)
+    def _run(self, audits: list[Recorded], record: Record, noise: NoiseSource) -> list[Verdict]:
+        from understudy.audit.workers import audit_side_by_side
+
+        end = None if self.seconds is None else monotonic() + self.seconds
+        steps, verdicts = sum(audit.steps for audit in audits), []
         with typer.progressbar(length=steps, file=sys.stderr, label="audit", width=30) as bar:
+            if self.workers > 1:
+                return audit_side_by_side(audits, record, workers=self.workers, end=end, done=bar.update)
             for audit in audits:
                 bar.label = f"{audit.subject.name:<22}"
-                verdicts.append(audit.run(noise, goes_on=goes_on, done=bar.update))
+                verdicts.append(
+                    audit.run(noise, goes_on=lambda: end is None or monotonic() < end, done=bar.update)
+                )
         return verdicts
-
-    def _goes_on(self) -> Callable[[], bool]:
-        end = None if self.seconds is None else monotonic() + self.seconds
-        return lambda: end is None or monotonic() < end

@@ -6,7 +6,7 @@ Each is a function of a Curator; a method whose module is not there is passed ov
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from importlib import import_module
@@ -19,7 +19,7 @@ from understudy.audit.claim import Claim, ConcentratedClaim, PureClaim
 from understudy.audit.events import Draws
 from understudy.audit.neighbours import DOMAIN, Rows, Setting, TablePair, TellingLedger, table_pairs
 from understudy.audit.privacy import Draw, Pair, Subject, stacked
-from understudy.audit.unfold import Unfolding
+from understudy.audit.unfold import Beginning, Unfolding, beginning
 from understudy.curator import Candidate, Curator
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.net import NetMechanism
@@ -27,7 +27,7 @@ from understudy.mechanism.small_database import SmallDatabase
 from understudy.mechanism.small_database_classes import QueryClass as SmallClass
 from understudy.mechanism.strategy import Strategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
-from understudy.noise import NoiseSource, SystemNoise
+from understudy.noise import NoiseSource, SeededNoise, SystemNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.neighbours import Neighbours
@@ -48,11 +48,16 @@ CELLS = [
     for b in range(3)
 ]
 WORKLOAD = Workload.of(DOMAIN, [("a",), ("a", "b")])
-ONE_ROUND: dict[str, Any] = {
-    "first": Fraction(1, 5), "select": Fraction(1, 10), "rounds": 1, "growth": 1.3, "merge": 1.0,
-    "cells": 1000, "most": 4, "triples": False,
-}  # fmt: skip
-"""Shares with which every kind of look of an adaptive release occurs."""
+ONE_ROUND = Rule(
+    first=Fraction(1, 5), select=Fraction(1, 10), rounds=1, growth=1.3, merge=1.0, cells=1000, most=4,
+    triples=False, guard=Fraction(0), guard_order=0,
+)  # fmt: skip
+"""First marginals, gaps, measurements: a whole adaptive release but for the sweep."""
+SWEEPS = {
+    "workload": replace(ONE_ROUND, guard=Fraction(7, 10)),
+    "pairs": replace(ONE_ROUND, guard=Fraction(2, 10), guard_order=2),
+}
+"""With either sweep at the end."""
 
 ONE, PURE, BOTH = Fraction(1), Budget.of(1), Budget.of(1, 1e-6)
 
@@ -177,6 +182,8 @@ class Composite:
     """No run looks more often than that."""
     is_last: Callable[[Any], bool] = lambda value: False
     """Whether a run is over with a look of this outcome."""
+    given: int = 0
+    """So many first looks have the same outcomes in all runs on both tables; what they cost is not claimed."""
     needs: tuple[str, ...] = field(default=())
 
     @cached_property
@@ -193,22 +200,25 @@ class Composite:
             return False
         return True
 
-    @property
-    def claim(self) -> Claim:
-        """The whole budget: the ledger refuses whatever goes beyond."""
-        if self.budget.is_pure:
-            return PureClaim(self.budget.epsilon)
-        return ConcentratedClaim(Fraction(self.budget.cap.units, UNITS))
+    def begun(self, rows: Rows) -> Beginning:
+        """The given looks, as they come out on a table with coins that are the same every time.
 
-    def draw(self, rows: Rows) -> Draw:
+        Any outcomes would do: what follows must keep its price after all of them.
+        """
+        return beginning(self.act, self._fresh(rows), self.given, SeededNoise(0))
+
+    def claim(self, begun: Beginning) -> Claim:
+        """What the given looks left of the budget: the ledger refuses whatever goes beyond."""
+        left = Fraction(self.budget.cap.units - begun.spent.units, UNITS)
+        return PureClaim(left) if self.budget.is_pure else ConcentratedClaim(left)
+
+    def draw(self, rows: Rows, begun: Beginning | None = None) -> Draw:
         """Runs that share what they are told as far as that goes (`unfold`)."""
-        fresh = partial(
-            self.setting.curator, rows, noise=SystemNoise()
-        )  # its coins are those of the unfolding
-        return Unfolding(self.act, fresh, self.looks, self.width, self.is_last).draw
+        given = (begun or self.begun(rows)).outcomes
+        return Unfolding(self.act, self._fresh(rows), self.looks, self.width, self.is_last, given).draw
 
     def draw_singly(self, rows: Rows) -> Draw:
-        """Runs from the first line to the last, one after the other."""
+        """Runs from the first line to the last, one after the other; none of their looks are given."""
 
         def told(count: int, noise: NoiseSource) -> Draws:
             return stacked([self.once(rows, noise) for _ in range(count)], self.width)
@@ -222,17 +232,22 @@ class Composite:
         assert isinstance(curator.ledger, TellingLedger)
         return curator.ledger.told
 
+    def _fresh(self, rows: Rows) -> Callable[[], Curator]:
+        """Curators that are to be unfolded: their coins are those of the unfolding."""
+        return partial(self.setting.curator, rows, noise=SystemNoise())
+
     def tables(self, count: int = 30) -> Sequence[TablePair]:
         return list(islice(table_pairs(self.neighbours, rows=self.rows), count))
 
     def subject(self) -> Subject:
         def pairs() -> list[Pair]:
-            return [
-                Pair(pair.name, self.draw(pair.first), self.draw(pair.second), self.claim)
-                for pair in self.tables()
-            ]
+            return [self._pair(pair) for pair in self.tables()]
 
         return Subject(self.name, self.path, "run", pairs)
+
+    def _pair(self, pair: TablePair) -> Pair:
+        begun = self.begun(pair.first)
+        return Pair(pair.name, self.draw(pair.first, begun), self.draw(pair.second, begun), self.claim(begun))
 
 
 def composites() -> list[Composite]:
@@ -291,23 +306,35 @@ def composites() -> list[Composite]:
             rows=400,
             looks=16,
         ),
-        _released(
-            "mwem", "understudy.releases.mwem:mwem", {"rounds": 1, "per_round": 1, "passes": 2}, looks=8
+        *(
+            _released(
+                name,
+                "understudy.releases.mwem:mwem",
+                {"rounds": 1, "per_round": 1, "passes": 2},
+                looks=4,
+                is_last=_is_everything,
+                given=given,
+            )
+            for name, given in (("mwem", 0), ("mwem-begun", 1))
         ),
         _released("mwem-gaussian", "understudy.releases.mwem:mwem", {"passes": 2}, budget=BOTH),
         _released("residual", "understudy.releases.residual:residual", {}, budget=BOTH),
-        _released("adaptive", "understudy.releases.adaptive:adaptive", {}, budget=BOTH, looks=12),
         *(
             _released(
-                f"adaptive-{swept}",
+                name,
                 "understudy.releases.adaptive:adaptive",
-                {"rule": Rule(**ONE_ROUND, guard=Fraction(guard, 10), guard_order=order)},
+                {"rule": rule},
                 budget=BOTH,
                 rows=4000,
-                looks=12,
-                width=24,
+                looks=looks,
+                given=given,
             )
-            for swept, guard, order in (("workload", 7, 0), ("pairs", 2, 2))
+            for name, rule, looks, given in (
+                ("adaptive", ONE_ROUND, 3, 0),
+                ("adaptive-begun", ONE_ROUND, 3, 1),
+                ("adaptive-workload", SWEEPS["workload"], 4, 3),
+                ("adaptive-pairs", SWEEPS["pairs"], 4, 3),
+            )
         ),
         Composite(
             "session",
@@ -344,25 +371,13 @@ def _is_hit(outcome: Any) -> bool:
     return isinstance(outcome, tuple) and outcome[1].above > 0
 
 
-def _released(
-    name: str,
-    method: str,
-    options: dict[str, Any],
-    *,
-    budget: Budget = PURE,
-    rows: int = 12,
-    looks: int = 1,
-    width: int = 12,
-) -> Composite:
+def _is_everything(outcome: Any) -> bool:
+    """Whether the largest marginal was just measured: there is nothing left that would need a bound."""
+    return isinstance(outcome, list) and len(outcome) == 1 and np.size(outcome[0]) == AB.size
+
+
+def _released(name: str, method: str, options: dict[str, Any], **about: Any) -> Composite:
     module = method.partition(":")[0]
+    path = method.removeprefix("understudy.").replace(":", ".")
     act = partial(release, name=method, options=options)
-    return Composite(
-        name,
-        method.removeprefix("understudy.").replace(":", "."),
-        act,
-        budget,
-        rows=rows,
-        looks=looks,
-        width=width,
-        needs=(module,),
-    )
+    return Composite(name, path, act, **about, needs=(module,))

@@ -96,6 +96,11 @@ class Record:
         self._write({"subject": name, "pair": pair, "hits": hits.tolist()})
         self.subject(name).pairs[pair].stages.append(hits)
 
+    def enter(self, line: dict[str, Any]) -> None:
+        """A line that another process has made."""
+        self._write(line)
+        self._take(line)
+
     def _write(self, line: dict[str, Any]) -> None:
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
@@ -112,17 +117,16 @@ class Record:
             if not lines or "subject" in lines[0]:
                 raise ParameterError(f"{path} does not begin with the plan of an audit: take another file")
             for line in lines:
-                self._take(line, plan)
+                if "subject" in line:
+                    self._take(line)
+                elif line != plan:
+                    raise ParameterError(f"the record was begun with another plan, {line}: take another file")
         except ParameterError:
             raise
         except (ValueError, KeyError, TypeError) as error:
             raise ParameterError(f"{path} is not the record of an audit") from error
 
-    def _take(self, line: dict[str, Any], plan: dict[str, Any]) -> None:
-        if "subject" not in line:
-            if line != plan:
-                raise ParameterError(f"the record was begun with another plan, {line}: take another file")
-            return
+    def _take(self, line: dict[str, Any]) -> None:
         known = self.subject(line["subject"])
         if "chosen" in line:
             if known.chosen is not None:

@@ -4,14 +4,18 @@ Between two looks a run is a function of the table and of what was released befo
 alone. So the code between looks is run once for each distinct beginning, and the look that it comes to is drawn
 once for each run: every draw is made by the mechanism's own code, and the rows that come out are independent and
 have the law of single runs. That no coin is tossed anywhere else is checked: a Curator that unfolds has none to
-give outside a look.
+give outside a look. A run is left after its last look, since what it does then is told to nobody.
+
+Runs may share more: given what was told first, the rest of a run must keep the rest of its price, whatever that
+was. So a beginning can be fixed, and 100,000 runs that would all begin differently go on as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -27,6 +31,7 @@ from understudy.ledger.interface import Debit
 from understudy.mechanism.look import Look
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState, SparseStates
 from understudy.noise import NoiseSource
+from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
 from understudy.query.marginal import Marginal
 
@@ -68,15 +73,34 @@ class _Reached(BaseException):
         self.outcomes = outcomes
 
 
-class _Script:
-    """The outcomes of a run's looks: those that are known, then fresh ones, or an end at the first unknown one."""
+class _Over(BaseException):
+    """A run was told all that it will be told. No error: nothing that is run may catch it."""
 
-    def __init__(self, known: tuple[Outcome, ...], noise: NoiseSource, *, goes_on: bool) -> None:
+
+Ends = Callable[[int, Any], bool]
+"""Whether a run is over with its so-manieth look, of this outcome."""
+
+
+class _Script:
+    """The outcomes of a run's looks: those that are known, then fresh ones, or an end at the first unknown one.
+
+    fresh  how many looks there may be beyond the known ones
+    ends   with which of them the run is left; the rest of it tells nothing
+    """
+
+    def __init__(
+        self,
+        known: tuple[Outcome, ...],
+        noise: NoiseSource,
+        *,
+        fresh: float,
+        ends: Ends = lambda number, value: False,
+    ) -> None:
         self.said = list(known)
-        self._known = len(known)
         self._place = 0
         self._noise = noise
-        self._goes_on = goes_on
+        self._most = len(known) + fresh
+        self._ends = ends
         self._is_looking = False
 
     def words(self, count: int) -> NDArray[np.uint64]:
@@ -87,11 +111,12 @@ class _Script:
 
     def outcome(self, look: Draws1, shown: Callable[[Any], Any] = lambda value: value) -> Any:
         """The outcome of the next look; `shown` says what of it an analyst sees."""
-        if self._place == self._known:
-            if not self._goes_on:
+        if self._place == len(self.said):
+            if self._place == self._most:
                 raise _Reached(lambda times: self._drawn(look, times, shown))
             self.said += self._drawn(look, 1, shown)
-            self._known += 1
+            if self._ends(len(self.said), self.said[-1].value):
+                raise _Over
         self._place += 1
         return self.said[self._place - 1].value
 
@@ -102,10 +127,6 @@ class _Script:
         finally:
             self._is_looking = False
         return [Outcome(value, _told(shown(value))) for value in values]
-
-    @property
-    def told(self) -> list[int]:
-        return [number for outcome in self.said for number in outcome.told]
 
 
 class UnfoldingCurator(Curator):
@@ -225,6 +246,7 @@ class Unfolding:
     looks   no run looks more often than that: what is told by the last look is not gone on from. Checked on some.
     width   numbers of a row; what is told beyond is left out, which makes no mechanism look worse.
     is_last whether a run is over with this outcome; where it is false it may be over as well. Checked on some.
+    begun   outcomes of the first looks, the same in every run; they are not in the rows.
     """
 
     act: Act
@@ -232,20 +254,23 @@ class Unfolding:
     looks: int
     width: int
     is_last: Callable[[Any], bool] = lambda value: False
+    begun: tuple[Outcome, ...] = ()
     _reached_before: dict[str, Callable[[int], list[Outcome]] | None] = field(default_factory=dict)
     _noise_before: list[NoiseSource] = field(default_factory=list)
 
     def draw(self, count: int, noise: NoiseSource) -> Draws:
         """So many independent runs, in the order of their numbers."""
         rows = np.full((count, self.width), UNSAID, np.int64)
-        waiting: list[tuple[tuple[Outcome, ...], list[int]]] = [((), list(range(count)))]
+        waiting: list[tuple[tuple[Outcome, ...], list[int]]] = [(self.begun, list(range(count)))]
         to_check = CHECKED
         while waiting:
             known, runs = waiting.pop()
-            before = [number for outcome in known for number in outcome.told]
+            before = _numbers(known[len(self.begun) :])
             if len(runs) <= ALONE:
                 for run in runs:
-                    self._enter(rows, [run], [self._to_the_end(known, noise)])
+                    told = self._to_the_end(known, noise, checked=to_check > 0)
+                    self._enter(rows, [run], [told])
+                to_check = max(0, to_check - len(runs))
                 continue
             outcomes = self._reached(known, noise)
             if outcomes is None:
@@ -256,8 +281,7 @@ class Unfolding:
             for outcome, _ in ended[:to_check]:
                 self._check_complete((*known, outcome), noise)
             to_check = max(0, to_check - len(ended))
-            told = [[*before, *outcome.told] for outcome, _ in ended]
-            self._enter(rows, [run for _, run in ended], told)
+            self._enter(rows, [run for _, run in ended], [[*before, *outcome.told] for outcome, _ in ended])
         return rows
 
     def _divided(
@@ -265,12 +289,14 @@ class Unfolding:
     ) -> tuple[list[tuple[Outcome, int]], list[tuple[Outcome, int]]]:
         """Runs that are over with their outcome, and runs that are not."""
         both = list(zip(drawn, runs, strict=True))
-        if looks == self.looks:
-            return both, []
+        over = [self._ends(looks, outcome.value) for outcome in drawn]
         return (
-            [pair for pair in both if self.is_last(pair[0].value)],
-            [pair for pair in both if not self.is_last(pair[0].value)],
+            [pair for pair, is_over in zip(both, over, strict=True) if is_over],
+            [pair for pair, is_over in zip(both, over, strict=True) if not is_over],
         )
+
+    def _ends(self, looks: int, value: Any) -> bool:
+        return looks >= self.looks or self.is_last(value)
 
     def _enter(self, rows: Draws, runs: list[int], told: list[list[int]]) -> None:
         """What each of some runs was told, as a row."""
@@ -287,12 +313,15 @@ class Unfolding:
     def _run(self, script: _Script) -> None:
         self.act(UnfoldingCurator(self.curator(), script))
 
-    def _to_the_end(self, known: tuple[Outcome, ...], noise: NoiseSource) -> list[int]:
-        script = _Script(known, noise, goes_on=True)
-        self._run(script)
-        if len(script.said) > self.looks:
-            raise UnfoldingError(f"a run looked {len(script.said)} times, not {self.looks} at most")
-        return script.told
+    def _to_the_end(self, known: tuple[Outcome, ...], noise: NoiseSource, *, checked: bool) -> list[int]:
+        """What a run is told from the known looks on, up to its last one."""
+        script = _Script(known, noise, fresh=inf, ends=self._ends)
+        try:
+            self._run(script)
+        except _Over:
+            if checked:
+                self._check_complete(tuple(script.said), noise)
+        return _numbers(script.said[len(self.begun) :])
 
     def _reached(
         self, known: tuple[Outcome, ...], noise: NoiseSource
@@ -315,7 +344,7 @@ class Unfolding:
         self, known: tuple[Outcome, ...], noise: NoiseSource
     ) -> Callable[[int], list[Outcome]] | None:
         try:
-            self._run(_Script(known, noise, goes_on=False))
+            self._run(_Script(known, noise, fresh=0))
         except _Reached as reached:
             return reached.outcomes
         return None
@@ -325,12 +354,35 @@ class Unfolding:
             raise UnfoldingError(f"a run looks more than {self.looks} times")
 
 
+class Beginning(NamedTuple):
+    """The first looks of a run, and what they cost."""
+
+    outcomes: tuple[Outcome, ...]
+    spent: Cost
+
+
+def beginning(act: Act, curator: Callable[[], Curator], looks: int, noise: NoiseSource) -> Beginning:
+    """The first looks of one run."""
+    script, begun = _Script((), noise, fresh=inf, ends=lambda number, _: number == looks), curator()
+    if looks:
+        try:
+            act(UnfoldingCurator(begun, script))
+        except _Over:
+            return Beginning(tuple(script.said), begun.ledger.spent)
+        raise UnfoldingError(f"a run looked {len(script.said)} times, fewer than are given")
+    return Beginning((), begun.ledger.spent)
+
+
 def _grouped(pairs: Sequence[tuple[Outcome, int]]) -> Iterator[tuple[Outcome, list[int]]]:
     """Runs that came to the same outcome, together."""
     groups: dict[str, tuple[Outcome, list[int]]] = {}
     for outcome, run in pairs:
         groups.setdefault(repr(outcome.value), (outcome, []))[1].append(run)
     return iter(groups.values())
+
+
+def _numbers(outcomes: Iterable[Outcome]) -> list[int]:
+    return [number for outcome in outcomes for number in outcome.told]
 
 
 def _told(value: Any) -> tuple[int, ...]:
