@@ -15,7 +15,7 @@ from understudy.audit.accounting import (
     table_of_events,
     worst_pair,
 )
-from understudy.audit.composite import AB, CELLS, ONE_CELL, A
+from understudy.audit.acts import AB, CELLS, ONE_CELL, A
 from understudy.audit.contract import (
     answers_again,
     charges_first,

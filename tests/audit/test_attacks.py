@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from understudy.audit.acts import AB, CELLS, A
 from understudy.audit.coins import FixedCoin, RecordingNoise
-from understudy.audit.composite import AB, CELLS, A
 from understudy.audit.neighbours import Setting, TellingLedger
 from understudy.curator import Candidate
 from understudy.errors import UnderstudyError

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from understudy.audit import command
 from understudy.audit.claim import PureClaim
 from understudy.audit.privacy import Pair, Subject
-from understudy.audit.registry import Effort
 from understudy.audit.scalar import repeated
 from understudy.cli import app
 from understudy.errors import ParameterError
@@ -62,11 +61,11 @@ def broken(names):
     return [Subject("broken", "here", "vector", lambda: [pair])]
 
 
-def test_a_certified_excess_is_status_1(monkeypatch, tmp_path):
+def test_a_certified_excess_has_a_status_of_its_own(monkeypatch, tmp_path):
     monkeypatch.setattr("understudy.audit.registry.named", broken)
     page = tmp_path / "r.html"
     found = run("--samples", "4000", "--seed", "1", "--out", str(page))
-    assert found.exit_code == 1
+    assert found.exit_code == 3
     assert "PROMISE BROKEN by broken" in found.output
     assert "epsilon ≥" in found.output
     assert "<p>:" not in page.read_text(encoding="utf-8")
@@ -76,7 +75,21 @@ def test_what_is_not_there_is_refused():
     with pytest.raises(ParameterError, match="quick, usual, full"):
         command.Sitting("huge").examine([], noise=SeededNoise(1), coins="")
     assert isinstance(run("--mechanism", "lapace").exception, ParameterError)
-    assert Effort(1, 2, 3).pairs == 2
+
+
+def test_where_a_page_cannot_be_written_nothing_is_drawn(tmp_path):
+    for page in (tmp_path, tmp_path / "nowhere" / "page.html"):
+        found = run("--mechanism", "laplace", "--samples", "64", "--out", str(page))
+        assert isinstance(found.exception, ParameterError)
+        assert found.output == ""
+
+
+def test_what_is_named_twice_is_audited_once(tmp_path):
+    record = str(tmp_path / "record")
+    asked = ["--mechanism", "net", "--mechanism", "net", "--samples", "400", "--resume", record]
+    found = json.loads(run(*asked, "--workers", "2", "--json").stdout)
+    assert [one["mechanism"] for one in found["mechanisms"]] == ["net"]
+    assert json.loads(run(*asked, "--hours", "0", "--json").stdout)["mechanisms"] == found["mechanisms"]
 
 
 def test_a_run_that_is_stopped_says_so_and_goes_on(tmp_path):
@@ -86,8 +99,8 @@ def test_a_run_that_is_stopped_says_so_and_goes_on(tmp_path):
     stopped = run(*asked, "--hours", "0", "--out", str(page))
     assert stopped.exit_code == 0
     assert "not begun" in stopped.output
+    assert "Nothing was tested." in stopped.output
     assert "not begun" in page.read_text(encoding="utf-8")
-    assert "Not finished: net, laplace." in stopped.output
     assert "Not finished" not in run(*asked).output
     again = json.loads(run(*asked, "--hours", "0", "--json").stdout)
     assert [one["complete"] for one in again["mechanisms"]] == [True, True]

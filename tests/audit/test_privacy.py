@@ -112,7 +112,12 @@ def test_an_event_is_not_chosen_for_its_luck():
 
 @pytest.mark.parametrize(
     "statistic",
-    [Column(1), Ends(0), Whole(np.array([0, -3]), np.array([5, 9])), Score(np.array([0.1, -2 / 3]))],
+    [
+        Column(1),
+        Ends(0),
+        Whole(np.array([0, -3]), np.array([5, 9])),
+        Score(np.array([0.1, -2 / 3]), np.array([-1, 0])),
+    ],
     ids=lambda statistic: type(statistic).__name__,
 )
 def test_an_event_that_was_kept_is_the_same_event(statistic):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -53,7 +54,8 @@ class Steps:
 
 def run(audit, steps=10**6, seed=1):
     limit = Steps(steps)
-    verdict = audit.run(SeededNoise(seed), goes_on=limit.goes_on, done=limit.heard.append)
+    with closing(audit.record):
+        verdict = audit.run(SeededNoise(seed), goes_on=limit.goes_on, done=limit.heard.append)
     return verdict, sum(limit.heard)
 
 
@@ -106,16 +108,56 @@ def test_a_line_that_was_cut_off_is_drawn_anew(tmp_path):
 def test_another_plan_and_other_files_are_refused(tmp_path):
     path = tmp_path / "r"
     run(recorded(Record(PLAN, path)), steps=2)
-    with pytest.raises(ParameterError, match="another plan"):
-        Record(PLAN | {"samples": 5}, path)
-    twice = tmp_path / "twice"
-    twice.write_text(path.read_text() * 2)
-    with pytest.raises(ParameterError, match="twice"):
-        Record(PLAN, twice)
-    other = tmp_path / "other"
-    other.write_text("a table\nof something\n")
-    with pytest.raises(ParameterError, match="not the record"):
-        Record(PLAN, other)
+    kept = path.read_bytes()
+    refused(path, "another plan", PLAN | {"samples": 5})
+    for lines, words in (
+        (kept * 2, "twice"),
+        (kept + kept.splitlines(keepends=True)[-1], "twice"),
+        (b"a table\nof something\n", "not the record"),
+        (b"no line at all", "does not begin"),
+        (b"SQLite format 3\x00\xff\n\x00", "not the record"),
+        (b"[1]\n", "not the record"),
+        (b"3\n", "not the record"),
+    ):
+        other = tmp_path / "other"
+        other.write_bytes(lines)
+        refused(other, words)
+    refused(tmp_path, "no record can be kept")
+    refused(tmp_path / "nowhere" / "r", "no record can be kept")
+
+
+def refused(path, words, plan=PLAN):
+    """With these words, and without a change of the file, whether it is to be added to or only read."""
+    before = path.read_bytes() if path.is_file() else None
+    for grows in (True, False) if path.is_file() else (True,):
+        with pytest.raises(ParameterError, match=words):
+            Record(plan, path, may_grow=grows)
+        assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_counts_that_are_told_twice_are_refused(tmp_path):
+    """A stage has its place: two sittings on one file would else add up as one."""
+    path = tmp_path / "r"
+    run(recorded(Record(PLAN, path)))
+    for line in path.read_bytes().splitlines(keepends=True)[1:]:
+        other = tmp_path / "other"
+        other.write_bytes(path.read_bytes() + line)
+        refused(other, "twice")
+
+
+def test_one_sitting_at_a_time(tmp_path):
+    """Who only reports does not wait, and changes nothing, be a line half written."""
+    path = tmp_path / "r"
+    run(recorded(Record(PLAN, path)), steps=4)
+    with closing(Record(PLAN, path)):
+        with pytest.raises(ParameterError, match="another audit is writing"):
+            Record(PLAN, path)
+        with path.open("ab") as file:
+            file.write(b'{"half')
+        before = path.read_bytes()
+        assert recorded(Record(PLAN, path, may_grow=False)).verdict().findings
+        assert path.read_bytes() == before
+    assert run(recorded(Record(PLAN, path)))[0].is_complete
 
 
 def test_files_about_different_subjects_may_be_put_together(tmp_path):
@@ -125,7 +167,7 @@ def test_files_about_different_subjects_may_be_put_together(tmp_path):
     run(recorded(Record(PLAN, two), other))
     both = tmp_path / "both"
     both.write_text(one.read_text() + two.read_text())
-    again = Record(PLAN, both)
+    again = Record(PLAN, both, may_grow=False)
     assert recorded(again).verdict().findings == whole.findings
     assert recorded(again, other).verdict().is_complete
 
@@ -172,19 +214,17 @@ def test_a_record_that_lost_its_plan_is_refused(tmp_path):
     """Else counts of one plan would be read as those of another."""
     path = tmp_path / "audit.jsonl"
     path.write_text("")
-    record = Record({"samples": 4000}, path)
-    record.choose("laplace", [0])
-    with pytest.raises(ParameterError, match="another plan"):
-        Record({"samples": 4_000_000}, path)
+    with closing(Record({"samples": 4000}, path)) as record:
+        record.choose("laplace", [0])
+    refused(path, "another plan", {"samples": 4_000_000})
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
-    with pytest.raises(ParameterError, match="does not begin with the plan"):
-        Record({"samples": 4000}, path)
+    refused(path, "does not begin with the plan", {"samples": 4000})
 
 
 def test_the_plan_names_the_code(tmp_path, monkeypatch):
     """Counts of other code are no evidence about this one."""
     path = tmp_path / "audit.jsonl"
-    sitting = Sitting("quick", 64, path, 0.0)
+    sitting = Sitting("quick", 64, path)
     sitting.examine(["laplace"], noise=SeededNoise(1), coins="a test")
     monkeypatch.setattr("understudy.audit.record.code_digest", lambda: "another")
     with pytest.raises(ParameterError, match="another plan"):

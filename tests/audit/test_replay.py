@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from audit.taps import compared, tapped
+from understudy.audit.acts import AB, CELLS, ONE_CELL, WORKLOAD, A
 from understudy.audit.coins import (
     OutOfCoinsError,
     RecordingNoise,
@@ -20,8 +21,8 @@ from understudy.audit.coins import (
     exact_choice_law,
     largest_ratio,
 )
-from understudy.audit.composite import AB, CELLS, DOMAIN, ONE_CELL, WORKLOAD, A, Composite, composites
-from understudy.audit.neighbours import Setting, table_pairs
+from understudy.audit.composite import Composite, composites
+from understudy.audit.neighbours import DOMAIN, Setting, table_pairs
 from understudy.audit.replay import control_flow, differences, perform, sensitivities
 from understudy.curator import Candidate, Curator
 from understudy.errors import InsufficientBudgetError, UnderstudyError

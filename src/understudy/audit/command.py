@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from understudy.audit.record import Record, Recorded
     from understudy.audit.report import AuditReport
     from understudy.noise import NoiseSource
+
+EXCESS = 3
+"""The exit status of a broken promise; 1 and 2 are said of an audit that could not be made."""
 
 audit = typer.Typer(help="Test that the promises hold, by running the mechanisms.", no_args_is_help=True)
 
@@ -55,7 +59,7 @@ def privacy(
 ) -> None:
     """Run mechanisms on neighbouring tables and certify lower bounds on epsilon. No project is needed.
 
-    Exit status 1 if more than a promise was certified, at a joint error of one in a million.
+    Exit status 3 if more than a promise was certified, at a joint error of one in a million.
     """
     from understudy.errors import ParameterError
     from understudy.noise import SeededNoise, SystemNoise
@@ -64,18 +68,20 @@ def privacy(
         raise ParameterError("a seed would give the same coins again after each stop: resume without one")
     if seed is not None and workers > 1:
         raise ParameterError("a seed is one stream of coins: with several workers there is none")
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise ParameterError(f"no page can be written to {out}: give a file in a folder that is there")
     noise: NoiseSource = SystemNoise() if seed is None else SeededNoise(seed)
     coins = "the operating system" if seed is None else f"seed {seed}"
     sitting = Sitting(effort, samples, resume, None if hours is None else hours * 3600, workers)
     report = sitting.examine(mechanism or [], noise=noise, coins=coins)
-    if out is not None:
-        out.write_text(report.html(), encoding="utf-8")
     if as_json:
         emit(report.as_dict())
     else:
         typer.echo(report.text())
+    if out is not None:
+        out.write_text(report.html(), encoding="utf-8")
     if not report.sound:
-        sys.exit(1)
+        sys.exit(EXCESS)
 
 
 @dataclass(frozen=True)
@@ -92,17 +98,15 @@ class Sitting:
         """Audit the named mechanisms, or all, with one joint error shared out equally among them."""
         from understudy import __version__
         from understudy.audit.privacy import FAMILY_ERROR
-        from understudy.audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded, code_digest
+        from understudy.audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded, plan_of
         from understudy.audit.registry import EFFORTS, named
         from understudy.audit.report import AuditReport
         from understudy.errors import ParameterError
 
         if self.effort not in EFFORTS:
             raise ParameterError(f"an effort is one of {', '.join(EFFORTS)}, not {self.effort!r}")
-        plan = {
-            "understudy": __version__, "code": code_digest(), "effort": self.effort, "samples": self.samples
-        }  # fmt: skip
-        record, subjects = Record(plan, self.resume), named(names)
+        subjects = named(names)
+        record = Record(plan_of(self.effort, self.samples), self.resume, may_grow=self.seconds != 0)
         may_stop = self.resume is not None or self.seconds is not None
         audits = []
         for subject in subjects:
@@ -114,7 +118,8 @@ class Sitting:
             else:
                 whole = (Fraction(1),)
                 audits.append(Recorded(subject, effort, record, whole, FAMILY_ERROR / len(subjects)))
-        verdicts = self._run(audits, record, noise)
+        with closing(record):
+            verdicts = self._run(audits, record, noise)
         date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         return AuditReport(__version__, date, coins, FAMILY_ERROR, tuple(verdicts))
 

@@ -1,170 +1,70 @@
 """Subjects that run through a Curator: everything it released, in order, is what an attacker sees.
 
-Each is a function of a Curator; a method whose module is not there is passed over.
+A method whose module is not there is passed over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from importlib import import_module
 from itertools import islice
+from math import floor
 from typing import Any
 
 import numpy as np
 
+from understudy.audit.acts import (
+    AB,
+    BOTH,
+    CELLS,
+    ONE,
+    ONE_CELL,
+    ONE_ROUND,
+    PURE,
+    SWEEPS,
+    A,
+    Act,
+    B,
+    measure,
+    measure_gaussian,
+    measure_weights,
+    median,
+    net,
+    noisy_gaps,
+    online,
+    release,
+    select,
+    session,
+    small_database,
+    sparse,
+    strategy,
+    worst_guess,
+    worst_query,
+)
 from understudy.audit.claim import Claim, ConcentratedClaim, PureClaim
 from understudy.audit.events import Draws
-from understudy.audit.neighbours import DOMAIN, Rows, Setting, TablePair, TellingLedger, table_pairs
+from understudy.audit.neighbours import (
+    DOMAIN,
+    Rows,
+    Setting,
+    TablePair,
+    TellingLedger,
+    around,
+    table_pairs,
+)
 from understudy.audit.privacy import Draw, Pair, Subject, stacked
 from understudy.audit.unfold import Beginning, Unfolding, beginning
-from understudy.curator import Candidate, Curator
-from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
-from understudy.mechanism.net import NetMechanism
-from understudy.mechanism.small_database import SmallDatabase
+from understudy.curator import Curator
 from understudy.mechanism.small_database_classes import QueryClass as SmallClass
-from understudy.mechanism.strategy import Strategy
-from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.noise import NoiseSource, SeededNoise, SystemNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import UNITS
+from understudy.privacy.cost import UNITS, Cost
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.family import prefixes
-from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.query.workload import Workload
-from understudy.releases.adaptive_rule import Rule
-from understudy.standin.table import SmallTable
-
-Act = Callable[[Curator], Any]
-
-A, B, AB = Marginal(DOMAIN, ("a",)), Marginal(DOMAIN, ("b",)), Marginal(DOMAIN, ("a", "b"))
-ONE_CELL = LinearQuery.conjunction(DOMAIN, {"a": np.array([0, 1]), "b": np.array([0, 0, 1])})
-CELLS = [
-    LinearQuery.conjunction(DOMAIN, {"a": np.arange(2) == a, "b": np.arange(3) == b})
-    for a in range(2)
-    for b in range(3)
-]
-WORKLOAD = Workload.of(DOMAIN, [("a",), ("a", "b")])
-ONE_ROUND = Rule(
-    first=Fraction(1, 5), select=Fraction(1, 10), rounds=1, growth=1.3, merge=1.0, cells=1000, most=4,
-    triples=False, guard=Fraction(0), guard_order=0,
-)  # fmt: skip
-"""First marginals, gaps, measurements: a whole adaptive release but for the sweep."""
-SWEEPS = {
-    "workload": replace(ONE_ROUND, guard=Fraction(7, 10)),
-    "pairs": replace(ONE_ROUND, guard=Fraction(2, 10), guard_order=2),
-}
-"""With either sweep at the end."""
-
-ONE, PURE, BOTH = Fraction(1), Budget.of(1), Budget.of(1, 1e-6)
-
-
-# ---- what is done with a Curator; each spends its budget at most
-
-
-def measure(curator: Curator) -> None:
-    """Two marginals in one debit, Laplace noise."""
-    curator.measure_all([A, AB], epsilon=Fraction(1, 2))
-
-
-def measure_gaussian(curator: Curator) -> None:
-    """The same with Gaussian noise, for the whole budget."""
-    cap = curator.ledger.budget.cap.units
-    curator.measure_all([A, AB], rho=Fraction(cap // 2, UNITS))
-
-
-def measure_weights(curator: Curator) -> None:
-    """One sum of weights that are not 0 and 1: a finer lattice."""
-    weighted = LinearQuery.conjunction(DOMAIN, {"b": np.array([0.0, 0.3, 1.0])})
-    curator.measure(Marginal.of(weighted), epsilon=1)
-
-
-def select(curator: Curator) -> None:
-    """The cell whose guess is worst."""
-    curator.choose([Candidate(query, Fraction(2)) for query in CELLS], epsilon=1)
-
-
-def sparse(curator: Curator, *, numeric: bool) -> None:
-    """Every cell against a guess, until one is above."""
-    handle = curator.sparse(threshold=2, epsilon=1, numeric=numeric)
-    for query in (*CELLS, ONE_CELL):
-        if handle.hits_left == 0:
-            break
-        handle.ask(query, guess=3)
-
-
-def worst_query(curator: Curator, *, law: Any) -> None:
-    """The worst cell of a class, by either law."""
-    kind = curator.declaration.neighbours
-    curator.run(WorstQuery(QueryClass(DOMAIN, (AB,)), np.full(6, 2.0), ONE, kind, law=law))
-
-
-def worst_guess(curator: Curator) -> None:
-    """The worst of three marginals, with weights and an offset."""
-    kind = curator.declaration.neighbours
-    guesses = (
-        Guess(A, np.array([6, 6])),
-        Guess(AB, np.full((2, 3), 2), weight=Fraction(1, 2)),
-        Guess(B, np.full(3, 4), offset=ONE),
-    )
-    curator.run(WorstGuess(guesses, ONE, kind))
-
-
-def noisy_gaps(curator: Curator) -> None:
-    """Both gaps of two guesses, with noise."""
-    kind = curator.declaration.neighbours
-    guesses = (Guess(A, np.array([6, 6])), Guess(AB, np.full((2, 3), 2)))
-    curator.run(NoisyGaps(guesses, kind, epsilon=1))
-
-
-def strategy(curator: Curator) -> None:
-    """Combinations of a marginal's counts."""
-    matrices = (np.array([[1, 1], [1, -1]]), np.array([[1, 1, 1], [2, -1, -1]]))
-    curator.run(Strategy(AB, matrices, curator.declaration.neighbours, epsilon=1))
-
-
-def small_database(curator: Curator, *, queries: SmallClass, size: int) -> None:
-    """One draw of SmallDB."""
-    curator.run(SmallDatabase(queries, size, curator.rows, ONE))
-
-
-def net(curator: Curator) -> None:
-    """One of four databases."""
-    corners = [SmallTable.of_rows(DOMAIN, rows) for rows in ([(0, 0)], [(1, 2)], [(0, 0), (1, 1)], [(0, 1)])]
-    curator.run(NetMechanism.of(corners, [AB], rows=curator.rows, epsilon=1))
-
-
-def release(curator: Curator, *, name: str, options: dict[str, Any]) -> None:
-    """A method of release, by `module:function`."""
-    module, _, function = name.partition(":")
-    run_of = import_module("understudy.releases.run").Run
-    run = run_of(curator, WORKLOAD, curator.declaration.budget, "audit")
-    getattr(import_module(module), function)(run, **options)
-
-
-def session(curator: Curator) -> None:
-    """Questions of which the second depends on the answer to the first."""
-    opened = import_module("understudy.interactive.session").session(curator, alpha=0.15, queries=2, name="s")
-    first = opened.ask(ONE_CELL)
-    opened.ask(AB if float(np.asarray(first.value).sum()) > 3 else A)
-
-
-def online(curator: Curator) -> None:
-    """Four questions to private multiplicative weights."""
-    module = import_module("understudy.interactive.online")
-    weights = import_module("understudy.standin.multiplicative").MultiplicativeWeights
-    terms = module.practical_terms(curator, alpha=0.6, queries=4, updates=1)
-    loop = module.OnlineConstruction(
-        curator, weights(domain=DOMAIN, alpha=Fraction(1, 4), threads=1), terms, name="o"
-    )
-    for query in (CELLS[0], CELLS[5], ONE_CELL, CELLS[0]):
-        loop.ask(query)
-
-
-# ---- as subjects
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,8 +82,14 @@ class Composite:
     """No run looks more often than that."""
     is_last: Callable[[Any], bool] = lambda value: False
     """Whether a run is over with a look of this outcome."""
+    is_cut: bool = False
+    """Runs go on after so many looks, and what they are told then is left out."""
+    spends: Fraction = ONE
+    """The part of the budget that the dearest run has spent at its last look."""
     given: int = 0
     """So many first looks have the same outcomes in all runs on both tables; what they cost is not claimed."""
+    pairs: Callable[[], Sequence[TablePair]] | None = None
+    """Tables at which this one is at its worst, instead of the usual ones."""
     needs: tuple[str, ...] = field(default=())
 
     @cached_property
@@ -200,22 +106,36 @@ class Composite:
             return False
         return True
 
-    def begun(self, rows: Rows) -> Beginning:
+    def begun(self, rows: Rows, seed: int = 0) -> Beginning:
         """The given looks, as they come out on a table with coins that are the same every time.
 
         Any outcomes would do: what follows must keep its price after all of them.
         """
-        return beginning(self.act, self._fresh(rows), self.given, SeededNoise(0))
+        return beginning(self.act, self._fresh(rows), self.given, SeededNoise(seed))
+
+    @property
+    def most(self) -> Cost:
+        """What the dearest run spends; the unfolding refuses whatever goes beyond."""
+        cap = self.budget.cap
+        return type(cap)(floor(cap.units * self.spends))
 
     def claim(self, begun: Beginning) -> Claim:
-        """What the given looks left of the budget: the ledger refuses whatever goes beyond."""
-        left = Fraction(self.budget.cap.units - begun.spent.units, UNITS)
+        """What runs spend after the given looks."""
+        left = Fraction(self.most.units - begun.spent.units, UNITS)
         return PureClaim(left) if self.budget.is_pure else ConcentratedClaim(left)
 
     def draw(self, rows: Rows, begun: Beginning | None = None) -> Draw:
         """Runs that share what they are told as far as that goes (`unfold`)."""
-        given = (begun or self.begun(rows)).outcomes
-        return Unfolding(self.act, self._fresh(rows), self.looks, self.width, self.is_last, given).draw
+        return Unfolding(
+            self.act,
+            self._fresh(rows),
+            self.looks,
+            self.width,
+            self.is_last,
+            self.is_cut,
+            self.most,
+            (begun or self.begun(rows)).outcomes,
+        ).draw
 
     def draw_singly(self, rows: Rows) -> Draw:
         """Runs from the first line to the last, one after the other; none of their looks are given."""
@@ -237,16 +157,18 @@ class Composite:
         return partial(self.setting.curator, rows, noise=SystemNoise())
 
     def tables(self, count: int = 30) -> Sequence[TablePair]:
-        return list(islice(table_pairs(self.neighbours, rows=self.rows), count))
+        usual = table_pairs(self.neighbours, rows=self.rows) if self.pairs is None else self.pairs()
+        return list(islice(usual, count))
 
     def subject(self) -> Subject:
         def pairs() -> list[Pair]:
-            return [self._pair(pair) for pair in self.tables()]
+            return [self._pair(pair, seed) for seed, pair in enumerate(self.tables())]
 
-        return Subject(self.name, self.path, "run", pairs)
+        path = f"{self.path}, after a fixed beginning" if self.given else self.path
+        return Subject(self.name, path, "run", pairs)
 
-    def _pair(self, pair: TablePair) -> Pair:
-        begun = self.begun(pair.first)
+    def _pair(self, pair: TablePair, seed: int) -> Pair:
+        begun = self.begun(pair.first, seed)
         return Pair(pair.name, self.draw(pair.first, begun), self.draw(pair.second, begun), self.claim(begun))
 
 
@@ -317,7 +239,17 @@ def composites() -> list[Composite]:
             )
             for name, given in (("mwem", 0), ("mwem-begun", 1))
         ),
-        _released("mwem-gaussian", "understudy.releases.mwem:mwem", {"passes": 2}, budget=BOTH),
+        _released(
+            "mwem-gaussian",
+            "understudy.releases.mwem:mwem",
+            {"rounds": 1, "per_round": 1, "passes": 2},
+            budget=BOTH,
+            rows=400,
+            looks=4,
+            is_last=_is_everything,
+            given=1,
+        ),
+        _released("mwem-everything", "understudy.releases.mwem:mwem", {"passes": 2}, budget=BOTH),
         _released("residual", "understudy.releases.residual:residual", {}, budget=BOTH),
         *(
             _released(
@@ -336,31 +268,47 @@ def composites() -> list[Composite]:
                 ("adaptive-pairs", SWEEPS["pairs"], 4, 3),
             )
         ),
-        Composite(
-            "session",
-            "interactive.session.Session",
-            session,
-            rows=100,
-            looks=2,
-            needs=("understudy.interactive.session",),
-        ),
-        Composite(
-            "session-gaussian",
-            "interactive.session.Session",
-            session,
-            BOTH,
-            rows=100,
-            looks=2,
-            needs=("understudy.interactive.session",),
-        ),
-        Composite(
-            "online",
-            "interactive.online.OnlineConstruction",
-            online,
+        _released(
+            "aim",
+            "understudy.releases.aim:aim",
+            {},
+            budget=BOTH,
             rows=400,
             looks=7,
-            is_last=lambda value: isinstance(value, list),  # the one update that is paid for
-            needs=("understudy.interactive.online",),
+            is_cut=True,
+            given=5,
+        ),
+        *(
+            Composite(
+                name,
+                "interactive.session.Session",
+                partial(session, alpha=alpha, queries=queries),
+                budget,
+                rows=100,
+                looks=2,
+                spends=spends,
+                needs=("understudy.interactive.session",),
+            )
+            for name, budget, alpha, queries, spends in (
+                ("session", PURE, 0.2, 4, Fraction(8656, 10_000)),
+                ("session-gaussian", BOTH, 0.3, 2, Fraction(537, 1000)),
+            )
+        ),
+        *(
+            Composite(
+                name,
+                f"interactive.{name}.{what}",
+                act,
+                looks=7,
+                is_last=lambda value: isinstance(value, list),  # the one update that is paid for
+                spends=Fraction(98948, 100_000),
+                needs=(f"understudy.interactive.{name}",),
+                pairs=partial(around, edge),
+            )
+            for name, what, act, edge in (
+                ("online", "OnlineConstruction", online, 172),
+                ("median", "private_median", median, 152),
+            )
         ),
     ]
     return [composite for composite in found if composite.present]

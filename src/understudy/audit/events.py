@@ -19,6 +19,9 @@ from scipy.stats import norm
 Draws = NDArray[np.int64]
 """One row for each run of a mechanism, one column for each number that it released."""
 
+UNSAID = -(2**40)
+"""Stands in a row where a shorter run said nothing: no run says it."""
+
 MOST_BINS = (2048, 48)
 """Statistics with more values than this are cut at quantiles: finely, for many draws, and coarsely."""
 
@@ -78,12 +81,13 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """A weighted sum of the released numbers."""
+    """A weighted sum of the released numbers; none counts as less than the least that was seen."""
 
     weights: NDArray[np.float64]
+    least: Draws
 
     def __call__(self, draws: Draws) -> Draws:
-        return np.rint(draws @ self.weights).astype(np.int64)
+        return np.rint(np.maximum(draws, self.least) @ self.weights).astype(np.int64)
 
     def __str__(self) -> str:
         return "a weighted sum of the released numbers"
@@ -123,8 +127,8 @@ def as_plain(event: Event) -> dict[str, Any]:
             statistic = {"ends": index}
         case Whole(low, high):
             statistic = {"low": low.tolist(), "high": high.tolist()}
-        case Score(weights):
-            statistic = {"weights": weights.tolist()}
+        case Score(weights, least):
+            statistic = {"weights": weights.tolist(), "least": least.tolist()}
     chosen = np.flatnonzero(event.chosen).tolist()
     return statistic | {"edges": event.edges.tolist(), "chosen": chosen}
 
@@ -139,7 +143,7 @@ def from_plain(kept: dict[str, Any]) -> Event:
     elif "low" in kept:
         statistic = Whole(np.array(kept["low"], np.int64), np.array(kept["high"], np.int64))
     else:
-        statistic = Score(np.array(kept["weights"], np.float64))
+        statistic = Score(np.array(kept["weights"], np.float64), np.array(kept["least"], np.int64))
     edges = np.array(kept["edges"], np.int64)
     chosen = np.zeros(edges.size + 1, np.bool_)
     chosen[kept["chosen"]] = True
@@ -177,16 +181,23 @@ def _statistics(first: Draws, second: Draws) -> Iterator[Statistic]:
             yield Ends(i)
     if columns == 1:
         return
-    low = np.minimum(first.min(axis=0), second.min(axis=0))
-    high = np.maximum(first.max(axis=0), second.max(axis=0))
-    if prod(int(b) - int(a) + 1 for a, b in zip(low, high, strict=True)) < 1 << 62:
-        yield Whole(low, high)
+    low, high = np.minimum(_least(first), _least(second)), np.maximum(first.max(axis=0), second.max(axis=0))
+    if prod(max(int(b) - int(a), 0) + 1 for a, b in zip(low, high, strict=True)) < 1 << 62:
+        yield Whole(low, np.maximum(low, high))
+    first, second = np.maximum(first, low), np.maximum(second, low)
     spread = (first.var(axis=0) + second.var(axis=0)) / 2
     apart = first.mean(axis=0) - second.mean(axis=0)
     weights = np.where(spread > 0, apart / np.where(spread > 0, spread, 1), 0)
     size = float(np.sqrt((weights**2 * spread).sum()))
     if size > 0:
-        yield Score(weights / size * FINE)
+        yield Score(weights / size * FINE, low)
+
+
+def _least(draws: Draws) -> Draws:
+    """The least number of each column; one less where some runs said nothing, which is then a value beside it."""
+    unsaid = draws == UNSAID
+    least = np.where(unsaid, np.iinfo(np.int64).max, draws).min(axis=0)
+    return np.where(unsaid.all(axis=0), 0, least - unsaid.any(axis=0))
 
 
 def _best(

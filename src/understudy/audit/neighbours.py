@@ -86,6 +86,23 @@ def _replaced(rows: int, seed: int) -> Iterator[tuple[str, Rows, Rows]]:
         yield f"random table {i + 1}", (*body, cells[one]), (*body, cells[two])
 
 
+def around(edge: int) -> list[TablePair]:
+    """Tables of 400 rows, with about as many in the first cell as a guess bears before it is called wrong."""
+    found = []
+    for off in (-14, -10, -6, -3, 0, 3, 6, 10, 14, 20):
+        for name, other in (("the next cell", (1, 1)), ("an empty cell", (1, 2))):
+            kept = ((0, 0),) * (edge + off) + ((1, 1),) * (399 - edge - off)
+            found.append(
+                TablePair(
+                    f"{off:+d} from the edge, one moves to {name}",
+                    (*kept, (0, 0)),
+                    (*kept, other),
+                    Neighbours.REPLACE,
+                )
+            )
+    return found
+
+
 class TellingLedger(MemoryLedger):
     """A ledger in memory that lists everything the Curator released, in order."""
 

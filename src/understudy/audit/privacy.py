@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from understudy.audit.claim import Claim
 from understudy.audit.confidence import certified_epsilon, estimated_epsilon
-from understudy.audit.events import Draws, Event, learn_all
+from understudy.audit.events import UNSAID, Draws, Event, learn_all
 from understudy.errors import ParameterError
 from understudy.noise import NoiseSource
 
@@ -32,9 +32,6 @@ MOST_LEARNT = 500_000
 
 BATCH = 250_000
 """Draws that are counted at a time: as many as are held in memory."""
-
-UNSAID = -(2**40)
-"""Stands in a row where a shorter run said nothing: no run says it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +126,11 @@ class Verdict:
 
     @property
     def worst(self) -> Finding:
-        """The finding that came nearest to its promise, or went furthest beyond it."""
-        return max(self.findings, key=lambda finding: finding.certified - finding.claimed)
+        """The finding that went furthest beyond its promise, or came nearest to it.
+
+        A promise of 0 (noise so large that δ covers it) is met by whatever certifies nothing: it comes last.
+        """
+        return max(self.findings, key=lambda f: (f.excess, f.claimed > 0, f.certified - f.claimed))
 
 
 def tests_of(pairs: Sequence[Pair]) -> int:

@@ -5,18 +5,22 @@
 How many draws there will be is fixed before any is made. Counts are looked at when 1/8, 1/2 and all of them are
 in, and the error is shared out among these three: so a run that was stopped, for whatever reason, has bounds that
 hold together. Events are in the file before the draws begin that they are counted on. A stage that was stopped
-half-way is drawn anew. Files of one plan about different subjects may be put one after the other into one.
+half-way is drawn anew. Files of one plan about different subjects may be put one after the other into one. One
+process writes a file at a time; a file that is no record of this plan is refused and left as it is.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from platform import python_version
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +50,13 @@ CHECKPOINTS = (Fraction(1, 8), Fraction(1, 2), Fraction(1))
 SUBJECT_ERROR = FAMILY_ERROR / MOST_SUBJECTS
 
 
+def plan_of(effort: str, samples: int | None) -> dict[str, Any]:
+    """What a record is about: how much is drawn, of which code, on which versions of what it calls."""
+    needed = {name: version(name) for name in ("numpy", "scipy", "numba")}
+    about = {"understudy": understudy.__version__, "code": code_digest(), "python": python_version()}
+    return about | needed | {"effort": effort, "samples": samples}
+
+
 def code_digest() -> str:
     """A name for the program's code: counts of another one are no evidence about this one."""
     digest, home = sha256(), Path(understudy.__file__).parent
@@ -71,15 +82,38 @@ class SubjectRecord:
 
 
 class Record:
-    """A file of lines of JSON, each written once. Without a path it is kept in memory alone."""
+    """A file of lines of JSON, each written once; a file that may not grow is only read, and stays as it is.
 
-    def __init__(self, plan: dict[str, Any], path: Path | None = None) -> None:
-        self._path = path
+    Without a path all is kept in memory.
+    """
+
+    def __init__(self, plan: dict[str, Any], path: Path | None = None, *, may_grow: bool = True) -> None:
+        self._file: BinaryIO | None = None
         self._subjects: dict[str, SubjectRecord] = {}
-        if path is not None and path.exists() and path.stat().st_size:
-            self._read(path, plan)
-        else:
-            self._write(plan)
+        if path is None:
+            return
+        if may_grow:
+            self._file = _opened(path)
+        try:
+            self._begin(path, plan)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, path: Path, plan: dict[str, Any]) -> None:
+        text = path.read_bytes() if path.exists() else b""
+        whole = text.rfind(b"\n") + 1
+        if text:
+            self._read(path, text[:whole], plan)
+        if self._file is not None:
+            self._file.truncate(whole)  # a last line that was cut off
+            if not whole:
+                self._write(plan)
+
+    def close(self) -> None:
+        """Let another process write."""
+        if self._file is not None:
+            self._file.close()
 
     def subject(self, name: str) -> SubjectRecord:
         return self._subjects.setdefault(name, SubjectRecord())
@@ -93,27 +127,24 @@ class Record:
         self.subject(name).pairs[pair] = PairRecord(list(events))
 
     def count(self, name: str, pair: int, hits: NDArray[np.int64]) -> None:
-        self._write({"subject": name, "pair": pair, "hits": hits.tolist()})
-        self.subject(name).pairs[pair].stages.append(hits)
+        stages = self.subject(name).pairs[pair].stages
+        self._write({"subject": name, "pair": pair, "stage": len(stages), "hits": hits.tolist()})
+        stages.append(hits)
 
     def enter(self, line: dict[str, Any]) -> None:
         """A line that another process has made."""
-        self._write(line)
         self._take(line)
+        self._write(line)
 
     def _write(self, line: dict[str, Any]) -> None:
-        if self._path is not None:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        if self._file is not None:
+            self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            self._file.flush()
 
-    def _read(self, path: Path, plan: dict[str, Any]) -> None:
-        """All lines that are whole; a last one that was cut off is removed."""
-        text = path.read_bytes()
-        whole = text.rfind(b"\n") + 1
-        if whole < len(text):
-            path.write_bytes(text[:whole])
+    def _read(self, path: Path, text: bytes, plan: dict[str, Any]) -> None:
+        """All lines that are whole."""
         try:
-            lines = [json.loads(line) for line in text[:whole].splitlines()]
+            lines: list[dict[str, Any]] = [dict(json.loads(line)) for line in text.splitlines()]
             if not lines or "subject" in lines[0]:
                 raise ParameterError(f"{path} does not begin with the plan of an audit: take another file")
             for line in lines:
@@ -123,21 +154,42 @@ class Record:
                     raise ParameterError(f"the record was begun with another plan, {line}: take another file")
         except ParameterError:
             raise
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ParameterError(f"{path} is not the record of an audit") from error
 
     def _take(self, line: dict[str, Any]) -> None:
+        """A line about a subject; each thing is told once, and stages in their order."""
         known = self.subject(line["subject"])
+        twice = ParameterError(f"the record tells twice of {line['subject']}: one file for each subject")
         if "chosen" in line:
             if known.chosen is not None:
-                raise ParameterError(
-                    f"the record tells twice of {line['subject']}: one file for each subject"
-                )
+                raise twice
             known.chosen = line["chosen"]
         elif "events" in line:
+            if line["pair"] in known.pairs:
+                raise twice
             known.pairs[line["pair"]] = PairRecord([from_plain(event) for event in line["events"]])
         else:
-            known.pairs[line["pair"]].stages.append(np.array(line["hits"], np.int64))
+            stages = known.pairs[line["pair"]].stages
+            if line["stage"] != len(stages) or len(stages) == len(CHECKPOINTS):
+                raise twice
+            stages.append(np.array(line["hits"], np.int64))
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file, to be added to by nobody else as long as it is open."""
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise ParameterError(f"no record can be kept in {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise ParameterError(
+            f"another audit is writing {path}: wait for it, or take another file (--hours 0 reports what is there)"
+        ) from error
+    return file
 
 
 @dataclass(frozen=True)

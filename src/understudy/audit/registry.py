@@ -46,4 +46,4 @@ def named(names: Sequence[str]) -> list[Subject]:
     for name in names:
         if name not in known:
             raise ParameterError(f"no mechanism {name!r} can be audited; there are: {', '.join(known)}")
-    return [known[name] for name in names] if names else list(known.values())
+    return [known[name] for name in dict.fromkeys(names)] if names else list(known.values())

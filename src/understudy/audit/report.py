@@ -39,6 +39,8 @@ class AuditReport:
         tests = sum(len(verdict.findings) for verdict in self.verdicts)
         begun = sum(bool(verdict.findings) for verdict in self.verdicts)
         told = f"{begun} mechanisms, {tests:,} bounds, joint confidence 1 - {self.error:g}"
+        if not begun:
+            return "Nothing was tested."
         if self.sound:
             left = f" Not finished: {', '.join(self.unfinished)}." if self.unfinished else ""
             return f"No excess over a promise was certified ({told}).{left}"
@@ -60,7 +62,7 @@ class AuditReport:
         lines = [
             f"Privacy audit of Understudy {self.version}, {self.date}, coins from {self.coins}",
             "",
-            f"{'mechanism':<22}{'draws a side':>13}{'pairs':>7}{'promised':>10}{'certified':>11}"
+            f"{'mechanism':<22}{'draws a side':>13}{'pairs':>7}{'at δ':>8}{'promised':>10}{'certified':>11}"
             f"{'would see':>11}  verdict",
         ]
         lines += [_line(verdict) for verdict in self.verdicts]
@@ -102,9 +104,11 @@ class AuditReport:
 def _line(verdict: Verdict) -> str:
     begun = f"{verdict.subject:<22}{verdict.samples:>13,}{_pairs(verdict):>7}"
     if not verdict.findings:
-        return f"{begun}{'-':>10}{'-':>11}{'-':>11}  not begun"
+        return f"{begun}{'-':>8}{'-':>10}{'-':>11}{'-':>11}  not begun"
     worst = verdict.worst
-    numbers = f"{worst.claimed:>10.4f}{worst.certified:>11.4f}{_number(worst.detectable):>11}"
+    numbers = (
+        f"{worst.delta:>8g}{worst.claimed:>10.4f}{worst.certified:>11.4f}{_number(worst.detectable):>11}"
+    )
     return f"{begun}{numbers}  {_judgement(verdict)}"
 
 
@@ -125,7 +129,9 @@ def _number(value: float) -> str:
 def _legend() -> list[str]:
     return [
         "Each mechanism was run, through the code that answers analysts, on pairs of neighbouring tables: those "
-        "that looked worst in a pilot. An event was learnt from one part of the draws and counted on the rest.",
+        "that looked worst in a pilot. An event was learnt from one part of the draws and counted on the rest. "
+        "Promised: the epsilon at that delta of what the runs spend at most; of runs after a fixed beginning "
+        "(mwem-begun, adaptive-begun and the like), of what they spend after it.",
         "Certified: the epsilon that exact binomial bounds prove at the joint confidence, for the pair and event "
         "that came nearest to the promise. Would see: the least epsilon that so many draws would have certified "
         "as an excess on the most revealing pair there can be, randomised response; '-' where none would.",

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.audit.claim import Claim, ConcentratedClaim, PureClaim
-from understudy.audit.events import Draws
-from understudy.audit.privacy import UNSAID, Draw, Pair, Subject
+from understudy.audit.events import UNSAID, Draws
+from understudy.audit.privacy import Draw, Pair, Subject
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse

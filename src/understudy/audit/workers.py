@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from fractions import Fraction
 from multiprocessing import get_context, parent_process
+from signal import SIG_DFL, SIGINT, signal
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ def audit_side_by_side(
     """
     context = get_context("spawn")
     desk, failed = Desk(context.SimpleQueue(), context.Event()), list[Exception]()
-    reader = Thread(target=_enter, args=(desk, record, done, failed))
+    reader = Thread(target=_enter, args=(desk, record, done, failed), daemon=True)
     reader.start()
     try:
         with ProcessPoolExecutor(workers, context, initializer=_sit_at, initargs=(desk,)) as pool:
@@ -73,17 +74,26 @@ def audit_side_by_side(
                 desk.is_closed.set()  # workers leave off after the step that they are at
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+    # After a worker was killed nobody waits for the reader: half a message may be left, and the pen be gone.
+    except KeyboardInterrupt:
+        raise
     except BrokenProcessPool as error:
         raise UnderstudyError(
             "a worker ended in the middle of its work (was there enough memory?): with --resume, what was counted "
             "is kept, and the same command goes on from there"
         ) from error
-    finally:
-        desk.post.put(None)
-        reader.join()
+    except BaseException:
+        _finish(desk, reader)
+        raise
+    _finish(desk, reader)
     if failed:
         raise failed[0]
     return verdicts
+
+
+def _finish(desk: Desk, reader: Thread) -> None:
+    desk.post.put(None)
+    reader.join()
 
 
 def _task(audit: Recorded, record: Record, end: float | None) -> Task:
@@ -112,6 +122,7 @@ _desk: list[Desk] = []
 
 
 def _sit_at(desk: Desk) -> None:
+    signal(SIGINT, SIG_DFL)  # Ctrl-C ends workers without a word
     _desk[:] = [desk]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from audit.mutants.mutant import Mutant
-from understudy.audit.composite import WORKLOAD
+from understudy.audit.acts import WORKLOAD
 from understudy.audit.neighbours import Setting, table_pairs
 from understudy.audit.replay import control_flow
 from understudy.curator import Curator

@@ -11,8 +11,8 @@ from audit.mutants.mutant import ERROR, ONE, Mutant
 from audit.mutants.noise import laplace
 from audit.mutants.sensitivity import HalfCounts
 from audit.mutants.tables import ROWS, SETTING
+from understudy.audit.acts import AB, CELLS, ONE_CELL, A
 from understudy.audit.claim import PureClaim
-from understudy.audit.composite import AB, CELLS, ONE_CELL, A
 from understudy.audit.contract import (
     answers_again,
     charges_first,

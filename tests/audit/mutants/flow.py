@@ -10,7 +10,7 @@ import numpy as np
 from audit.mutants.mutant import Mutant
 from audit.mutants.sensitivity import HalfCounts
 from audit.mutants.tables import ADD, SETTING
-from understudy.audit.composite import AB, CELLS, ONE_CELL, A
+from understudy.audit.acts import AB, CELLS, ONE_CELL, A
 from understudy.audit.neighbours import table_pairs
 from understudy.audit.replay import control_flow
 from understudy.curator import Candidate, Curator

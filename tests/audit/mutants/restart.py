@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from audit.mutants.mutant import Mutant
-from understudy.audit.composite import AB, CELLS, ONE_CELL
+from understudy.audit.acts import AB, CELLS, ONE_CELL
 from understudy.audit.neighbours import Setting, TellingLedger, table_pairs
 from understudy.curator import Curator
 from understudy.interactive.handle import Handle

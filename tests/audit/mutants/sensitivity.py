@@ -8,7 +8,7 @@ import numpy as np
 
 from audit.mutants.mutant import ONE, Mutant
 from audit.mutants.tables import SETTING
-from understudy.audit.composite import AB, A
+from understudy.audit.acts import AB, A
 from understudy.audit.neighbours import table_pairs
 from understudy.audit.replay import sensitivities
 from understudy.mechanism.laplace import LaplaceMechanism
