@@ -4,7 +4,7 @@ Every job runs in a fresh process on one thread. CPU seconds are user + system t
 until the counts are there; peak memory is that of the whole process. All jobs must arrive at the same counts in
 every cell. The table is generated once and kept.
 
-Run: python bench/counting.py [--rows N]
+Run: python -m bench.counting [--rows N] [--kept FOLDER]
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import itertools
 import json
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from bench.clock import clocked, peak_mib
+from bench.tables import KEPT, ROOT
+from bench.verdict import Verdict, at_least, at_most, claim, ended, shown, verdict
 from understudy.bins import Bins
 from understudy.declaration import SourceSpec
 from understudy.domain import Domain
@@ -34,7 +36,6 @@ from understudy.table.counts import MarginalCounter
 from understudy.table.source import open_source
 from understudy.table.truth import Truth
 
-DATA = Path(__file__).parent / "data"
 ROWS = 10_000_000
 SEED = 20240229
 SIZES = (16, 3, 6, 2, 32, 8, 5, 2, 9, 24, 4, 5, 2, 12, 7)
@@ -63,16 +64,16 @@ BAR_MIB = 2048
 Tables = dict[tuple[int, ...], NDArray[np.int64]]
 
 
-def table_path(rows: int) -> Path:
-    return DATA / f"census_{rows}.parquet"
+def table_path(rows: int, folder: Path = KEPT) -> Path:
+    return folder / f"census_{rows}.parquet"
 
 
-def generate(rows: int) -> None:
+def generate(rows: int, folder: Path = KEPT) -> None:
     """Two hidden traits of each person bend all attributes, so that every pair is correlated."""
-    DATA.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     draw = np.random.default_rng(SEED)
     schema = pa.schema([(name, pa.int8()) for name in NAMES])
-    unfinished = table_path(rows).with_suffix(".part")
+    unfinished = table_path(rows, folder).with_suffix(".part")
     with pq.ParquetWriter(unfinished, schema) as writer:
         for start in range(0, rows, 1 << 20):
             n = min(1 << 20, rows - start)
@@ -82,7 +83,7 @@ def generate(rows: int) -> None:
                 level = 0.55 * traits[i % 2] + 0.2 * traits[(i + 1) % 2] + 0.25 * draw.random(n)
                 columns.append(np.minimum((level * size).astype(np.int8), size - 1))
             writer.write_table(pa.table(columns, schema=schema))
-    unfinished.rename(table_path(rows))
+    unfinished.rename(table_path(rows, folder))
 
 
 def connection() -> duckdb.DuckDBPyConnection:
@@ -174,6 +175,8 @@ def dense(answers: list[pa.Table]) -> Tables:
     return tables
 
 
+OURS = "understudy: Truth.counts, as the product runs it"
+PEER = "DuckDB: GROUPING SETS, fastest way found"
 JOBS: dict[str, Callable[[Path], object]] = {
     "read codes: pyarrow, raw": lambda path: read(raw_by_pyarrow(path)),
     "read codes: DuckDB, raw": lambda path: read(raw_by_duckdb(path)),
@@ -182,29 +185,19 @@ JOBS: dict[str, Callable[[Path], object]] = {
     "counter alone: DuckDB encodes, one pass over the cover": lambda path: over_the_cover(
         encoded_by_duckdb(path)
     ),
-    "understudy: Truth.counts, as the product runs it": by_the_product,
+    OURS: by_the_product,
     "DuckDB: separate GROUP BYs, perfect hashing": lambda path: group_bys(from_memory(path)),
-    "DuckDB: GROUPING SETS, fastest way found": lambda path: grouping_sets(
-        from_memory(path), "census", sets=SETS_A_STATEMENT
-    ),
+    PEER: lambda path: grouping_sets(from_memory(path), "census", sets=SETS_A_STATEMENT),
     "DuckDB: GROUPING SETS, one statement on the file": lambda path: grouping_sets(
         connection(), f"'{path}'", sets=len(TRIPLES)
     ),
 }
-OURS, PEER = list(JOBS)[5], list(JOBS)[7]
 
 
-def cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def run_job(name: str, rows: int) -> None:
+def run_job(name: str, table: Path) -> None:
     """Run a job in this process and print what it took, with a digest of all counts."""
-    before = cpu_seconds()
-    answer = JOBS[name](table_path(rows))
-    seconds = cpu_seconds() - before
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    answer, seconds = clocked(lambda: JOBS[name](table))
+    peak = peak_mib()
     digest = ""
     if answer is not None:
         tables = answer if isinstance(answer, dict) else dense(answer)  # pyright: ignore[reportArgumentType]
@@ -214,48 +207,54 @@ def run_job(name: str, rows: int) -> None:
 
 def in_fresh_process(*arguments: str) -> str:
     return subprocess.run(
-        [sys.executable, __file__, *arguments], check=True, stdout=subprocess.PIPE, text=True
-    ).stdout
+        [sys.executable, "-m", "bench.counting", *arguments],
+        check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    ).stdout  # fmt: skip
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--job", choices=[*JOBS, "generate"], help="run this one in this process")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="the folder that the table is kept in")
+    parser.add_argument("--job", choices=[*JOBS, "generate"], help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    folder = options.kept.resolve()
     if options.job == "generate":
-        return generate(options.rows)
-    if options.job:
-        return run_job(options.job, options.rows)
-    if not table_path(options.rows).exists():
-        in_fresh_process("--job", "generate", "--rows", str(options.rows))
-    compare(options.rows)
+        generate(options.rows, folder)
+    elif options.job:
+        run_job(options.job, table_path(options.rows, folder))
+    else:
+        return compare(options.rows, ("--rows", str(options.rows), "--kept", str(folder)))
+    sys.exit(0)  # one job: what it found is what it printed
 
 
-def compare(rows: int) -> None:
+def compare(rows: int, table: tuple[str, ...]) -> list[Verdict]:
+    if not table_path(rows, Path(table[-1])).exists():
+        in_fresh_process("--job", "generate", *table)
     print(f"{len(TRIPLES)} three-way tables of {rows:,} x {len(SIZES)} codes; DuckDB {duckdb.__version__}")
     print(f"{'':54}{'CPU s':>9}{'MiB':>8}{'x ours':>9}")
     runs: dict[str, list[dict]] = {name: [] for name in JOBS}
     for name in JOBS:
         for _ in range(REPETITIONS if not name.startswith("DuckDB") else 1):
-            runs[name].append(json.loads(in_fresh_process("--job", name, "--rows", str(rows))))
+            runs[name].append(json.loads(in_fresh_process("--job", name, *table)))
     seconds = {name: median(run["seconds"] for run in of_job) for name, of_job in runs.items()}
     mib = {name: max(run["mib"] for run in of_job) for name, of_job in runs.items()}
     for name in JOBS:
         print(f"{name:54}{seconds[name]:9.2f}{mib[name]:8.0f}{seconds[name] / seconds[OURS]:9.1f}")
     digests = {run["digest"] for of_job in runs.values() for run in of_job} - {""}
-    print("all counts equal" if len(digests) == 1 else "COUNTS DIFFER")
-    if rows < ROWS:
-        return print(f"the bar is for {ROWS:,} rows: with fewer, fixed costs show")
     ratio = seconds[PEER] / seconds[OURS]
-    met = len(digests) == 1 and ratio >= BAR and mib[OURS] < BAR_MIB
-    print(
-        f"{'met' if met else 'MISSED'}: {ratio:.1f} times less CPU than the fastest GROUPING SETS (bar {BAR}), "
-        f"{mib[OURS]:.0f} MiB (bar {BAR_MIB})"
+    return shown(
+        claim("counting, all counts equal", holds=len(digests) == 1),
+        verdict("counting, beside GROUPING SETS", ratio, at_least(BAR, "{:.1f} times less CPU")).of_full_size(
+            "rows", rows, ROWS
+        ),
+        verdict("counting, memory", mib[OURS], at_most(BAR_MIB, "{:.0f} MiB")).of_full_size(
+            "rows", rows, ROWS
+        ),
     )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(ended(main(sys.argv[1:])))

@@ -6,8 +6,7 @@ process against a server or session of its own.
 CPU seconds are those of the driver and of the engine together, from the first question to the last count; memory
 is the peak of the driver's Python and of Spark's JVM. All jobs must arrive at the same counts in every cell.
 
-Run: python -m bench engines, or python -m bench.engines [--rows N] [--spark-rows N] [--only postgres|spark]
-The sizes may also be given as UNDERSTUDY_BENCH_ROWS and UNDERSTUDY_BENCH_SPARK_ROWS.
+Run: python -m bench.engines [--rows N] [--spark-rows N] [--only postgres|spark] [--kept FOLDER]
 """
 
 from __future__ import annotations
@@ -17,33 +16,31 @@ import hashlib
 import itertools
 import json
 import os
-import resource
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from bench.postgres import NoServer, server
+from bench.tables import KEPT, ROOT
+from bench.verdict import Verdict, at_least, below, claim, ended, not_run, shown, verdict
 from understudy.bins import Bins
 from understudy.declaration import Counting, SourceSpec
 from understudy.domain import Domain
 from understudy.table.source import open_source
 from understudy.table.truth import Truth
 
-DATA = Path(__file__).parent / "data"
-ROWS = int(os.environ.get("UNDERSTUDY_BENCH_ROWS", 10**7))
-SPARK_ROWS = int(os.environ.get("UNDERSTUDY_BENCH_SPARK_ROWS", 10**7))
+ROWS = SPARK_ROWS = 10**7
 BAR_ROWS = {"postgres": 10**7, "spark": 10**8}
 SEED = 20240301
 SIZES = (16, 3, 6, 2, 32, 8, 5, 2, 9, 24)
@@ -75,11 +72,11 @@ def columns(rows: int) -> Iterator[list[NDArray[np.int8]]]:
         yield chunk
 
 
-def parquet(rows: int) -> Path:
+def parquet(rows: int, folder: Path) -> Path:
     """The table as a file that is made once and kept."""
-    path = DATA / f"pairs_{rows}.parquet"
+    path = folder / f"pairs_{rows}.parquet"
     if not path.exists():
-        DATA.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         schema = pa.schema([(name, pa.int8()) for name in NAMES])
         with pq.ParquetWriter(path.with_suffix(".part"), schema) as writer:
             for chunk in columns(rows):
@@ -91,61 +88,19 @@ def parquet(rows: int) -> Path:
 # ---- Postgres
 
 
-@contextmanager
-def postgres_server() -> Iterator[tuple[str, int]]:
-    """A server of our own on loopback: its URL and its first process."""
-    programs = Path(
-        shutil.which("initdb") or max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default="")
-    )
-    if not programs.name:
-        raise FileNotFoundError("initdb")
-    programs = programs.resolve().parent
-    step_down: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
-    folder = Path(tempfile.mkdtemp(prefix="understudy-bench-"))
-    if step_down:
-        shutil.chown(folder, "postgres", "postgres")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    setup = [
-        programs / "initdb",
-        "-D",
-        folder / "data",
-        "-U",
-        "understudy",
-        "-A",
-        "trust",
-        "-E",
-        "UTF8",
-        "--no-sync",
-    ]
-    subprocess.run(setup, check=True, capture_output=True, cwd=folder, **step_down)
-    settings = {
-        "listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder,
-        "shared_buffers": "512MB", "fsync": "off", "wal_level": "minimal", "max_wal_senders": 0,
-        "autovacuum": "off",
-    }  # fmt: skip
-    options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
-    with open(folder / "log", "wb") as log:
-        command = [programs / "postgres", "-D", folder / "data", *options]
-        server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, **step_down)
-    try:
-        time.sleep(3)
-        yield f"postgresql://understudy@127.0.0.1:{port}/postgres", server.pid
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait(60)
-        shutil.rmtree(folder, ignore_errors=True)
+SETTINGS = {
+    "shared_buffers": "512MB", "fsync": "off", "wal_level": "minimal", "max_wal_senders": 0, "autovacuum": "off",
+}  # fmt: skip
 
 
 def load(url: str, rows: int) -> None:
     """The table in Postgres, by its binary COPY."""
-    import psycopg
-
     fields = [("fields", ">i2")] + [part for n in NAMES for part in ((f"{n} length", ">i4"), (n, ">i2"))]
     with psycopg.connect(url, autocommit=True) as connection:
         with connection.transaction():
-            connection.execute(f"CREATE TABLE people ({', '.join(f'{name} smallint' for name in NAMES)})")
+            connection.execute(
+                f"CREATE TABLE people ({', '.join(f'{name} smallint' for name in NAMES)})".encode()
+            )
             with connection.cursor().copy("COPY people FROM STDIN (FORMAT BINARY, FREEZE)") as copy:
                 copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
                 for chunk in columns(rows):
@@ -164,12 +119,13 @@ def postgres_ours(url: str, count: Counting) -> Tables:
 
 
 def postgres_naive(url: str) -> Tables:
-    import psycopg
-
     with psycopg.connect(url) as connection:
         # Neither side uses the server's parallel workers, and neither compiles.
         connection.execute("SET max_parallel_workers_per_gather = 0; SET jit = off; SET work_mem = '64MB'")
-        return {pair: dense(pair, connection.execute(f"SELECT {group(pair)}").fetchall()) for pair in PAIRS}
+        return {
+            pair: dense(pair, connection.execute(f"SELECT {group(pair)}".encode()).fetchall())
+            for pair in PAIRS
+        }
 
 
 def group(pair: tuple[str, str]) -> str:
@@ -182,7 +138,7 @@ def one_by_one(spec: SourceSpec, pairs: Sequence[tuple[str, str]]) -> Tables:
         return {pair: look.cells(DOMAIN, pair) for pair in pairs}
 
 
-def dense(pair: tuple[str, str], rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+def dense(pair: tuple[str, str], rows: Any) -> NDArray[np.int64]:
     table = np.zeros(DOMAIN.shape(pair), np.int64)
     first, second, counts = np.array(rows, np.int64).reshape(-1, 3).T
     table[first, second] = counts
@@ -208,13 +164,13 @@ def spark_session() -> Any:
     return builder.getOrCreate()
 
 
-def spark_ours(rows: int) -> Tables:
-    source = open_source(SourceSpec("spark", path=str(parquet(rows))), base=Path())
+def spark_ours(table: Path) -> Tables:
+    source = open_source(SourceSpec("spark", path=str(table)), base=Path())
     return dict(Truth(source, DOMAIN).counts(PAIRS))
 
 
-def spark_naive(session: Any, rows: int) -> Tables:
-    session.read.parquet(str(parquet(rows))).createOrReplaceTempView("people")
+def spark_naive(session: Any, table: Path) -> Tables:
+    session.read.parquet(str(table)).createOrReplaceTempView("people")
     answers = {pair: session.sql(f"SELECT {group(pair)}").toArrow() for pair in PART}
     return {
         pair: dense(pair, np.column_stack([c.to_numpy() for c in t.columns])) for pair, t in answers.items()
@@ -229,11 +185,6 @@ def ticks(pid: int, *, children: bool) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     used = fields[13:15] if children else fields[11:13]
     return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
-
-
-def own() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 def peak_mib(pid: int) -> float:
@@ -253,38 +204,40 @@ def run_postgres(job: str, url: str, server: int) -> None:
         "naive": lambda: postgres_naive(url),
         "naive, encoded": lambda: one_by_one(SourceSpec(url, "people"), PAIRS),
     }
-    before, theirs, start = own(), ticks(server, children=True), time.monotonic()
+    before, theirs, start = process_time(), ticks(server, children=True), time.monotonic()
     tables = jobs[job]()
     wall = time.monotonic() - start
     time.sleep(0.5)  # until the server has seen its backends off
-    report(tables, own() - before + ticks(server, children=True) - theirs, wall, peak_mib(os.getpid()))
+    report(
+        tables, process_time() - before + ticks(server, children=True) - theirs, wall, peak_mib(os.getpid())
+    )
 
 
-def run_spark(job: str, rows: int) -> None:
+def run_spark(job: str, rows: int, folder: Path) -> None:
     session = spark_session()
     jvm = session.sparkContext._gateway.proc.pid
-    jobs: dict[str, Callable[[int], Tables]] = {
+    jobs: dict[str, Callable[[Path], Tables]] = {
         "ours": spark_ours,
-        "naive": lambda rows: spark_naive(session, rows),
-        "naive, encoded": lambda rows: one_by_one(SourceSpec("spark", path=str(parquet(rows))), PART),
+        "naive": lambda table: spark_naive(session, table),
+        "naive, encoded": lambda table: one_by_one(SourceSpec("spark", path=str(table)), PART),
     }
-    jobs[job](WARM_ROWS)  # the first questions to a JVM are not those that are timed
-    before, theirs, start = own(), ticks(jvm, children=False), time.monotonic()
-    tables = jobs[job](rows)
-    wall, cpu = time.monotonic() - start, own() - before + ticks(jvm, children=False) - theirs
+    jobs[job](
+        parquet(min(rows, WARM_ROWS), folder)
+    )  # the first questions to a JVM are not those that are timed
+    before, theirs, start = process_time(), ticks(jvm, children=False), time.monotonic()
+    tables = jobs[job](parquet(rows, folder))
+    wall, cpu = time.monotonic() - start, process_time() - before + ticks(jvm, children=False) - theirs
     report(tables, cpu, wall, peak_mib(os.getpid()), peak_mib(jvm))
 
 
 def in_fresh_process(*arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.engines", *arguments]
-    done = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
-    )
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def compare(engine: str, rows: int, jobs: dict[str, dict[str, Any]], scale: float) -> None:
-    """Print the jobs beside each other, and whether the bar is met."""
+def compare(engine: str, rows: int, jobs: dict[str, dict[str, Any]], scale: float) -> list[Verdict]:
+    """Print the jobs beside each other."""
     print(f"{engine}: {len(PAIRS)} two-way tables of {rows:,} rows x {len(SIZES)} attributes")
     print(f"{'':34}{'CPU s':>9}{'wall s':>9}{'driver MiB':>12}{'engine MiB':>12}{'x ours':>9}")
     for name, job in jobs.items():
@@ -299,59 +252,66 @@ def compare(engine: str, rows: int, jobs: dict[str, dict[str, Any]], scale: floa
     ours = jobs["ours"]["digests"]
     equal = all(ours[pair] == digest for job in jobs.values() for pair, digest in job["digests"].items())
     ratio = jobs["naive"]["cpu"] / jobs["ours"]["cpu"]
-    fits = max(jobs["ours"]["mib"], jobs["ours"]["engine_mib"]) < BAR_MIB
-    verdict = "met" if equal and ratio >= BAR and fits else "MISSED"
-    print("all counts equal" if equal else "COUNTS DIFFER")
-    print(
-        f"{verdict}: {ratio:.1f} times less CPU than a GROUP BY for each (bar {BAR}), memory bar {BAR_MIB} MiB"
+    memory = max(jobs["ours"]["mib"], jobs["ours"]["engine_mib"])
+    held = (
+        verdict(f"engines, {engine}, beside GROUP BYs", ratio, at_least(BAR, "{:.1f} times less CPU")),
+        verdict(f"engines, {engine}, memory", memory, below(BAR_MIB, "{:.0f} MiB")),
     )
-    if rows < BAR_ROWS[engine]:
-        print(f"the bar is for {BAR_ROWS[engine]:,} rows: with fewer, fixed costs show")
+    return [
+        claim(f"engines, {engine}, all counts equal", holds=equal),
+        *(one.of_full_size("rows", rows, BAR_ROWS[engine]) for one in held),
+    ]
 
 
-def compare_postgres(rows: int) -> None:
+def compare_postgres(rows: int) -> list[Verdict]:
     try:
-        with postgres_server() as (url, pid):
-            load(url, rows)
-            place = ("--url", url, "--server", str(pid))
+        with server(SETTINGS) as running:
+            load(running.url, rows)
+            place = ("--url", running.url, "--server", str(running.pid))
             names = ("ours", "ours, inside", "naive", "naive, encoded")
-            compare("postgres", rows, {n: in_fresh_process("--job", n, *place) for n in names}, 1)
-    except (FileNotFoundError, ImportError) as missing:
-        print(f"postgres: skipped, {missing} is not installed")
+            return compare("postgres", rows, {n: in_fresh_process("--job", n, *place) for n in names}, 1)
+    except NoServer as missing:
+        return [not_run("engines, postgres", str(missing))]
 
 
-def compare_spark(rows: int) -> None:
+def compare_spark(rows: int, folder: Path) -> list[Verdict]:
     if shutil.which("java") is None:
-        return print("spark: skipped, there is no Java")
-    parquet(rows)
-    size = ("--spark-rows", str(rows))
+        return [not_run("engines, spark", "there is no Java")]
+    parquet(rows, folder)
+    place = ("--spark-rows", str(rows), "--kept", str(folder))
     jobs = {
-        name: in_fresh_process("--job", f"spark {name}", *size)
+        name: in_fresh_process("--job", f"spark {name}", *place)
         for name in ("ours", "naive", "naive, encoded")
     }
-    compare("spark", rows, jobs, len(PAIRS) / len(PART))
+    return compare("spark", rows, jobs, len(PAIRS) / len(PART))
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--spark-rows", type=int, default=SPARK_ROWS)
     parser.add_argument("--only", choices=["postgres", "spark"])
-    parser.add_argument("--job", help="run this one in this process")
-    parser.add_argument("--url")
-    parser.add_argument("--server", type=int)
+    parser.add_argument("--kept", type=Path, default=KEPT, help="the folder that Spark's tables are kept in")
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    parser.add_argument("--server", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.job and options.job.startswith("spark "):
-        return run_spark(options.job.removeprefix("spark "), options.spark_rows)
+    folder = options.kept.resolve()
     if options.job:
-        return run_postgres(options.job, options.url, options.server)
+        if options.job.startswith("spark "):
+            run_spark(options.job.removeprefix("spark "), options.spark_rows, folder)
+        else:
+            run_postgres(options.job, options.url, options.server)
+        sys.exit(0)  # one job: what it found is what it printed
+    found = []
     if options.only != "spark":
-        compare_postgres(options.rows)
+        found += shown(*compare_postgres(options.rows))
     if options.only != "postgres":
-        compare_spark(options.spark_rows)
+        found += shown(*compare_spark(options.spark_rows, folder))
+    return found
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(ended(main(sys.argv[1:])))

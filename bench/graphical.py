@@ -1,32 +1,31 @@
 """The graphical stand-in on adult: a belief pass, all three-way marginals, the fit, and synthetic rows.
 
 A belief pass stands beside the same pass in numpy (broadcasting) and beside the memory it must touch: each
-clique's table is written once on the way up, read and written once on the way down. CPU seconds of this process,
-best of a few repetitions; BLAS and numba on one thread. Measurements are simulated for the figures only: true
-counts and Gaussian noise.
+clique's table is written once on the way up, read and written once on the way down. So does a fit, for each of
+its passes; answers stand beside the memory of the answers, rows beside numpy's draws of every attribute by itself.
+CPU seconds of this process, best of a few repetitions; BLAS and numba on one thread. Measurements are simulated
+for the figures only: true counts and Gaussian noise.
 
-Run: python bench/graphical.py [--data FOLDER]
+Run: python -m bench.graphical [--epsilons 0.1 1 10] [--cells 150000]
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import sys
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import numpy as np
 from numpy.typing import NDArray
-from pyarrow import csv
 
-from understudy.bins import Bins
+from bench.clock import best, clocked, rate
+from bench.tables import NotAtHand, Table, counted, load
+from bench.verdict import Verdict, at_most, claim, ended, not_run, shown, verdict
 from understudy.domain import Clique, Domain
 from understudy.standin.graphical import (
     CandidateSizes,
@@ -40,61 +39,39 @@ from understudy.standin.graphical_belief import Propagator
 from understudy.standin.graphical_tree import Attributes, JunctionTree, Layout, junction_tree
 from understudy.standin.measurement import Measurement
 
-DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 CELLS = 150_000
 WORKLOAD_CELLS = 10_000
 RHO = {0.1: 0.00012, 1.0: 0.0115, 10.0: 0.74}
 """What epsilon comes to in zCDP at delta = 1e-9, roughly; all of it is spent on the measurements."""
 
 SEED = 20240229
+SAMPLED = 100_000
 BAR_PASS_MS, BAR_MARGINALS_S, BAR_SAMPLE_S = 5.0, 0.15, 0.5
 
-Table = NDArray[np.float64]
+Numbers = NDArray[np.float64]
 
 
-def load(folder: Path) -> tuple[Domain, dict[str, NDArray[np.int64]]]:
-    sizes = json.loads((folder / "adult-domain.json").read_text())
-    table = csv.read_csv(folder / "adult.csv")
-    domain = Domain(tuple(Bins.integers(name, 0, size - 1) for name, size in sizes.items()))
-    return domain, {name: table[name].to_numpy().astype(np.int64) for name in sizes}
-
-
-def counts(domain: Domain, codes: dict, clique: Clique) -> Table:
-    shape = domain.shape(clique)
-    flat = np.ravel_multi_index([codes[name] for name in clique], shape)
-    return np.bincount(flat, minlength=domain.size(clique)).reshape(shape).astype(float)
-
-
-def information(table: Table) -> float:
+def information(table: NDArray) -> float:
     rates = table / table.sum()
     product = rates.sum(1, keepdims=True) * rates.sum(0, keepdims=True)
     held = rates > 0
     return float((rates[held] * np.log(rates[held] / product[held])).sum())
 
 
-def chosen(domain: Domain, codes: dict) -> list[Clique]:
+def chosen(table: Table, cells: int) -> list[Clique]:
     """All one-way cliques, some triples and then pairs by mutual information, as far as the model may grow."""
-    score = {c: information(counts(domain, codes, c)) for c in itertools.combinations(domain.names, 2)}
+    domain = table.domain
+    score = {c: information(table.count(c)) for c in itertools.combinations(domain.names, 2)}
     triples = sorted(workload(domain), key=lambda t: -sum(score[c] for c in itertools.combinations(t, 2)))
     picked: list[Clique] = [(name,) for name in domain.names]
     for clique in [*triples[:40:5], *sorted(score, key=lambda c: -score[c])]:
-        if len(picked) < 46 and model_cells(domain, [*picked, clique]) <= CELLS:
+        if len(picked) < 46 and model_cells(domain, [*picked, clique]) <= cells:
             picked.append(clique)
     return picked
 
 
 def workload(domain: Domain) -> list[Clique]:
     return [c for c in itertools.combinations(domain.names, 3) if domain.size(c) <= WORKLOAD_CELLS]
-
-
-def cpu(job: Callable[[], object], repetitions: int = 5) -> float:
-    job()
-    times = []
-    for _ in range(repetitions):
-        start = time.process_time()
-        job()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 class NumpyPass:
@@ -104,13 +81,13 @@ class NumpyPass:
         self.layout, self.tree, self.factors = layout, tree, factors
         self.hosts = [tree.host(f, layout) or 0 for f in factors]
 
-    def shaped(self, table: Table, inner: Attributes, outer: Attributes) -> Table:
+    def shaped(self, table: Numbers, inner: Attributes, outer: Attributes) -> Numbers:
         return table.reshape([self.layout.sizes[a] if a in inner else 1 for a in outer])
 
-    def onto(self, table: Table, outer: Attributes, inner: Attributes) -> Table:
+    def onto(self, table: Numbers, outer: Attributes, inner: Attributes) -> Numbers:
         return table.sum(axis=tuple(i for i, a in enumerate(outer) if a not in inner))
 
-    def run(self, logs: Sequence[Table]) -> list[Table]:
+    def run(self, logs: Sequence[Numbers]) -> list[Numbers]:
         tree, tables, ups = self.tree, [], {}
         for clique in tree.cliques:
             tables.append(np.ones(self.layout.shape(clique)))
@@ -137,10 +114,10 @@ def touch_limit(cells: int) -> float:
         table.fill(1.0)
         np.multiply(table, 1.5, out=table)
 
-    return cpu(job, 50)
+    return best(job, 50)
 
 
-def compare_pass(domain: Domain, cliques: list[Clique]) -> bool:
+def compare_pass(domain: Domain, cliques: list[Clique]) -> list[Verdict]:
     layout = Layout(domain)
     wanted = [layout.attributes(c) for c in cliques]
     factors = tuple(a for a in wanted if not any(set(a) < set(b) for b in wanted))
@@ -150,55 +127,62 @@ def compare_pass(domain: Domain, cliques: list[Clique]) -> bool:
     ours, peer = Propagator(layout, tree, factors), NumpyPass(layout, tree, factors)
     same = np.allclose(ours.propagate(logs).clique(0), peer.run(logs)[0].ravel())
     cells = tree.cells(layout)
-    mine = cpu(lambda: ours.propagate(logs), 50)
-    theirs = cpu(lambda: peer.run(logs), 10)
+    mine = best(lambda: ours.propagate(logs), 50)
+    theirs = best(lambda: peer.run(logs), 10)
     limit = touch_limit(cells)
     print(
         f"belief pass, {cells:,} cells, {len(factors)} potentials of {sum(map(layout.cells, factors)):,} cells"
     )
     print(f"  understudy {mine * 1e3:8.2f} ms   {1 / mine:8.0f} passes a CPU second")
-    print(
-        f"  numpy      {theirs * 1e3:8.2f} ms   {theirs / mine:8.1f} x ours   {'equal' if same else 'NOT EQUAL'}"
-    )
+    print(f"  numpy      {theirs * 1e3:8.2f} ms   {theirs / mine:8.1f} x ours")
     print(f"  memory     {limit * 1e3:8.2f} ms   ours is {mine / limit:.1f} x what touching the tables takes")
     candidates = [*itertools.combinations(domain.names, 2), *workload(domain)]
     sizes = CandidateSizes(domain, candidates)
-    print(f"  sizes of {len(candidates)} candidate models {cpu(lambda: sizes.cells(cliques)) * 1e3:.2f} ms")
-    return same and mine * 1e3 <= BAR_PASS_MS
-
-
-def fits(domain: Domain, codes: dict, cliques: list[Clique], rows: int) -> GraphicalStandIn:
-    print(f"fit to {len(cliques)} measured cliques (cold: from nothing; warm: two thirds were fitted before)")
+    all_at_once = best(lambda: sizes.cells(cliques), 5)
+    alone = len(candidates) / rate(lambda c: model_cells(domain, [*cliques, c]), candidates[::20])
     print(
-        f"{'epsilon':>9}{'cold s':>9}{'passes':>8}{'warm s':>9}{'passes':>8}{'mean TVD':>10}{'at optimum':>12}"
+        f"  sizes of {len(candidates)} candidate models {all_at_once * 1e3:.2f} ms   "
+        f"a tree for each takes {alone / all_at_once:.0f} x as long"
     )
-    truth = {c: counts(domain, codes, c) for c in cliques}
-    targets = [counts(domain, codes, c) / rows for c in workload(domain)]
-    kept: dict[float, GraphicalStandIn] = {}
-    for epsilon, rho in RHO.items():
-        draw, std = np.random.default_rng(SEED), (len(cliques) / (2 * rho)) ** 0.5
+    return [
+        claim("graphical, the pass equals numpy's", holds=bool(same)),
+        verdict("graphical, belief pass", mine * 1e3, at_most(BAR_PASS_MS, "{:.2f} CPU ms")),
+    ]
+
+
+def mean_tvd(model: GraphicalStandIn, table: Table) -> float:
+    asked = workload(table.domain)
+    told = zip(asked, model.project_many(asked), strict=True)
+    return float(np.mean([0.5 * np.abs(a - table.count(c) / table.rows).sum() for c, a in told]))
+
+
+def fits(table: Table, cliques: list[Clique], epsilons: Sequence[float]) -> GraphicalStandIn:
+    """Print what fits take; the last model."""
+    domain, rows = table.domain, table.rows
+    limit = touch_limit(model_cells(domain, cliques))
+    print(f"fit to {len(cliques)} measured cliques (cold: from nothing; warm: two thirds were fitted before;")
+    print("x memory: what touching the model's tables in each pass takes)")
+    print(
+        f"{'epsilon':>9}{'cold s':>9}{'passes':>8}{'x memory':>10}{'warm s':>9}{'passes':>8}{'x memory':>10}"
+        f"{'mean TVD':>10}{'at optimum':>12}"
+    )
+    models = []
+    for epsilon in epsilons:
+        draw, std = np.random.default_rng(SEED), (len(cliques) / (2 * RHO[epsilon])) ** 0.5
+        truth = {c: table.count(c) for c in cliques}
         measured = [Measurement(c, t + draw.normal(size=t.shape) * std, std**2) for c, t in truth.items()]
         before = fit(domain, measured[: 2 * len(measured) // 3], total=rows)
         cold, warm = fit(domain, measured, total=rows), fit(domain, measured, total=rows, start=before)
         close = FitSettings(accuracy=1e-6, noise_share=0, most_passes=2000)
-        best = fit(domain, measured, total=rows, settings=close, start=cold)
-        seconds = cpu(lambda m=measured: fit(domain, m, total=rows), 2)
-        again = cpu(lambda m=measured, b=before: fit(domain, m, total=rows, start=b), 2)
-        errors = [
-            np.mean(
-                [
-                    0.5 * np.abs(a - t).sum()
-                    for a, t in zip(m.project_many(workload(domain)), targets, strict=True)
-                ]
-            )
-            for m in (cold, best)
-        ]
-        passes = [m.report.passes if m.report else 0 for m in (cold, warm)]
-        print(
-            f"{epsilon:9g}{seconds:9.2f}{passes[0]:8d}{again:9.2f}{passes[1]:8d}{errors[0]:10.4f}{errors[1]:12.4f}"
-        )
-        kept[epsilon] = cold
-    return kept[1.0]
+        optimum = fit(domain, measured, total=rows, settings=close, start=cold)
+        told = f"{epsilon:9g}"
+        for start, model in ((None, cold), (before, warm)):
+            seconds = best(lambda m=measured, s=start: fit(domain, m, total=rows, start=s), 2)
+            passes = model.report.passes if model.report else 0
+            told += f"{seconds:9.2f}{passes:8d}{seconds / (max(passes, 1) * limit):10.1f}"
+        print(f"{told}{mean_tvd(cold, table):10.4f}{mean_tvd(optimum, table):12.4f}", flush=True)
+        models.append(cold)
+    return models[-1]
 
 
 def fresh(model: GraphicalStandIn) -> GraphicalStandIn:
@@ -208,69 +192,92 @@ def fresh(model: GraphicalStandIn) -> GraphicalStandIn:
     return again
 
 
-def answers_and_rows(model: GraphicalStandIn, rows: int) -> bool:
-    domain, questions = model.domain, workload(model.domain)
-    times, answers = [], []
+def by_itself(model: GraphicalStandIn, rows: int) -> dict[str, NDArray[np.int64]]:
+    """Every attribute drawn by itself in numpy: rows with the right columns, and nothing between them."""
+    draw = np.random.default_rng(SEED)
+    ends = {name: np.cumsum(model.project((name,))) for name in model.domain.names}
+    return {name: np.searchsorted(end, draw.random(rows) * end[-1]) for name, end in ends.items()}
+
+
+def answers(model: GraphicalStandIn) -> tuple[list[Numbers], Verdict]:
+    questions = workload(model.domain)
+    found: list[Numbers] = []
+    times = []
     for _ in range(3):
         again = fresh(model)
-        start = time.process_time()
-        answers = again.project_many(questions)
-        times.append(time.process_time() - start)
-    cells = sum(map(domain.size, questions))
-    print(f"all {len(questions)} three-way marginals ({cells:,} cells), nothing kept: {min(times):.3f} s")
-    sampled = cpu(lambda: model.sample_codes(100_000, rng=np.random.default_rng(SEED)), 3)
-    print(f"100,000 synthetic rows of {len(domain)} attributes: {sampled:.3f} s")
+        found, seconds = clocked(lambda m=again: m.project_many(questions))
+        times.append(seconds)
+    cells = sum(map(model.domain.size, questions))
+    beside = f"{min(times) / touch_limit(cells):.0f} x what touching them takes"
+    print(
+        f"all {len(questions)} three-way marginals ({cells:,} cells), nothing kept: {min(times):.3f} s, {beside}"
+    )
+    return found, verdict("graphical, marginals", min(times), at_most(BAR_MARGINALS_S, "{:.3f} CPU s"))
+
+
+def sampling(model: GraphicalStandIn, told: list[Numbers], rows: int) -> Verdict:
+    domain, questions = model.domain, workload(model.domain)
+    sampled = best(lambda: model.sample_codes(SAMPLED, rng=np.random.default_rng(SEED)), 3)
+    alone = best(lambda: by_itself(model, SAMPLED), 3)
+    print(
+        f"{SAMPLED:,} synthetic rows of {len(domain)} attributes: {sampled:.3f} s, "
+        f"{sampled / alone:.1f} x numpy's draws of every attribute by itself"
+    )
     draw = np.random.default_rng(SEED)
     codes = {k: v.astype(np.int64) for k, v in model.sample_codes(rows, rng=draw).items()}
     ours = [
-        0.5 * np.abs(counts(domain, codes, q) / rows - a).sum()
-        for q, a in zip(questions, answers, strict=True)
+        0.5 * np.abs(counted(domain, q, codes) / rows - a).sum() for q, a in zip(questions, told, strict=True)
     ]
     chance = [
-        0.5 * np.abs(draw.multinomial(rows, a.ravel() / a.sum()) / rows - a.ravel()).sum() for a in answers
+        0.5 * np.abs(draw.multinomial(rows, a.ravel() / a.sum()) / rows - a.ravel()).sum() for a in told
     ]
     print(
         f"{rows:,} rows against the model, mean TVD: {np.mean(ours):.4f}; independent rows {np.mean(chance):.4f} "
         f"({np.mean(chance) / np.mean(ours):.2f} x)"
     )
-    return min(times) <= BAR_MARGINALS_S and sampled <= BAR_SAMPLE_S
+    return verdict(f"graphical, {SAMPLED:,} rows", sampled, at_most(BAR_SAMPLE_S, "{:.3f} CPU s"))
 
 
 def steps(domain: Domain) -> None:
     """Multiplicative weights: one step and the next answer, on a tree that stays as it is."""
     draw = np.random.default_rng(SEED)
-    cliques = [("education", "occupation"), ("age", "occupation"), ("age", "sex")]
-    model = GraphicalStandIn(
-        domain,
-        1.0,
-        tuple(LogFactor(domain.clique(c), np.zeros(domain.shape(domain.clique(c)))) for c in cliques),
+    cliques = [domain.clique(c) for c in (("education", "occupation"), ("age", "occupation"), ("age", "sex"))]
+    factors = tuple(LogFactor(c, np.zeros(domain.shape(c))) for c in cliques)
+    model = GraphicalStandIn(domain, 1.0, factors)
+    change = draw.normal(size=domain.shape(cliques[1]))
+    seconds = best(lambda: model.reweight(cliques[1], change).project(cliques[1]), 20)
+    layout = Layout(domain)
+    held = [layout.attributes(c) for c in cliques]
+    tree = junction_tree(layout, held)
+    peer = NumpyPass(layout, tree, held)
+    logs = [np.zeros(domain.shape(c)) for c in cliques]
+    theirs = best(lambda: peer.run([logs[0], logs[1] + change, logs[2]]), 20)
+    print(
+        f"one multiplicative-weights step and an answer, {domain.size():.1e} cells in {tree.cells(layout):,}: "
+        f"{seconds * 1e3:.2f} ms, {theirs / seconds:.1f} x as long in numpy, "
+        f"{seconds / touch_limit(tree.cells(layout)):.0f} x what touching the tables takes"
     )
-    clique = domain.clique(cliques[1])
-    change = draw.normal(size=domain.shape(clique))
-    seconds = cpu(lambda: model.reweight(clique, change).project(clique), 20)
-    print(f"one multiplicative-weights step and an answer, {domain.size():.1e} cells: {seconds * 1e3:.2f} ms")
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=DATA, help="where adult.csv and adult-domain.json are")
-    folder = parser.parse_args(arguments).data
-    if not (folder / "adult.csv").exists():
-        return print(f"skipped: no adult.csv in {folder}; say where it is with --data")
-    domain, codes = load(folder)
-    rows = len(next(iter(codes.values())))
-    cliques = chosen(domain, codes)
-    quick = compare_pass(domain, cliques)
-    model = fits(domain, codes, cliques, rows)
-    prompt = answers_and_rows(model, rows)
-    steps(domain)
-    print(
-        f"{'met' if quick and prompt else 'MISSED'}: pass {BAR_PASS_MS} ms, marginals {BAR_MARGINALS_S} s, "
-        f"rows {BAR_SAMPLE_S} s"
-    )
+    parser.add_argument("--epsilons", nargs="+", type=float, choices=list(RHO), default=list(RHO))
+    parser.add_argument("--cells", type=int, default=CELLS, help="the most cells of the model's tables")
+    asked = parser.parse_args(arguments)
+    try:
+        table = load("adult")
+    except NotAtHand as missing:
+        return shown(not_run("graphical", str(missing)))
+    cliques = chosen(table, asked.cells)
+    found = compare_pass(table.domain, cliques)
+    model = fits(table, cliques, asked.epsilons)
+    told, prompt = answers(model)
+    found += [prompt, sampling(model, told, table.rows)]
+    steps(table.domain)
+    return shown(*(one.of_full_size("cells", asked.cells, CELLS) for one in found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(ended(main(sys.argv[1:])))

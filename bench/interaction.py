@@ -4,28 +4,27 @@ Unit: the price of one count with Gaussian noise that is within α except with p
 session is within α, all together with probability 1 - β = .95. Exact discrete noise, replace-one neighbours.
 Beside the automatic session: each distinct question bought by itself, added up; the same with joint accounting.
 
-Run: python -m bench.interaction
-UNDERSTUDY_BENCH_QUESTIONS (default 10000), UNDERSTUDY_BENCH_ALPHAS (default .05,.02,.01) and
-UNDERSTUDY_BENCH_WORKLOADS (default W1,W2,W3,W3d,W4,W4d,W5,W6,W6d) make a short run; UNDERSTUDY_BENCH_BASELINES=0
-leaves the other ways out; UNDERSTUDY_BENCH_SEEDS (default 0) names the seeds of the questions and the noise.
+A session is held to its bar, and to the cheaper of the other ways and a twentieth.
 
-The last column says whether the session keeps to its bar, and to the cheaper of the other ways and a twentieth.
+Run: python -m bench.interaction [--workloads W1 W6] [--alphas .05 .02 .01] [--questions 10000] [--seeds 0]
+                                 [--no-baselines]
 """
 
 from __future__ import annotations
 
-import os
+import argparse
+import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
-from time import process_time
 from typing import Any
 
 import numpy as np
 
+from bench.clock import clocked
+from bench.curating import CellTruth, curator_over
 from bench.interaction_workloads import (
     Analyst,
-    ArrayTruth,
     adult,
     clinic,
     conjunctions,
@@ -35,23 +34,19 @@ from bench.interaction_workloads import (
     rectangles,
     tree,
 )
-from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
+from bench.tables import NotAtHand
+from bench.verdict import Verdict, at_most, ended, not_run, shown, verdict
 from understudy.interactive.session import Session, session
 from understudy.interactive.terms import conjunctions as announced
 from understudy.interactive.terms import ranges
-from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import marginals
 
-QUESTIONS = int(os.environ.get("UNDERSTUDY_BENCH_QUESTIONS", 10_000))
-ALPHAS = [float(text) for text in os.environ.get("UNDERSTUDY_BENCH_ALPHAS", ".05,.02,.01").split(",")]
-NAMES = os.environ.get("UNDERSTUDY_BENCH_WORKLOADS", "W1,W2,W3,W3d,W4,W4d,W5,W6,W6d").split(",")
-BASELINES = os.environ.get("UNDERSTUDY_BENCH_BASELINES", "1") == "1"
-SEEDS = [int(text) for text in os.environ.get("UNDERSTUDY_BENCH_SEEDS", "0").split(",")]
+QUESTIONS = 10_000
+ALPHAS = (0.05, 0.02, 0.01)
+BUDGET = Budget.of(1000, 1e-9)
 BETA = 0.05
 MARGIN = 1.05
 """A session may cost so many times the cheapest of the other ways."""
@@ -75,20 +70,19 @@ WORKLOADS: dict[str, tuple[str, Callable[..., Analyst], tuple[Any, ...], tuple[f
 
 
 def opened(
-    truth: ArrayTruth, alpha: float, classes: tuple[Any, ...], mechanism: str, seed: int = 0
+    truth: CellTruth,
+    alpha: float,
+    classes: tuple[Any, ...],
+    mechanism: str,
+    *,
+    questions: int,
+    seed: int = 0,
 ) -> Session:
-    declared = Declaration(
-        name="adult",
-        source=SourceSpec("-"),
-        domain=truth.domain,
-        budget=Budget.of(1000, 1e-9),
-        neighbours=Neighbours.REPLACE,
-    )
-    curator = Curator(truth, MemoryLedger(declared.budget), declared, noise=SeededNoise(5 + seed))  # type: ignore[arg-type]
-    return session(curator, alpha=alpha, beta=BETA, queries=QUESTIONS, classes=classes, mechanism=mechanism)
+    curator = curator_over(truth, truth.domain, BUDGET, neighbours=Neighbours.REPLACE, seed=5 + seed)
+    return session(curator, alpha=alpha, beta=BETA, queries=questions, classes=classes, mechanism=mechanism)
 
 
-def questioned(analyst: Analyst, asked: Session, truth: ArrayTruth) -> tuple[Counter[str], float]:
+def questioned(analyst: Analyst, asked: Session, truth: CellTruth) -> tuple[Counter[str], float]:
     """Where the answers came from, and the worst of their errors as a part of α."""
     sources: Counter[str] = Counter()
     worst, rows = 0.0, truth.rows
@@ -114,28 +108,34 @@ def units(asked: Session) -> tuple[float, float]:
     return ledger.spent.units / UNITS / unit, flat / UNITS / unit
 
 
-def _analyst(name: str, truth: ArrayTruth, alpha: float, seed: int) -> Analyst:
-    """Only the tree looks at how good its answers are."""
+def _analyst(name: str, truth: CellTruth, alpha: float, questions: int, seed: int) -> Analyst:
+    """The tree draws nothing, and alone looks at how good its answers are."""
     make = WORKLOADS[name][1]
-    return make(truth.domain, QUESTIONS, seed, **({"alpha": alpha} if make is tree else {}))
+    if make is tree:
+        return tree(truth.domain, questions, alpha=alpha)
+    return make(truth.domain, questions, seed)
 
 
-def line(name: str, truth: ArrayTruth, alpha: float, bar: float, seed: int) -> None:
-    title, _, classes, _ = WORKLOADS[name]
-    start = process_time()
-    auto = opened(truth, alpha, classes, "auto", seed)
-    sources, worst = questioned(_analyst(name, truth, alpha, seed), auto, truth)
-    seconds = process_time() - start
+def line(name: str, truth: CellTruth, alpha: float, seed: int, asked: argparse.Namespace) -> Verdict:
+    title, _, classes, bars = WORKLOADS[name]
+    bar = bars[ALPHAS.index(alpha)]
+
+    def run(classes: tuple[Any, ...], mechanism: str) -> tuple[Session, Counter[str], float]:
+        ours = opened(truth, alpha, classes, mechanism, questions=asked.questions, seed=seed)
+        return ours, *questioned(_analyst(name, truth, alpha, asked.questions, seed), ours, truth)
+
+    (auto, sources, worst), seconds = clocked(lambda: run(classes, "auto"))
     paid = units(auto)[0]
     best, baselines = inf, f"{'':17}"
-    if BASELINES and not name.endswith("d"):
-        direct = opened(truth, alpha, (), "direct", seed)
-        questioned(_analyst(name, truth, alpha, seed), direct, truth)
-        joint, flat = units(direct)
+    if asked.baselines and not name.endswith("d"):
+        joint, flat = units(run((), "direct")[0])
         best, baselines = min(joint, flat), f"{flat:8.0f} {joint:8.0f}"
     found = f"{name:4} α {alpha:<5g} seed {seed} {title:32} {baselines} {paid:9.0f}   bar {bar:.0f}"
-    verdict = "ok" if paid <= bar and paid <= MARGIN * best else "over"
-    print(f"  {found}   {_tail(sources, worst, seconds)}; {verdict}", flush=True)
+    print(f"  {found}   {_tail(sources, worst, seconds)}", flush=True)
+    held_to = at_most(min(bar, MARGIN * best), "{:.0f} units")
+    return verdict(f"interaction, {name} α {alpha:g} seed {seed}", paid, held_to).of_full_size(
+        "questions", asked.questions, QUESTIONS
+    )
 
 
 def _tail(sources: Counter[str], worst: float, seconds: float) -> str:
@@ -143,19 +143,33 @@ def _tail(sources: Counter[str], worst: float, seconds: float) -> str:
     return f"worst {worst:.2f} α; {seconds:.0f} CPU s; {found}"
 
 
-def main() -> None:
-    table = adult()
-    print(f"{QUESTIONS:,} questions; direct + cache, with joint accounting, the session")
-    for name in NAMES:
-        truth = clinic() if name.startswith("W6") else table
-        if truth is None:
-            print(f"  {name}: the Adult table is not there")
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--questions", type=int, default=QUESTIONS)
+    parser.add_argument("--alphas", nargs="+", type=float, default=list(ALPHAS), choices=ALPHAS)
+    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the questions and the noise")
+    parser.add_argument("--no-baselines", dest="baselines", action="store_false", help="the session alone")
+    return parser
+
+
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
+    asked = _parser().parse_args(arguments)
+    print(f"{asked.questions:,} questions; direct + cache, with joint accounting, the session")
+    found, tables = [], {}
+    for name in asked.workloads:
+        make = clinic if name.startswith("W6") else adult
+        try:
+            if make not in tables:
+                tables[make] = make()
+        except NotAtHand as missing:
+            found.append(not_run(f"interaction, {name}", str(missing)))
             continue
-        for alpha, bar in zip((0.05, 0.02, 0.01), WORKLOADS[name][3], strict=True):
-            if alpha in ALPHAS:
-                for seed in SEEDS:
-                    line(name, truth, alpha, bar, seed)
+        found += [line(name, tables[make], a, seed, asked) for a in asked.alphas for seed in asked.seeds]
+    return shown(*found)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended(main(sys.argv[1:])))

@@ -5,60 +5,27 @@ An analyst is a generator: it yields a question and is sent the answer, in rates
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.curating import CellTruth
+from bench.tables import Table, load
 from understudy.attribute import Categories
 from understudy.bins import Bins
 from understudy.domain import Domain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 
-DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 ORDERED = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 LABEL = "income>50K"
 
 Analyst = Generator[Marginal, NDArray[np.float64], None]
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayTruth:
-    """Exact counts of rows held as codes: as much of `table.truth` as a Curator asks for."""
-
-    domain: Domain
-    codes: NDArray[np.int64]
-    version: str = "0"
-    is_file: bool = False
-
-    @property
-    def rows(self) -> int:
-        return len(self.codes)
-
-    def check_unchanged(self) -> None: ...
-
-    def check_size(self, marginals: Sequence[Marginal]) -> None: ...
-
-    def sums_of(self, marginals: Sequence[Marginal], *, resolution: int = 1) -> list[NDArray[np.int64]]:
-        return [self.sums(marginal) for marginal in marginals]
-
-    def sums(self, marginal: Marginal) -> NDArray[np.int64]:
-        place = {name: i for i, name in enumerate(self.domain.names)}
-        kept = np.ones(len(self.codes), bool)
-        for factor in marginal.where.factors:
-            kept &= factor.weights[tuple(self.codes[:, place[name]] for name in factor.clique)] > 0
-        if not marginal.by:
-            return np.array(kept.sum(), np.int64)
-        rows = self.codes[kept]
-        cells = np.ravel_multi_index([rows[:, place[name]] for name in marginal.by], marginal.shape)
-        return np.bincount(cells, minlength=marginal.size).reshape(marginal.shape).astype(np.int64)
 
 
 def attributes(sizes: dict[str, int]) -> Domain:
@@ -73,17 +40,15 @@ def attributes(sizes: dict[str, int]) -> Domain:
     )
 
 
-def adult() -> ArrayTruth | None:
-    """The table, None where it is not there."""
-    if not (DATA / "adult.csv").exists():
-        return None
-    sizes = json.loads((DATA / "adult-domain.json").read_text())
-    header = (DATA / "adult.csv").open().readline().strip().split(",")
-    rows = np.loadtxt(DATA / "adult.csv", delimiter=",", skiprows=1, dtype=np.int64)
-    return ArrayTruth(attributes(sizes), rows[:, [header.index(name) for name in sizes]])
+def adult(names: Sequence[str] | None = None) -> CellTruth:
+    """The Adult table, or some of its attributes."""
+    table = load("adult")
+    kept = table if names is None else table.select(names)
+    sizes = dict(zip(kept.domain.names, kept.domain.shape(), strict=True))
+    return CellTruth(replace(kept, domain=attributes(sizes)))
 
 
-def clinic(rows: int = 48_842) -> ArrayTruth:
+def clinic(rows: int = 48_842) -> CellTruth:
     """A table of 128 cells: positive tests, by sex, age group and ethnicity, that depend on each other."""
     draw = np.random.default_rng(66)
     sex = draw.integers(0, 2, rows)
@@ -91,7 +56,8 @@ def clinic(rows: int = 48_842) -> ArrayTruth:
     group = np.minimum(draw.geometric(0.35, rows) - 1 + (age == 0) * draw.integers(0, 3, rows), 7)
     positive = draw.random(rows) < 0.04 + 0.03 * age + 0.015 * group + 0.02 * sex
     domain = attributes({"positive": 2, "sex": 2, "age-group": 4, "ethnicity": 8})
-    return ArrayTruth(domain, np.stack([positive, sex, age, group], axis=1).astype(np.int64))
+    columns = (positive.astype(np.int64), sex, age, group)
+    return CellTruth(Table("clinic", domain, dict(zip(domain.names, columns, strict=True))))
 
 
 # ---- conditions
@@ -166,7 +132,7 @@ def rectangles(domain: Domain, k: int, seed: int) -> Analyst:
         yield Marginal.of(where(domain, {name: side(domain[name].size) for name in names}))
 
 
-def tree(domain: Domain, k: int, seed: int, *, alpha: float) -> Analyst:
+def tree(domain: Domain, k: int, *, alpha: float) -> Analyst:
     """W5: a decision tree grown breadth first, from counts of every possible split of every node.
 
     A side of a split with no more than `alpha` of the rows, the error of the answers, is not cut off.

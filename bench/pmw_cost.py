@@ -12,25 +12,21 @@ projected PMW  practical terms: noise calibrated to α, a start from the attribu
 session        the automatic session
 
 A way that spends the largest budget there is, ε = 1000 at δ = 1e-9, before the last question stops there.
-UNDERSTUDY_BENCH_QUESTIONS (default 10000) and UNDERSTUDY_BENCH_ALPHAS (default .05,.02,.01) make a short run;
-UNDERSTUDY_BENCH_WAYS names the ways to run (default all).
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from time import process_time
-from typing import Any
 
-import numpy as np
-
-from bench.interaction import ALPHAS, BETA, QUESTIONS, opened, questioned, units
-from bench.interaction_workloads import ArrayTruth, adult, attributes, conjunctions
+from bench.clock import clocked
+from bench.curating import CellTruth, curator_over
+from bench.interaction import BETA, BUDGET, opened, questioned, units
+from bench.interaction_workloads import adult, conjunctions
+from bench.tables import NotAtHand
+from bench.verdict import Verdict, not_run, shown
 from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
 from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.interactive.online import (
     OnlineConstruction,
@@ -39,9 +35,6 @@ from understudy.interactive.online import (
     theorem_terms,
     warm_start,
 )
-from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
-from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
@@ -49,9 +42,6 @@ from understudy.query.marginal import Marginal
 from understudy.standin.multiplicative import ConsistentWeights, LearntWeights, MultiplicativeWeights
 
 ATTRIBUTES = ("education", "age", "marital-status", "race", "sex", "income>50K")
-WAYS = os.environ.get("UNDERSTUDY_BENCH_WAYS", "direct,histogram,textbook PMW,projected PMW,session").split(
-    ","
-)
 GAP_SHARE = Fraction(1, 8)
 """Of α, what a measured answer of the projected PMW may be off by."""
 
@@ -59,41 +49,12 @@ Found = tuple[float, float, str]
 """Units, the worst error as a part of α, and what there is to say."""
 
 
-class Remembering(ArrayTruth):
-    """Counts of six attributes fit into memory: questions are answered from the table of all cells."""
-
-    def __init__(self, truth: ArrayTruth) -> None:
-        place = [truth.domain.names.index(name) for name in ATTRIBUTES]
-        sizes = {name: truth.domain[name].size for name in ATTRIBUTES}
-        super().__init__(attributes(sizes), truth.codes[:, place])
-        flat = np.ravel_multi_index(tuple(self.codes.T), self.domain.shape())
-        cells = np.bincount(flat, minlength=self.domain.size()).reshape(self.domain.shape())
-        object.__setattr__(self, "cells", cells)
-
-    def sums(self, marginal: Marginal, *, resolution: int = 1) -> Any:
-        del resolution
-        table = self.cells  # type: ignore[attr-defined]
-        for i, name in enumerate(self.domain.names):
-            if name not in marginal.clique:
-                table = table.sum(axis=i, keepdims=True)
-        table = table.reshape(self.domain.shape(marginal.clique))
-        table = table * marginal.where.weights(marginal.clique).astype(np.int64)
-        return table.sum(axis=tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by))
-
-
-def curator_of(truth: ArrayTruth) -> Curator:
-    declared = Declaration(
-        name="adult",
-        source=SourceSpec("-"),
-        domain=truth.domain,
-        budget=Budget.of(1000, 1e-9),
-        neighbours=Neighbours.REPLACE,
-    )
-    return Curator(truth, MemoryLedger(declared.budget), declared, noise=SeededNoise(5))  # type: ignore[arg-type]
+def curator_of(truth: CellTruth) -> Curator:
+    return curator_over(truth, truth.domain, BUDGET, neighbours=Neighbours.REPLACE, seed=5)
 
 
 def asked_in(
-    mechanism: OnlineConstruction, queries: Sequence[LinearQuery], truth: ArrayTruth, alpha: float
+    mechanism: OnlineConstruction, queries: Sequence[LinearQuery], truth: CellTruth, alpha: float
 ) -> tuple[float, Counter[str]]:
     """The worst error, of those that are certified, as a part of α; where the answers came from."""
     sources: Counter[str] = Counter()
@@ -119,22 +80,22 @@ def said(sources: Counter[str]) -> str:
     return ", ".join(f"{count} {source}" for source, count in sources.most_common())
 
 
-def direct(truth: ArrayTruth, alpha: float, unit: float, queries: Sequence[LinearQuery]) -> list[Found]:
-    del unit, queries
-    session = opened(truth, alpha, (), "direct")
-    sources, worst = questioned(conjunctions(truth.domain, QUESTIONS, 0), session, truth)
+def direct(truth: CellTruth, alpha: float, unit: float, queries: Sequence[LinearQuery]) -> list[Found]:
+    del unit
+    session = opened(truth, alpha, (), "direct", questions=len(queries))
+    sources, worst = questioned(conjunctions(truth.domain, len(queries), 0), session, truth)
     joint, flat = units(session)
     return [(flat, worst, said(sources)), (joint, worst, "the same with joint accounting")]
 
 
-def automatic(truth: ArrayTruth, alpha: float, unit: float, queries: Sequence[LinearQuery]) -> list[Found]:
-    del unit, queries
-    session = opened(truth, alpha, (), "auto")
-    sources, worst = questioned(conjunctions(truth.domain, QUESTIONS, 0), session, truth)
+def automatic(truth: CellTruth, alpha: float, unit: float, queries: Sequence[LinearQuery]) -> list[Found]:
+    del unit
+    session = opened(truth, alpha, (), "auto", questions=len(queries))
+    sources, worst = questioned(conjunctions(truth.domain, len(queries), 0), session, truth)
     return [(units(session)[0], worst, said(sources))]
 
 
-def histogram(truth: ArrayTruth, alpha: float, unit: float, queries: Sequence[LinearQuery]) -> list[Found]:
+def histogram(truth: CellTruth, alpha: float, unit: float, queries: Sequence[LinearQuery]) -> list[Found]:
     """One cell moves by 1 in each of two cells, a count in one: hence twice the price for the same noise."""
     domain = truth.domain
     tables = [query.weights() for query in queries]
@@ -152,7 +113,7 @@ def histogram(truth: ArrayTruth, alpha: float, unit: float, queries: Sequence[Li
     return [(paid, off / (alpha * truth.rows), f"sums of up to {widest:,} cells")]
 
 
-def textbook(truth: ArrayTruth, alpha: float, unit: float, queries: Sequence[LinearQuery]) -> list[Found]:
+def textbook(truth: CellTruth, alpha: float, unit: float, queries: Sequence[LinearQuery]) -> list[Found]:
     curator, people = curator_of(truth), alpha * truth.rows
 
     def update(gap: Fraction) -> MultiplicativeWeights:
@@ -160,7 +121,7 @@ def textbook(truth: ArrayTruth, alpha: float, unit: float, queries: Sequence[Lin
 
     def terms(price: Fraction) -> OnlineTerms | None:
         try:
-            return theorem_terms(curator, update, queries=QUESTIONS, rho=price, beta=BETA)
+            return theorem_terms(curator, update, queries=len(queries), rho=price, beta=BETA)
         except RefusedError:
             return None
 
@@ -178,11 +139,11 @@ def textbook(truth: ArrayTruth, alpha: float, unit: float, queries: Sequence[Lin
     return [(curator.ledger.spent.units / UNITS / unit, worst, told)]
 
 
-def projected(truth: ArrayTruth, alpha: float, unit: float, queries: Sequence[LinearQuery]) -> list[Found]:
+def projected(truth: CellTruth, alpha: float, unit: float, queries: Sequence[LinearQuery]) -> list[Found]:
     curator = curator_of(truth)
-    most = min(max(round(10 / alpha), 100), QUESTIONS)
+    most = min(max(round(10 / alpha), 100), len(queries))
     terms = practical_terms(
-        curator, alpha=alpha, queries=QUESTIONS, updates=most, beta=BETA, gap_share=GAP_SHARE
+        curator, alpha=alpha, queries=len(queries), updates=most, beta=BETA, gap_share=GAP_SHARE
     )
     update = ConsistentWeights(domain=truth.domain, margin=Fraction(terms.gap, 2 * truth.rows), threads=1)
     start = LearntWeights(warm_start(curator, error=terms.gap, request="start"))
@@ -193,7 +154,7 @@ def projected(truth: ArrayTruth, alpha: float, unit: float, queries: Sequence[Li
     return [(curator.ledger.spent.units / UNITS / unit, worst, told)]
 
 
-NAMES: dict[str, Callable[[ArrayTruth, float, float, Sequence[LinearQuery]], list[Found]]] = {
+WAYS: dict[str, Callable[[CellTruth, float, float, Sequence[LinearQuery]], list[Found]]] = {
     "direct": direct,
     "histogram": histogram,
     "textbook PMW": textbook,
@@ -202,36 +163,26 @@ NAMES: dict[str, Callable[[ArrayTruth, float, float, Sequence[LinearQuery]], lis
 }
 
 
-def main() -> None:
-    whole = adult()
-    if whole is None:
-        print("  the Adult table is not there")
-        return
-    truth = Remembering(whole)
-    queries = [marginal.where for marginal in conjunctions(truth.domain, QUESTIONS, 0)]
-    print(f"{QUESTIONS:,} conjunctions on {truth.domain.size():,} cells of Adult, {truth.rows:,} rows; units")
-    for alpha in ALPHAS:
-        unit = opened(truth, alpha, (), "direct")._chooser._unit
+def report(questions: int, alphas: Sequence[float], ways: Sequence[str]) -> list[Verdict]:
+    """Print what each way costs, and how many times what the session does."""
+    try:
+        truth = adult(ATTRIBUTES)
+    except NotAtHand as missing:
+        return shown(not_run("pmw, cost", str(missing)))
+    queries = [marginal.where for marginal in conjunctions(truth.domain, questions, 0)]
+    print(f"{questions:,} conjunctions on {truth.domain.size():,} cells of Adult, {truth.rows:,} rows; units")
+    for alpha in alphas:
+        unit = opened(truth, alpha, (), "direct", questions=questions)._chooser._unit
         found: dict[str, list[Found]] = {}
-        for name in WAYS:
-            start = process_time()
-            found[name] = NAMES[name](truth, alpha, unit, queries)
+        for name in ways:
+            found[name], seconds = clocked(lambda n=name, a=alpha, u=unit: WAYS[n](truth, a, u, queries))
             for paid, worst, told in found[name]:
-                took = f"{process_time() - start:.0f} CPU s"
-                print(
-                    f"  α {alpha:<5g} {name:14} {paid:14,.0f}   worst {worst:.2f} α; {took}; {told}",
-                    flush=True,
-                )
+                head = f"  α {alpha:<5g} {name:14} {paid:14,.0f}   worst {worst:.2f} α"
+                print(f"{head}; {seconds:.0f} CPU s; {told}", flush=True)
         if "session" in found and len(found) > 1:
-            [(ours, _, _)] = found["session"]
+            [(ours, _, _)] = found.pop("session")
             ratios = ", ".join(
-                f"{name} {paid / ours:.3g}"
-                for name in WAYS
-                for paid, _, _ in found[name]
-                if name != "session"
+                f"{name} {paid / ours:.3g}" for name, costs in found.items() for paid, _, _ in costs
             )
             print(f"  α {alpha:<5g} times the session: {ratios}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    return []

@@ -4,13 +4,13 @@ Adult (48,842 rows, 15 attributes). Rates are of CPU seconds in one thread, besi
 in the same run: a look into a dictionary for a repeat, one product of the class's counts with the ranges asked for
 (numpy) for an implied answer. Joint accounting is beside a ledger that only adds up the prices.
 
-Run: python -m bench.sessions
-UNDERSTUDY_BENCH_QUESTIONS (default 2000) makes a short run; joint accounting is over five times as many.
+Run: python -m bench.sessions [--questions 2000]; joint accounting is over five times as many.
 """
 
 from __future__ import annotations
 
-import os
+import argparse
+import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import islice
@@ -19,25 +19,25 @@ from typing import Any
 
 import numpy as np
 
-from bench.interaction_workloads import ArrayTruth, adult, conjunctions, rectangles
-from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
+from bench.clock import clocked, rate
+from bench.curating import CellTruth, curator_over
+from bench.interaction_workloads import adult, conjunctions, rectangles
+from bench.tables import NotAtHand
+from bench.verdict import Verdict, at_least, at_most, ended, not_run, shown, verdict
 from understudy.interactive.session import Session, session
 from understudy.interactive.terms import ranges
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.noise import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import Event, unversioned
 from understudy.privacy.neighbours import Neighbours, located
 from understudy.query.marginal import Marginal
 
-QUESTIONS = int(os.environ.get("UNDERSTUDY_BENCH_QUESTIONS", 2000))
+QUESTIONS = 2000
 BUDGET = Budget.of(1000, 1e-9)
-CHARGES = 5 * QUESTIONS
 ROUNDS = 3
 FREE_BAR, JOINT_BAR = 2000, 2.0
-ROW = "{:<42} {:>12} {:>8} {:>14} {:>8}"
+ROW = "{:<42} {:>12} {:>20} {:>8}"
 
 
 class TimedLedger(MemoryLedger):
@@ -60,27 +60,11 @@ class TimedLedger(MemoryLedger):
             self.seconds += process_time() - start
 
 
-def opened(truth: ArrayTruth, classes: Sequence[Any] = (), mechanism: str = "auto") -> Session:
-    declared = Declaration(
-        name="adult",
-        source=SourceSpec("-"),
-        domain=truth.domain,
-        budget=BUDGET,
-        neighbours=Neighbours.REPLACE,
+def opened(truth: CellTruth, classes: Sequence[Any] = (), mechanism: str = "auto") -> Session:
+    curator = curator_over(
+        truth, truth.domain, BUDGET, neighbours=Neighbours.REPLACE, seed=5, ledger=TimedLedger(BUDGET)
     )
-    curator = Curator(truth, TimedLedger(BUDGET), declared, noise=SeededNoise(5))  # type: ignore[arg-type]
     return session(curator, alpha=0.02, beta=0.05, queries=10_000, classes=list(classes), mechanism=mechanism)
-
-
-def rate(ask: Callable[[Any], object], things: Sequence[Any]) -> float:
-    """How many of the things are done in a CPU second; the best of a few rounds."""
-    best = 0.0
-    for _ in range(ROUNDS):
-        start = process_time()
-        for thing in things:
-            ask(thing)
-        best = max(best, len(things) / (process_time() - start))
-    return best
 
 
 def sides(question: Marginal, names: Sequence[str]) -> list[np.ndarray]:
@@ -90,25 +74,25 @@ def sides(question: Marginal, names: Sequence[str]) -> list[np.ndarray]:
     return [np.array(held.get(name, np.ones(domain[name].size))) for name in names]
 
 
-def free(truth: ArrayTruth) -> None:
+def free(truth: CellTruth, questions: int) -> list[Verdict]:
     """Answers that cost nothing."""
     names = ("age", "hours-per-week")
     asked = opened(truth, [ranges(*names)])
-    listed = list(islice(rectangles(truth.domain, 10 * QUESTIONS, 1), QUESTIONS))
-    texts = [f"count age < {1 + i % 60} and hours-per-week >= {i % 40}" for i in range(0, QUESTIONS, 4)]
+    listed = list(islice(rectangles(truth.domain, 10 * questions, 1), questions))
+    texts = [f"count age < {1 + i % 60} and hours-per-week >= {i % 40}" for i in range(0, questions, 4)]
 
     counts = np.random.default_rng(1).random(truth.domain.shape(names))
     prepared = [sides(question, names) for question in listed]
-    product = rate(lambda pair: (counts @ pair[1]) @ pair[0], prepared)
-    show("implied by an announced class, new", rate(anew(asked), listed), product, "numpy")
+    product = rate(lambda pair: (counts @ pair[1]) @ pair[0], prepared, ROUNDS)
+    new = show("implied by an announced class, new", rate(anew(asked), listed, ROUNDS), product, "numpy")
     for question in listed:
         asked.ask_marginal(question)
     keys = dict(enumerate(listed))
-    lookup = rate(lambda i: keys.get(i), range(QUESTIONS))
-    show("repeats", rate(asked.ask_marginal, listed), lookup, "dict")
+    lookup = rate(keys.get, range(questions), ROUNDS)
+    repeats = show("repeats", rate(asked.ask_marginal, listed, ROUNDS), lookup, "dict")
     for text in texts:
         asked.ask(text)
-    show("repeats, as text", rate(asked.ask, texts), lookup, "dict")
+    return [new, repeats, show("repeats, as text", rate(asked.ask, texts, ROUNDS), lookup, "dict")]
 
 
 def anew(asked: Session) -> Callable[[Marginal], object]:
@@ -121,78 +105,73 @@ def anew(asked: Session) -> Callable[[Marginal], object]:
     return ask
 
 
-def show(title: str, found: float, limit: float, peer: str) -> None:
-    verdict = "ok" if found >= FREE_BAR else "BELOW"
-    times = f"1/{limit / found:,.0f} of {peer}"
-    print(ROW.format(title, f"{found:,.0f}/s", f"{FREE_BAR:,}", times, verdict), flush=True)
+def show(title: str, found: float, limit: float, peer: str) -> Verdict:
+    print(ROW.format(title, f"{found:,.0f}/s", f"1/{limit / found:,.0f} of {peer}", ""), flush=True)
+    return verdict(f"sessions, {title}", found, at_least(FREE_BAR, "{:,.0f} a CPU second"))
 
 
-def paid(truth: ArrayTruth) -> None:
+def paid(truth: CellTruth, questions: int) -> list[Verdict]:
     """Joint accounting of fresh answers, and the ledger's part of a whole session."""
     direct = opened(truth, mechanism="direct")
-    seconds = questioned(direct, conjunctions(truth.domain, QUESTIONS, 0))
+    seconds = questioned(direct, conjunctions(truth.domain, questions, 0))
     ledger: Any = direct.curator.ledger
-    events = located_events(truth)
+    events = located_events(truth, 5 * questions)
     joint, plain = (_charging(kept) for kept in (events, [unversioned(event) for event in events]))
-    verdict, beside = "ok" if joint <= JOINT_BAR else "ABOVE", f"{joint / plain:.0f}x sums"
-    print(
-        ROW.format(
-            f"joint accounting of {len(events):,}, a charge", f"{joint:.3f} ms", JOINT_BAR, beside, verdict
-        ),
-        flush=True,
-    )
-    _part("direct session", ledger.seconds, seconds, QUESTIONS)
+    title = f"joint accounting of {len(events):,}, a charge"
+    print(ROW.format(title, f"{joint:.3f} ms", f"{joint / plain:.0f}x sums", ""), flush=True)
+    charge = verdict("sessions, joint accounting of a charge", joint, at_most(JOINT_BAR, "{:.3f} ms"))
+    _part("direct session", ledger.seconds, seconds, questions)
     auto = opened(truth)
-    seconds = questioned(auto, conjunctions(truth.domain, QUESTIONS, 0))
-    _part("automatic session", auto.curator.ledger.seconds, seconds, QUESTIONS)  # type: ignore[attr-defined]
-    listed = [q for q in conjunctions(truth.domain, QUESTIONS, 7) if auto._deduce(q) is not None][:500]
-    product = rate(lambda weights: weights @ weights, [q.where.factors[0].weights for q in listed])
-    show(f"implied beside {auto._step:,} purchases, new", rate(anew(auto), listed), product, "numpy")
+    seconds = questioned(auto, conjunctions(truth.domain, questions, 0))
+    _part("automatic session", auto.curator.ledger.seconds, seconds, questions)  # type: ignore[attr-defined]
+    listed = [q for q in conjunctions(truth.domain, questions, 7) if auto._deduce(q) is not None][:500]
+    product = rate(lambda weights: weights @ weights, [q.where.factors[0].weights for q in listed], ROUNDS)
+    title = f"implied beside {auto._step:,} purchases, new"
+    return [charge, show(title, rate(anew(auto), listed, ROUNDS), product, "numpy")]
 
 
-def located_events(truth: ArrayTruth) -> list[Event]:
-    """What a session of `CHARGES` different conjunctions would be charged one by one."""
+def located_events(truth: CellTruth, charges: int) -> list[Event]:
+    """What a session of so many different conjunctions would be charged one by one."""
     noise = GaussianMechanism(rho=Fraction(1, 10**5), l2_squared=1).event
-    listed = {question.key: question for question in conjunctions(truth.domain, CHARGES, 0)}
+    listed = {question.key: question for question in conjunctions(truth.domain, charges, 0)}
     return [located(question, noise, Neighbours.REPLACE) for question in listed.values()]
 
 
 def questioned(asked: Session, analyst: Any) -> float:
     """CPU seconds for all questions of an analyst."""
-    start = process_time()
-    for question in analyst:
-        asked.ask_marginal(question)
-    return process_time() - start
+    return clocked(lambda: [asked.ask_marginal(question) for question in analyst])[1]
 
 
 def _charging(events: Sequence[Event]) -> float:
     """Milliseconds for each of several charges, from the first one on."""
-    ledger = MemoryLedger(BUDGET)
-    start = process_time()
-    for i, event in enumerate(events):
-        ledger.charge(event, question="bench", request=f"request {i}")
-    return 1e3 * (process_time() - start) / len(events)
+    ledger, numbered = MemoryLedger(BUDGET), list(enumerate(events))
+    return 1e3 / rate(
+        lambda one: ledger.charge(one[1], question="bench", request=f"request {one[0]}"), numbered
+    )
 
 
 def _part(title: str, ledger: float, whole: float, count: int) -> None:
     times = f"{1e3 * ledger / count:.2f} ms ledger"
     print(
-        ROW.format(
-            f"{title}, a question", f"{1e3 * whole / count:.2f} ms", "", times, f"{ledger / whole:.0%}"
-        ),
+        ROW.format(f"{title}, a question", f"{1e3 * whole / count:.2f} ms", times, f"{ledger / whole:.0%}"),
         flush=True,
     )
 
 
-def main() -> None:
-    truth = adult()
-    if truth is None:
-        print("the Adult table is not there")
-        return
-    print(ROW.format(f"{QUESTIONS:,} questions, CPU time", "measured", "bar", "beside", ""))
-    free(truth)
-    paid(truth)
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--questions", type=int, default=QUESTIONS)
+    questions = parser.parse_args(arguments).questions
+    try:
+        truth = adult()
+    except NotAtHand as missing:
+        return shown(not_run("sessions", str(missing)))
+    print(ROW.format(f"{questions:,} questions, CPU time", "measured", "beside", ""))
+    found = [*free(truth, questions), *paid(truth, questions)]
+    return shown(*(one.of_full_size("questions", questions, QUESTIONS) for one in found))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended(main(sys.argv[1:])))

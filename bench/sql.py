@@ -1,17 +1,21 @@
 """CPU milliseconds to compile SQL, against the time sqlglot alone needs to parse the same text.
 
 Bars: 5 ms for a statement over three attributes, 1 ms for one whose words or question were seen before.
+
+Run: python -m bench.sql [--repeats 7]
 """
 
 # ruff: noqa: E501 (a statement stands on one line)
 from __future__ import annotations
 
-from collections.abc import Callable
-from statistics import median
-from time import process_time
+import argparse
+import sys
+from collections.abc import Callable, Sequence
 
 import sqlglot
 
+from bench.clock import median, repeated
+from bench.verdict import Verdict, below, ended, shown, verdict
 from understudy.declaration_file import parse
 from understudy.query.sql import SqlCompiler, compile_sql
 from understudy.town import declaration
@@ -27,20 +31,16 @@ REPEATS, TIMES = 7, 30
 BAR_NEW, BAR_SEEN = 5.0, 1.0
 
 
-def cpu_ms(job: Callable[[], object]) -> float:
-    """Median CPU milliseconds of one run."""
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    repeats = parser.parse_args(arguments).repeats
 
-    def once() -> float:
-        before = process_time()
-        for _ in range(TIMES):
-            job()
-        return (process_time() - before) / TIMES * 1000
+    def cpu_ms(job: Callable[[], object]) -> float:
+        return median(repeated(job, TIMES), repeats) / TIMES * 1000
 
-    once()
-    return median(once() for _ in range(REPEATS))
-
-
-def main() -> None:
     domain = parse(declaration("town.parquet")).domain
     compiler = SqlCompiler(domain, tables=["town"], rows_public=True)
     print(
@@ -58,11 +58,11 @@ def main() -> None:
             f"{name:30}{parsed:8.2f}{fresh:9.2f}{fresh / parsed:6.1f}{words:10.3f}{words / parsed:6.2f}{same:8.4f}"
         )
         worst_new, worst_seen = max(worst_new, fresh), max(worst_seen, words, same)
-    for what, worst, bar in (("new", worst_new, BAR_NEW), ("seen", worst_seen, BAR_SEEN)):
-        print(
-            f"{'met' if worst < bar else 'MISSED'}: {what} statements in {worst:.2f} ms at most (bar {bar:g} ms)"
-        )
+    return shown(
+        verdict("sql, new statements", worst_new, below(BAR_NEW, "{:.2f} CPU ms")),
+        verdict("sql, seen statements", worst_seen, below(BAR_SEEN, "{:.2f} CPU ms")),
+    )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended(main(sys.argv[1:])))

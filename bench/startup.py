@@ -1,42 +1,56 @@
-"""CPU seconds to import the library and to show the help, against importing numpy in the same run."""
+"""CPU seconds to import the library and to show the help, against importing numpy in the same run.
+
+Run: python -m bench.startup [--repeats 7]
+"""
 
 from __future__ import annotations
 
-import resource
-import subprocess
+import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from bench.clock import of_child
+from bench.verdict import Verdict, at_most, ended, shown, verdict
+
 REPEATS = 7
+BAR = 0.4
+"""CPU seconds over importing numpy."""
+WITH_ENGINES = "import understudy.open"
+"""Loads the engines that read tables, which have a price of their own: shown, and not judged."""
 
 
-def cpu_seconds(command: list[str]) -> float:
-    """The least CPU time of several runs of a command: what it needs, without what the machine adds."""
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    repeats = parser.parse_args(arguments).repeats
 
-    def once() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    def least(command: Sequence[str]) -> float:
+        """What a command needs, without what the machine adds."""
+        return min(of_child(command) for _ in range(repeats))
 
-    return min(once() for _ in range(REPEATS))
-
-
-def main() -> None:
     program = str(Path(sys.executable).with_name("understudy"))
-    numpy = cpu_seconds([sys.executable, "-c", "import numpy"])
-    print(f"{'command':<22}{'CPU s':>8}{'over numpy':>12}   bar: at most 0.4 s over numpy")
+    numpy = least([sys.executable, "-c", "import numpy"])
+    print(f"{'command':<22}{'CPU s':>8}{'over numpy':>12}{'x numpy':>9}")
     print(f"{'import numpy':<22}{numpy:>8.3f}")
     commands = {
         "import understudy": [sys.executable, "-c", "import understudy"],
-        "import understudy.open": [sys.executable, "-c", "import understudy; understudy.open"],
+        WITH_ENGINES: [sys.executable, "-c", "import understudy; understudy.open"],
         "understudy --help": [program, "--help"],
         "understudy ask --help": [program, "ask", "--help"],
     }
+    found = []
     for name, command in commands.items():
-        seconds = cpu_seconds(command)
-        print(f"{name:<22}{seconds:>8.3f}{seconds - numpy:>+12.3f}")
+        seconds = least(command)
+        print(f"{name:<22}{seconds:>8.3f}{seconds - numpy:>+12.3f}{seconds / numpy:>9.1f}", flush=True)
+        if name != WITH_ENGINES:
+            found.append(
+                verdict(f"startup, {name}", seconds - numpy, at_most(BAR, "{:.3f} CPU s over numpy"))
+            )
+    return shown(*found)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended(main(sys.argv[1:])))

@@ -19,7 +19,6 @@ import argparse
 import json
 import math
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -33,14 +32,18 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
-from bench.synthesis_bars import Bar, Line, bars
+from bench.clock import peak_mib, with_children
+from bench.release_score import DELTA
+from bench.synthesis_bars import OURS, Line, bars
 from bench.synthesis_cold import WHEN, cold
 from bench.synthesis_large import ROWS, in_fresh_process
 from bench.synthesis_peer import PEERS
 from bench.synthesis_peers import SCRIPT, Unavailable, package_of, run_peer, to_the_limit, version
 from bench.synthesis_record import Kept, Record, age, digest, program
-from bench.synthesis_score import DELTA, METHODS, OURS, methods_for, open_run, rows_off, score
-from bench.synthesis_tables import REAL, SMALL, WIDE, Sheet, table
+from bench.synthesis_score import METHODS, methods_for, open_run, rows_off, score
+from bench.synthesis_tables import SMALL, WIDE, Sheet, table
+from bench.tables import KEPT, ROOT, NotAtHand
+from bench.verdict import Verdict, ended, not_run, shown
 
 PEERS_EPSILON = 1.0
 PEER_LIMITS = {"adult": 300.0, "nltcs": 60.0, "titanic": 60.0}
@@ -53,6 +56,8 @@ JUDGED = 2000
 """Marginals of a wide table that errors are taken over."""
 
 WIDE_AIM_LIMIT = 60.0
+COLD = "adult"
+"""The table whose release a person waits for."""
 
 
 @dataclass(eq=False)
@@ -134,7 +139,6 @@ class Bench:
 
     def wide(self, name: str, epsilon: float) -> None:
         sheet = table(name)
-        assert sheet is not None
         judged, marginals = len(_judged(sheet)), len(sheet.workload)
         print(f"{name}: {sheet.rows:,} rows, {len(sheet.domain)} attributes, {marginals:,} marginals (errors over "
               f"{judged:,}), epsilon {epsilon:g}; each in a process of its own")  # fmt: skip
@@ -158,14 +162,11 @@ class Bench:
             print("" if job == "count" else f"  mean error {found['error']:.5f}", age(kept), flush=True)
             self.large[job] = found["cpu"]
 
-    def cold(self, name: str) -> None:
-        sheet = table(name)
-        if sheet is None:
-            return
-        kept = self.ours(lambda: cold(sheet, 1.0), table=name, cold=True)
-        print(f"{name}: understudy release, from the shell to the folder{age(kept)}")
+    def cold(self, sheet: Sheet) -> None:
+        kept = self.ours(lambda: cold(sheet, 1.0), table=sheet.name, cold=True)
+        print(f"{sheet.name}: understudy release, from the shell to the folder{age(kept)}")
         for when in WHEN:
-            print(f"  {when:12}{kept.value[when]['cpu']:8.1f} CPU s")
+            print(f"  {when:12}{kept.value[when]:8.1f} CPU s")
 
 
 def _scored(*asked: Any) -> dict[str, float]:
@@ -195,29 +196,20 @@ def _judged(sheet: Sheet) -> list:
 def one(name: str, method: str, epsilon: float) -> None:
     """One release, its figures as JSON: what `wide` runs in a process of its own."""
     sheet = table(name)
-    assert sheet is not None
     cliques = _judged(sheet)
     found = score(sheet, METHODS[method], epsilon, 0, sheet.counts(cliques), cliques)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    told = {part: getattr(found, part) for part in ("answers", "rows", "largest", "cpu")}
-    print(json.dumps({**told, "megabytes": peak}))
+    print(json.dumps({**asdict(found), "megabytes": peak_mib()}))
 
 
 def _one_in_a_process(name: str, method: str, epsilon: float) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.synthesis", "--one", name, method, str(epsilon)]
     with tempfile.TemporaryDirectory() as place:
         limit = WIDE_AIM_LIMIT if method == "aim" else 20 * WIDE_AIM_LIMIT
-        ended = to_the_limit(command, limit, place, cwd=str(Path(__file__).resolve().parents[1]))
+        ended = to_the_limit(command, limit, place, cwd=str(ROOT))
     if ended.problem:
         nothing = dict.fromkeys(("answers", "rows", "largest"), math.nan)
         return {**nothing, "cpu": ended.cpu, "megabytes": ended.megabytes, "problem": ended.problem}
     return json.loads(ended.output.strip().splitlines()[-1])
-
-
-def summary(found: Sequence[Bar]) -> None:
-    print(f"{'bar':90}{'measured':>12}{'held to':>12}")
-    for bar in found:
-        print(f"{bar.what:90}{bar.measured:>12}{bar.held_to:>12}  {bar.verdict}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -237,25 +229,27 @@ def _parser() -> argparse.ArgumentParser:
         "--limit", type=float, help=f"CPU seconds that a peer may take; default: {PEER_LIMITS}"
     )
     parser.add_argument("--fresh", action="store_true", help="measure anew what was measured before")
-    here = Path(__file__).parent / "data"
-    parser.add_argument("--environments", type=Path, default=here / "peers")
-    parser.add_argument("--record", type=Path, default=here / "synthesis.jsonl")
+    parser.add_argument("--environments", type=Path, default=KEPT / "peers")
+    parser.add_argument("--record", type=Path, default=KEPT / "synthesis.jsonl")
     parser.add_argument("--one", nargs=3, metavar=("TABLE", "METHOD", "EPSILON"), help=argparse.SUPPRESS)
     return parser
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     asked = _parser().parse_args(arguments)
     if asked.one:
-        return one(asked.one[0], asked.one[1], float(asked.one[2]))
+        one(asked.one[0], asked.one[1], float(asked.one[2]))
+        sys.exit(0)  # what it found is what it printed
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a peer under way is ended too
     bench = Bench(asked, Record(asked.record, fresh=asked.fresh))
-    start = _used()
+    start = with_children()
     _warm_up()
+    missing = []
     for name in asked.tables:
-        sheet = table(name)
-        if sheet is None:
-            print(f"{name}: not at hand")
+        try:
+            sheet = table(name)
+        except NotAtHand as error:
+            missing.append(not_run(f"synthesis, {name}", str(error)))
             continue
         for epsilon in asked.epsilons:
             bench.compare(sheet, epsilon)
@@ -265,24 +259,22 @@ def main(arguments: Sequence[str] = ()) -> None:
     if asked.large:
         bench.ten_million(1.0)
     if asked.cold:
-        bench.cold(REAL[0])
-    print()
-    summary(bars(bench.lines, bench.large))
-    print(f"{(_used() - start) / 60:.0f} CPU minutes; {bench.record.reused} figures kept from an earlier run")
+        try:
+            bench.cold(table(COLD))
+        except NotAtHand as error:
+            missing.append(not_run("synthesis, a first run", str(error)))
+    print(
+        f"{(with_children() - start) / 60:.0f} CPU minutes; {bench.record.reused} figures kept from an earlier run"
+    )
+    return shown(*bars(bench.lines, bench.large), *missing)
 
 
 def _warm_up() -> None:
     """Compile once, or load what was compiled: no line of the table pays for it."""
     sheet = table("classes-12")
-    assert sheet is not None
     for method in (OURS, "aim"):
         score(sheet, METHODS[method], 0.1, 0, sheet.counts(list(sheet.workload)), list(sheet.workload))
 
 
-def _used() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(ended(main(sys.argv[1:])))

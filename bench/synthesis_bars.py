@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 
+from bench.verdict import Verdict, at_least, at_most, below, not_run, verdict
+
 OURS = "adaptive"
 
 ADULT = {0.1: (0.135, 1.5), 1.0: (0.053, 4.0), 10.0: (0.025, 6.0)}
@@ -47,21 +49,7 @@ class Line:
         return (other.table, other.epsilon, other.method) == (self.table, self.epsilon, method)
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One demand: what was measured, what it is held to, and whether it is met; None where nothing says so."""
-
-    what: str
-    measured: str
-    held_to: str
-    met: bool | None
-
-    @property
-    def verdict(self) -> str:
-        return {True: "ok", False: "OVER", None: "not measured"}[self.met]
-
-
-def bars(lines: Sequence[Line], large: dict[str, float]) -> list[Bar]:
+def bars(lines: Sequence[Line], large: dict[str, float]) -> list[Verdict]:
     return [*_adult(lines), *_against(lines), *_peers(lines), *_wide(lines), *_large(lines, large)]
 
 
@@ -72,7 +60,7 @@ def _ours(lines: Sequence[Line], table: str, epsilon: float) -> Line | None:
     return next(iter(auto + [x for x in here if x.method == OURS]), None)
 
 
-def _adult(lines: Sequence[Line]) -> Iterator[Bar]:
+def _adult(lines: Sequence[Line]) -> Iterator[Verdict]:
     for epsilon, (error, seconds) in ADULT.items():
         ours = _ours(lines, "adult", epsilon)
         if ours is None:
@@ -85,11 +73,11 @@ def _adult(lines: Sequence[Line]) -> Iterator[Bar]:
         yield _at_most(f"{where}: CPU s", ours.cpu, seconds, "{:.2f}")
 
 
-def _at_most(what: str, measured: float, limit: float, shape: str) -> Bar:
-    return Bar(what, shape.format(measured), f"<= {shape.format(limit)}", measured <= limit)
+def _at_most(what: str, measured: float, limit: float, shape: str) -> Verdict:
+    return verdict(f"synthesis, {what}", measured, at_most(limit, shape))
 
 
-def _against(lines: Sequence[Line]) -> Iterator[Bar]:
+def _against(lines: Sequence[Line]) -> Iterator[Verdict]:
     """The worst case over all tables and prices of the same comparison."""
     for rival, part, what in (
         ("aim", "answers", "mean error of answers over that of AIM"),
@@ -99,7 +87,7 @@ def _against(lines: Sequence[Line]) -> Iterator[Bar]:
         yield from _worst(lines, rival, part, what)
 
 
-def _worst(lines: Sequence[Line], rival: str, part: str, what: str) -> Iterator[Bar]:
+def _worst(lines: Sequence[Line], rival: str, part: str, what: str) -> Iterator[Verdict]:
     found = []
     for line in lines:
         ours = _ours(lines, line.table, line.epsilon)
@@ -108,12 +96,12 @@ def _worst(lines: Sequence[Line], rival: str, part: str, what: str) -> Iterator[
     if not found:
         return
     ratio, line = max(found, key=lambda pair: pair[0])
-    below = sum(r < 1 for r, _ in found)
-    where = f"{below} of {len(found)} lower; worst {line.table}, {line.epsilon:g}"
-    yield Bar(f"{what} ({where})", f"{ratio:.3f}", "< 1", ratio < 1)
+    lower = sum(r < 1 for r, _ in found)
+    where = f"{lower} of {len(found)} lower; worst {line.table}, {line.epsilon:g}"
+    yield verdict(f"synthesis, {what} ({where})", ratio, below(1, "{:.3f}"))
 
 
-def _peers(lines: Sequence[Line]) -> Iterator[Bar]:
+def _peers(lines: Sequence[Line]) -> Iterator[Verdict]:
     ours = _ours(lines, "adult", 1.0)
     if ours is None:
         return
@@ -122,32 +110,31 @@ def _peers(lines: Sequence[Line]) -> Iterator[Bar]:
         x for x in adult if x.method.endswith("-aim") and x.cpu > 0 and not x.problem.startswith("failed")
     ]
     fastest = min(aims, key=lambda x: x.cpu, default=None)
+    what = "synthesis, adult, epsilon 1: CPU of the fastest AIM over ours"
     if fastest is None:
-        yield Bar("adult, epsilon 1: times less CPU than the fastest AIM", "-", f">= {LESS_CPU}", None)
+        yield not_run(what, "no peer's AIM was run: --peers all")
     else:
-        ended = "stopped" if fastest.problem else "finished"
-        what = f"adult, epsilon 1: times less CPU than the fastest AIM ({fastest.method}, {ended})"
-        ratio = fastest.cpu / ours.cpu
-        measured = f"> {ratio:.0f}" if fastest.problem else f"{ratio:.0f}"
-        yield Bar(what, measured, f">= {LESS_CPU}", ratio >= LESS_CPU)
+        ended = "stopped before its end" if fastest.problem else "finished"
+        times = fastest.cpu / ours.cpu
+        yield verdict(f"{what} ({fastest.method}, {ended})", times, at_least(LESS_CPU, "{:.0f} times"))
     for line in [x for x in lines if x.peer and not math.isnan(x.rows)]:
         own = _ours(lines, line.table, line.epsilon)
         if own is not None:
-            what = f"{line.table}, epsilon {line.epsilon:g}: rows, below {line.method}"
-            yield Bar(what, f"{own.rows:.4f}", f"< {line.rows:.4f}", own.rows < line.rows)
+            what = f"synthesis, {line.table}, epsilon {line.epsilon:g}: rows, below {line.method}"
+            yield verdict(what, own.rows, below(line.rows, "{:.4f}"))
     for name, rows in PUBLISHED.items():
-        yield Bar(f"adult, epsilon 1: rows, below {name} (its figure measured elsewhere)", f"{ours.rows:.4f}",
-                  f"< {rows:.4f}", ours.rows < rows)  # fmt: skip
+        what = f"synthesis, adult, epsilon 1: rows, below {name} (its figure measured elsewhere)"
+        yield verdict(what, ours.rows, below(rows, "{:.4f}"))
 
 
-def _wide(lines: Sequence[Line]) -> Iterator[Bar]:
+def _wide(lines: Sequence[Line]) -> Iterator[Verdict]:
     for name in ("mixed-48", "mixed-110"):
         ours = _ours(lines, name, 1.0)
         if ours is not None:
             yield _at_most(f"{name}, epsilon 1: CPU s", ours.cpu, WIDE_SECONDS, "{:.1f}")
 
 
-def _large(lines: Sequence[Line], large: dict[str, float]) -> Iterator[Bar]:
+def _large(lines: Sequence[Line], large: dict[str, float]) -> Iterator[Verdict]:
     adult = _ours(lines, "adult", 1.0)
     if "release" not in large or adult is None:
         return

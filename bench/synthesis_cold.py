@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from pyarrow import csv
 
+from bench.clock import of_child
 from bench.synthesis_tables import Sheet
 
 WHEN = ("first run", "second run")
@@ -40,8 +38,8 @@ def _project(sheet: Sheet, folder: Path) -> None:
     (folder / "understudy.yml").write_text(json.dumps(declared))  # JSON is YAML
 
 
-def cold(sheet: Sheet, epsilon: float) -> dict[str, dict[str, float]]:
-    """CPU and wall seconds of the whole command, with empty caches and again."""
+def cold(sheet: Sheet, epsilon: float) -> dict[str, float]:
+    """CPU seconds of the whole command, with empty caches and again."""
     program = shutil.which("understudy", path=str(Path(sys.executable).parent)) or "understudy"
     found = {}
     with tempfile.TemporaryDirectory() as place:
@@ -50,12 +48,5 @@ def cold(sheet: Sheet, epsilon: float) -> dict[str, dict[str, float]]:
         kept |= {"NUMBA_CACHE_DIR": f"{place}/machine", "PYTHONPYCACHEPREFIX": f"{place}/bytecode"}
         for when in WHEN:
             command = [program, "release", "--epsilon", str(epsilon), "--max-cells", "10000", "--json"]
-            before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-            subprocess.run(
-                [*command, "--out", when.replace(" ", "-")],
-                check=True, cwd=place, env=kept, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            found[when] = {"cpu": cpu, "wall": time.monotonic() - start}
+            found[when] = of_child([*command, "--out", when.replace(" ", "-")], cwd=place, env=kept)
     return found

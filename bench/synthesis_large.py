@@ -10,41 +10,29 @@ import argparse
 import itertools
 import json
 import os
-import resource
 import subprocess
 import sys
-from fractions import Fraction
-from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import numpy as np
 
+from bench.clock import clocked, peak_mib
 from bench.counting import NAMES, SIZES, generate, table_path
+from bench.release_score import run_over
 from bench.synthesis_score import open_run
 from bench.synthesis_tables import generated
+from bench.tables import ROOT
 from understudy.bins import Bins
-from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
+from understudy.declaration import SourceSpec
 from understudy.domain import Domain
-from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
-from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
 from understudy.releases.adaptive import adaptive
-from understudy.releases.run import Run
 from understudy.table.source import open_source
 from understudy.table.truth import Truth
 
 ROWS = 10_000_000
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 def _opened(rows: int) -> tuple[Domain, Truth]:
@@ -55,30 +43,17 @@ def _opened(rows: int) -> tuple[Domain, Truth]:
 
 def _count(rows: int) -> dict[str, float]:
     _, truth = _opened(rows)
-    start = _cpu()
-    truth.counts(itertools.combinations(NAMES, 3))
-    return {"cpu": _cpu() - start}
+    return {"cpu": clocked(lambda: truth.counts(itertools.combinations(NAMES, 3)))[1]}
 
 
 def _release(rows: int, epsilon: float) -> dict[str, float]:
     domain, truth = _opened(rows)
-    budget = Budget.of(epsilon, 1e-9)
-    declaration = Declaration(
-        name="census",
-        source=SourceSpec(table_path(rows).name),
-        domain=domain,
-        budget=budget,
-        neighbours=Neighbours.ADD_REMOVE,
-    )
-    curator = Curator(truth, MemoryLedger(budget), declaration, noise=SeededNoise(0))
     workload = Workload.of(domain, list(itertools.combinations(NAMES, 3)))
-    run = Run(curator, workload, budget, "bench", beta=Fraction(1, 20))
-    start = _cpu()
-    outcome = adaptive(run)
-    cpu = _cpu() - start
+    run = run_over(truth, workload, epsilon, seed=0)
+    outcome, cpu = clocked(lambda: adaptive(run))
     true = truth.counts(workload)
     off = [0.5 * np.abs(a.counts / a.counts.sum() - true[a.clique] / rows).sum() for a in outcome.answers]
-    return {"cpu": cpu, "error": float(np.mean(off)), "rounds": float(outcome.proof["rounds"])}
+    return {"cpu": cpu, "error": float(np.mean(off))}
 
 
 def _warm_up() -> None:
@@ -107,7 +82,7 @@ def main() -> None:
         return print("{}")
     _warm_up()
     found = _count(asked.rows) if asked.job == "count" else _release(asked.rows, asked.epsilon)
-    found["mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found["mib"] = peak_mib()
     print(json.dumps(found))
 
 

@@ -20,7 +20,8 @@ import numpy as np
 import psutil
 from pyarrow import csv
 
-from bench.synthesis_tables import Codes, Sheet
+from bench.synthesis_tables import Sheet
+from bench.tables import Codes
 
 PACKAGES = {
     "dpmm": ("dpmm",),

@@ -15,7 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from bench.tables import ROOT
+
+SHARED = ("clock", "counting", "curating", "release_score", "tables")
+"""What the benchmark uses of others: they clock, make the large table, open runs, and load."""
+
 STARTED = time.time()
 
 
@@ -24,16 +28,17 @@ def digest(*paths: Path) -> str:
     made = hashlib.sha256()
     for path in paths:
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            made.update(file.name.encode() + b"\0" + file.read_bytes())
+            name = file.relative_to(path) if path.is_dir() else file.name
+            made.update(str(name).encode() + b"\0" + file.read_bytes())
     return made.hexdigest()[:12]
 
 
 @cache
 def program() -> str:
-    """The program's code, as it is on disk now, and how the benchmark asks it."""
-    here = Path(__file__).parent
-    asking = [here / name for name in ("synthesis_score.py", "synthesis_tables.py", "synthesis_large.py")]
-    return digest(ROOT / "src" / "understudy", *asking)
+    """The program's code, as it is on disk now, and all of the benchmark's that makes, asks, clocks or judges."""
+    here = ROOT / "bench"
+    shared = [here / f"{name}.py" for name in SHARED]
+    return digest(ROOT / "src" / "understudy", *sorted(here.glob("synthesis*.py")), *shared)
 
 
 @dataclass(frozen=True)

@@ -8,70 +8,34 @@ survey    few people, many questions: classes again, but 3,000 rows and 40 attri
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import csv
 
+from bench.tables import REAL, Codes, Table, counted, load
 from understudy.bins import Bins
 from understudy.domain import Clique, Domain
 from understudy.query.workload import Workload
 
-DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 WORKLOAD_CELLS = 10_000
-
-Codes = dict[str, NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
-    """A table of codes with its domain and the workload that it is judged by."""
+class Sheet(Table):
+    """A table of codes with the workload that it is judged by."""
 
-    name: str
-    domain: Domain
-    codes: Codes
     workload: Workload
 
-    @property
-    def rows(self) -> int:
-        return len(next(iter(self.codes.values())))
-
-    @property
-    def frame(self) -> pa.Table:
-        return pa.table(dict(self.codes))
-
     def counts(self, cliques: Sequence[Clique], codes: Codes | None = None) -> list[NDArray[np.int64]]:
-        source = self.codes if codes is None else codes
-        found = []
-        for clique in cliques:
-            shape = self.domain.shape(clique)
-            flat = np.zeros(len(source[clique[0]]), np.int64)
-            for name, size in zip(clique, shape, strict=True):
-                flat = flat * size + source[name]
-            found.append(np.bincount(flat, minlength=self.domain.size(clique)).reshape(shape))
-        return found
+        return [counted(self.domain, clique, self.codes if codes is None else codes) for clique in cliques]
 
 
 def _sheet(name: str, domain: Domain, codes: Codes, order: int = 3) -> Sheet:
     cliques = [c for c in combinations(domain.names, order) if domain.size(c) <= WORKLOAD_CELLS]
     return Sheet(name, domain, codes, Workload.of(domain, cliques))
-
-
-def real(name: str, folder: Path = DATA) -> Sheet | None:
-    """A table of the data folder, if it is there."""
-    file = folder / f"{name}.csv"
-    if not file.exists():
-        return None
-    sizes = json.loads((folder / f"{name}-domain.json").read_text())
-    table = csv.read_csv(file)
-    domain = Domain(tuple(Bins.integers(a, 0, n - 1) for a, n in sizes.items()))
-    return _sheet(name, domain, {a: table[a].to_numpy().astype(np.int64) for a in sizes})
 
 
 def _named(columns: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> tuple[Domain, Codes]:
@@ -158,13 +122,15 @@ _MAKERS: dict[str, Callable[[], Sheet]] = {
     "mixed-110": lambda: generated("mixed", rows=100_000, attributes=110, largest=12, seed=15, order=2),
 }
 
-REAL = ("adult", "nltcs", "titanic")
 WIDE = ("mixed-48", "mixed-110")
 """48 attributes with all three-way marginals, 110 with all pairs."""
 
 SMALL = (*REAL, *(name for name in _MAKERS if name not in WIDE))
 
 
-def table(name: str) -> Sheet | None:
-    """A table of the benchmark; none if it is a real one that is not at hand."""
-    return replace(_MAKERS[name](), name=name) if name in _MAKERS else real(name)
+def table(name: str) -> Sheet:
+    """A table of the benchmark."""
+    if name in _MAKERS:
+        return replace(_MAKERS[name](), name=name)
+    found = load(name)
+    return _sheet(name, found.domain, found.codes)

@@ -1,19 +1,23 @@
 """The reusable holdout against a plain one: seven attacks, joint coverage, and what a score costs.
 
-Run: python -m bench validity
+Run: python -m bench.validity [--parts cost search]
 The long form, 1,000 runs of every certified mode at three sizes: UNDERSTUDY_AUDIT=1 python -m bench validity
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import process_time
 
 import numpy as np
 from scipy.stats import binom
 
+from bench.clock import rate
+from bench.verdict import Verdict, at_least, at_most, below, claim, ended, shown, verdict
 from understudy.errors import RefusedError
 from understudy.noise import SeededNoise
 from understudy.validity.analysts.correlation import agreements, expected_majority, majority, selection
@@ -23,15 +27,12 @@ from understudy.validity.holdout import Holdout
 
 BETA = 0.05
 LONG = bool(os.environ.get("UNDERSTUDY_AUDIT"))
-MODES = ("gaussian", "check", "realised", "thresholdout", "ladder")
+MODES: tuple[str, ...] = ("gaussian", "check", "realised", "thresholdout", "ladder")
 SCORE_BAR_MS = 2
 
 
-def met(*, holds: bool) -> str:
-    return "met" if holds else "MISSED"
-
-
-def science(rows: int = 10_000, variables: int = 10_000) -> None:
+def science(rows: int = 10_000, variables: int = 10_000) -> list[Verdict]:
+    found = []
     print(f"T1: {variables:,} variables chosen on {rows:,} rows")
     for signal in (0, 20):
         plain = Game(Plain(rows, variables + 50, BETA), SeededNoise(0))
@@ -41,26 +42,33 @@ def science(rows: int = 10_000, variables: int = 10_000) -> None:
         width = ours.mode.certificate.width
         print(f"  signal {signal:>2}: plain claims {claims[-1]:.3f}, true {plain.truths[-1]:.3f}", end="; ")
         print(f"checked says {checked[-1]:.3f} ± {width:.3f}, true {ours.truths[-1]:.3f}", end="; ")
-        holds = ours.covered and width <= 0.19 and (signal > 0 or claims[-1] >= 0.6)
-        print(f"{ours.heard.failures} rejected  {met(holds=holds)}")
+        print(f"{ours.heard.failures} rejected")
+        name = f"validity, T1 with signal {signal}"
+        found.append(claim(f"{name}, all answers within", holds=ours.covered))
+        found.append(verdict(f"{name}, width", width, at_most(0.19, "± {:.3f}")))
+        if not signal:
+            found.append(verdict(f"{name}, the plain holdout overfits", claims[-1], at_least(0.6, "{:.3f}")))
+    return found
 
 
-def closed_form() -> None:
+def closed_form() -> list[Verdict]:
     print("T2: plain answers against the closed form")
+    verdicts = []
     for rows, queries in ((1000, 1000), (2000, 500), (10_000, 1000)):
         runs = 40 if rows < 10_000 else 10
         found = [play(majority, Plain(rows, queries + 1, BETA), queries, s).claimed for s in range(runs)]
         error = np.std(found, ddof=1) / np.sqrt(runs)
         expected = expected_majority(rows, queries)
         off = (np.mean(found) - expected) / error
-        print(
-            f"  n {rows:>6,} k {queries:>5,}: {np.mean(found):.4f} expected {expected:.4f}, {off:+.1f} errors",
-            end="",
-        )
-        print(f"  {met(holds=abs(off) < 3)}")
+        told = f"{np.mean(found):.4f} expected {expected:.4f}, {off:+.1f} errors"
+        print(f"  n {rows:>6,} k {queries:>5,}: {told}")
+        name = f"validity, T2 closed form, n {rows:,} k {queries:,}"
+        verdicts.append(verdict(name, abs(off), below(3, "{:.1f} standard errors")))
+    return verdicts
 
 
-def coverage() -> None:
+def coverage() -> list[Verdict]:
+    verdicts = []
     sizes = ((500, 200), (2000, 500), (10_000, 1000)) if LONG else ((500, 200),)
     runs = 1000 if LONG else 100
     print(f"joint coverage under T2, {runs} runs (exact binomial test of at least 95%)")
@@ -84,11 +92,14 @@ def coverage() -> None:
                 f"  n {rows:>6,} k {queries:>5,} {mode.name:<13} missed {failed:>3}, "
                 f"stopped {stopped[mode.name]:>4}, "
                 f"95% of largest errors {np.quantile(errors[mode.name], 0.95):.3f} of ± {width:.3f}"
-                f"{' (vacuous)' if width >= 0.5 else ''}  {met(holds=p > 1e-3)}"
+                f"{' (vacuous)' if width >= 0.5 else ''}"
             )
+            name = f"validity, coverage of {mode.name}, n {rows:,} k {queries:,}"
+            verdicts.append(claim(name, f"{failed} of {runs} missed, p {p:.2g}", holds=p > 1e-3))
+    return verdicts
 
 
-def search() -> None:
+def search() -> list[Verdict]:
     """500 candidates on noise. The largest of 500 means of 1,000 fair coins is 0.548 on average."""
     rows, candidates, seeds = 1000, 500, 20
     best, said = [], {"ladder": [], "check": []}
@@ -101,36 +112,44 @@ def search() -> None:
             scores += [holdout.score_predictions(row, guess=0.5) for row in predicted]
     print(f"a search over {candidates} candidates on noise, {rows:,} rows, {seeds} times")
     overfit = float(np.mean(best))
-    print(f"  plain: the best overfits by {overfit:.4f} on average (bar 0.05)  {met(holds=overfit >= 0.05)}")
+    print(f"  plain: the best overfits by {overfit:.4f} on average")
+    found = [verdict("validity, search, the plain holdout overfits", overfit, at_least(0.04, "{:.4f}"))]
     for mode, scores in said.items():
         holds = all(abs(score.value - 0.5) <= score.width for score in scores)
         most = max(score.value for score in scores)
         widest = max(score.width for score in scores)
-        print(f"  {mode}: at most {most:.3f}, width at most {widest:.3f}  {met(holds=holds)}")
+        print(f"  {mode}: at most {most:.3f}, width at most {widest:.3f}")
+        found.append(claim(f"validity, search, {mode} within its width", holds=holds))
     try:
-        Holdout(None, truth, queries=candidates, mode="gaussian")
-        print("  gaussian: MISSED, it did not refuse")
+        Holdout(None, np.zeros(rows, np.int64), queries=candidates, mode="gaussian")
+        refused = ""
     except RefusedError as refusal:
-        print(f"  gaussian: {str(refusal).split(';')[0]}  met")
+        refused = str(refusal).split(";")[0]
+    return [*found, claim("validity, search, gaussian refuses", refused, holds=bool(refused))]
 
 
-def cost() -> None:
-    rows, scores = 10_000, 300
+def cost() -> list[Verdict]:
+    """Beside the plain holdout's score: the mean of numpy's comparison."""
+    rows, scores, found = 10_000, 300, []
+    print(f"cost of a score besides the model's, {rows:,} rows")
     truth = np.random.default_rng(0).integers(0, 2, rows)
+    told = [truth] * scores
+    plain = 1000 / rate(lambda predicted: float((predicted == truth).mean()), told)
+    print(f"  {'plain':<9} {'by numpy':<10} {plain:.3f} CPU ms a score")
     with tempfile.TemporaryDirectory() as folder:
         for kept in (None, Path(folder) / "holdout.db"):
             for mode in ("gaussian", "ladder"):
                 holdout = Holdout(None, truth, queries=scores, mode=mode, path=kept, name=f"{mode}")
-                before = process_time()
-                for _ in range(scores):
-                    holdout.score_predictions(truth)
-                milliseconds = 1000 * (process_time() - before) / scores
+                milliseconds = 1000 / rate(holdout.score_predictions, told)
                 where = "in a file" if kept else "in memory"
-                holds = milliseconds < SCORE_BAR_MS
-                print(f"  {mode:<9} {where:<10} {milliseconds:.3f} CPU ms a score  {met(holds=holds)}")
+                times = f"{milliseconds / plain:.1f} times plain"
+                print(f"  {mode:<9} {where:<10} {milliseconds:.3f} CPU ms a score   {times}")
+                name = f"validity, cost, {mode} {where}"
+                found.append(verdict(name, milliseconds, below(SCORE_BAR_MS, "{:.3f} CPU ms a score")))
+    return found
 
 
-def attacks() -> None:
+def attacks() -> list[Verdict]:
     print("seven attacks, 2,000 rows, 300 questions, 5 runs: last claim, truth, width, runs with all within")
     for finding in validity_audit(rows=2000, queries=300, runs=5, modes=("plain", *MODES)):
         head = f"  {finding.analyst:<18} {finding.mode:<13}"
@@ -139,17 +158,27 @@ def attacks() -> None:
             continue
         told = f"{finding.claimed:.3f} {finding.truth:.3f} ± {finding.width:.3f}"
         print(f"{head} {told} {finding.covered}/{finding.runs}")
+    return []
 
 
-def main() -> None:
-    science()
-    closed_form()
-    search()
-    print("cost of a score besides the model's, 10,000 rows")
-    cost()
-    attacks()
-    coverage()
+PARTS: dict[str, Callable[[], list[Verdict]]] = {
+    "science": science,
+    "closed-form": closed_form,
+    "search": search,
+    "cost": cost,
+    "attacks": attacks,
+    "coverage": coverage,
+}
+
+
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parts = parser.parse_args(arguments).parts
+    return [one for part in parts for one in shown(*PARTS[part]())]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended(main(sys.argv[1:])))

@@ -14,7 +14,8 @@ from understudy.theory.minimise import best_on_line
 def rz_width(n: Whole, k: Whole, beta: Number) -> float:
     """min over ρ of sqrt(min_{0<l<1} ((2ρkn - ln(1-l))/l)/(2nβ)) + (1/(2n)) sqrt(ln(4k/β)/ρ). [RRSSTW20]
 
-    Noise N(0, 1/(2n²ρ)) for each query. Grows like β^{-1/2}.
+    Noise N(0, 1/(8n²ρ)) for each query: given all other rows, one row moves a mean with variance 1/(4n²) at most,
+    so k answers tell at most ρkn about the rows. Grows like β^{-1/2}.
     """
     rows, queries, failure = whole(n, "n"), whole(k, "k"), float(probability(beta))
 

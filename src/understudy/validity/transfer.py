@@ -211,7 +211,7 @@ def _jlnrss20(n: int, k: int, beta: float, sigma: float) -> float:
 
 
 def _rogers20(n: int, k: int, beta: float, sigma: float) -> float:
-    rho = 1 / (2 * (n * sigma) ** 2)
+    rho = 1 / (8 * (n * sigma) ** 2)
     information = 2 * rho * k * n
 
     def at(slack: float) -> float:  # (x + u)/(1 - e^-u), u = -ln(1 - l)

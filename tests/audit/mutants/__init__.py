@@ -14,12 +14,20 @@ from audit.mutants.flow import FLOW
 from audit.mutants.holdout import HOLDOUT, HOLDOUT_HONEST
 from audit.mutants.noise import NOISE
 from audit.mutants.restart import RESTART, RESTART_HONEST
+from audit.mutants.runs import RUNS, RUNS_HONEST
 from audit.mutants.selection import SELECTION
 from audit.mutants.sensitivity import SENSITIVITY
 from audit.mutants.sparse_vector import SPARSE_VECTOR
 
 MUTANTS = [
     *NOISE, *SELECTION, *SPARSE_VECTOR, *FLOW, *SENSITIVITY, *CURATOR, *ACCOUNTING, *ADAPTIVE, *COVERAGE, *HOLDOUT,
-    *RESTART,
+    *RESTART, *RUNS,
 ]  # fmt: skip
-HONEST = [*ACCOUNTING_HONEST, *ADAPTIVE_HONEST, *COVERAGE_HONEST, *HOLDOUT_HONEST, *RESTART_HONEST]
+HONEST = [
+    *ACCOUNTING_HONEST,
+    *ADAPTIVE_HONEST,
+    *COVERAGE_HONEST,
+    *HOLDOUT_HONEST,
+    *RESTART_HONEST,
+    *RUNS_HONEST,
+]

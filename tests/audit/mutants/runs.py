@@ -1,0 +1,91 @@
+"""Runs of whole methods over a mechanism that adds too little noise, which the audit of the run is to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from audit.mutants.mutant import ERROR, Mutant
+from understudy.audit.composite import composites
+from understudy.audit.privacy import audit_pair
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.sparse_vector import AboveThreshold
+from understudy.mechanism.strategies import Strategies
+from understudy.noise import SeededNoise
+
+Fault = Callable[[], AbstractContextManager[Any]]
+
+
+def seen(subject: str, fault: Fault, *, pair: int, samples: int) -> bool:
+    """Whether the runs of a subject certify more than their price on one pair of tables."""
+    (composite,) = [found for found in composites() if found.name == subject]
+    with fault():
+        chosen = composite.subject().pairs()[pair]
+        found = audit_pair(chosen, samples=samples, error=ERROR, noise=SeededNoise(2))
+    return any(finding.excess for finding in found)
+
+
+def laplace_at_a_third() -> AbstractContextManager[Any]:
+    release = LaplaceMechanism.release
+
+    def sharp(self: LaplaceMechanism, *rest: Any, **options: Any) -> Any:
+        return release(replace(self, epsilon=3 * self.epsilon), *rest, **options)
+
+    return patch.object(LaplaceMechanism, "release", sharp)
+
+
+def gaussian_at_a_fifth() -> AbstractContextManager[Any]:
+    release = GaussianMechanism.release
+
+    def sharp(self: GaussianMechanism, *rest: Any, **options: Any) -> Any:
+        return release(replace(self, rho=25 * self.rho), *rest, **options)
+
+    return patch.object(GaussianMechanism, "release", sharp)
+
+
+def sweep_at_a_fifth() -> AbstractContextManager[Any]:
+    release = Strategies.release
+
+    def sharp(self: Strategies, *rest: Any, **options: Any) -> Any:
+        parts = tuple(replace(part, precision=25 * part.precision) for part in self.parts)
+        return release(replace(self, parts=parts), *rest, **options)
+
+    return patch.object(Strategies, "release", sharp)
+
+
+def comparisons_at_an_eighth() -> AbstractContextManager[Any]:
+    ask, begin = AboveThreshold.ask_many, AboveThreshold.open_many
+
+    def sharp_ask(self: AboveThreshold, *rest: Any, **options: Any) -> Any:
+        return ask(replace(self, epsilon=8 * self.epsilon), *rest, **options)
+
+    def sharp_open(self: AboveThreshold, *rest: Any, **options: Any) -> Any:
+        return begin(replace(self, epsilon=8 * self.epsilon), *rest, **options)
+
+    return patch.multiple(AboveThreshold, ask_many=sharp_ask, open_many=sharp_open)
+
+
+FAULTS = [
+    ("mwem with a third of its noise", "mwem-begun", laplace_at_a_third, 1, 12_000),
+    ("mwem with a fifth of its Gaussian noise", "mwem-gaussian", gaussian_at_a_fifth, 1, 12_000),
+    ("an adaptive release with a fifth of its noise", "adaptive-begun", gaussian_at_a_fifth, 1, 12_000),
+    ("a sweep with a fifth of its noise", "adaptive-workload", sweep_at_a_fifth, 1, 12_000),
+    ("a session with a third of its noise", "session", laplace_at_a_third, 0, 12_000),
+    ("an online construction with an eighth of its noise", "online", comparisons_at_an_eighth, 8, 12_000),
+    ("a median mechanism with an eighth of its noise", "median", comparisons_at_an_eighth, 8, 12_000),
+]
+
+
+def _mutant(name: str, subject: str, fault: Fault, pair: int, samples: int) -> Mutant:
+    return Mutant(name, "runs", lambda: seen(subject, fault, pair=pair, samples=samples))
+
+
+RUNS = [_mutant(*fault) for fault in FAULTS]
+RUNS_HONEST = [
+    _mutant(f"{subject} on the pair of its mutant", subject, nullcontext, pair, samples)
+    for _, subject, _, pair, samples in FAULTS
+]
