@@ -6,7 +6,7 @@ export UV_COMPILE_BYTECODE := 1
 export UV_PROJECT_ENVIRONMENT := .venv
 WORKERS ?= 2
 # Counts of one state of the code are no evidence about another: a file for each.
-AUDIT_RECORD ?= audit-$(shell git describe --always --dirty 2>/dev/null || echo local).jsonl
+AUDIT_RECORD ?= audit-$(shell $(BIN)/python -c 'from understudy.audit.record import code_digest; print(code_digest())' 2>/dev/null || echo local).jsonl
 
 .PHONY: help demo test lint bench bench-synthesis audit audit-ledger audit-session audit-validity clean
 

@@ -1,16 +1,13 @@
-"""A small table of dependent attributes in a truth that counts its looks, for tests of adaptive releases."""
+"""A small table of dependent attributes, for tests of adaptive releases."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from counted import Rows
+from release_runs import run_over
 from understudy.bins import Bins
-from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
 from understudy.domain import Domain
-from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
-from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
 from understudy.releases.run import MarginalAnswer, Outcome, Run
@@ -32,59 +29,9 @@ def codes(rows=6000, seed=0, sizes=SIZES) -> np.ndarray:
     )
 
 
-class Rows:
-    """A truth that counts its rows; what the number of rows is, it tells nobody who may not know."""
-
-    is_file = False
-
-    def __init__(self, domain: Domain, table: np.ndarray) -> None:
-        self.domain, self.table, self.looks = domain, table, 0
-
-    @property
-    def rows(self) -> int:
-        return self.table.shape[1]
-
-    def check_unchanged(self) -> None:
-        pass
-
-    def check_size(self, marginals) -> None:
-        pass
-
-    def sums_of(self, marginals, *, resolution=1):
-        assert resolution == 1
-        self.looks += 1
-        return [self.count(m.by) for m in marginals]
-
-    def count(self, clique) -> np.ndarray:
-        shape = self.domain.shape(clique)
-        if not clique:
-            return np.array(self.rows)
-        where = tuple(self.table[self.domain.position(name)] for name in clique)
-        flat = np.ravel_multi_index(where, shape)
-        return np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
-
-
-def make(
-    *,
-    epsilon=1,
-    delta=1e-6,
-    seed=1,
-    neighbours=ADD,
-    ledger=None,
-    table=None,
-    domain=DOMAIN,
-    workload=None,
-    truth=None,
-    **declared,
-) -> Run:
-    budget = Budget.of(epsilon, delta)
-    declaration = Declaration(
-        name="t", source=SourceSpec("-"), domain=domain, budget=budget, neighbours=neighbours, **declared
-    )
-    books = MemoryLedger(budget) if ledger is None else ledger
+def make(*, table=None, domain=DOMAIN, workload=TRIPLES, truth=None, **given) -> Run:
     truth = truth or Rows(domain, codes() if table is None else table)
-    curator = Curator(truth, books, declaration, noise=SeededNoise(seed))
-    return Run(curator, workload or TRIPLES, budget, "r")
+    return run_over(truth, workload, **{"delta": 1e-6, "neighbours": ADD, **given})
 
 
 def mean_tvd(run: Run, outcome: Outcome) -> float:
@@ -94,45 +41,6 @@ def mean_tvd(run: Run, outcome: Outcome) -> float:
         counts = truth.count(answer.clique)
         errors.append(0.5 * np.abs(counts / counts.sum() - answer.counts / max(answer.counts.sum(), 1)).sum())
     return float(np.mean(errors))
-
-
-def covered(run: Run, outcome: Outcome) -> bool:
-    truth = run.curator._truth
-    return all(
-        bool((np.abs(answer.counts - truth.count(answer.clique)) <= answer.error + 1e-6).all())
-        for answer in outcome.answers
-    )
-
-
-def same(one: Outcome, other: Outcome) -> bool:
-    return one.rows == other.rows and all(
-        np.array_equal(a.counts, b.counts) and np.array_equal(a.error, b.error)
-        for a, b in zip(one.answers, other.answers, strict=True)
-    )
-
-
-class Killed(Exception):
-    """The power went."""
-
-
-class Dying(Rows):
-    """Dies at a look."""
-
-    def __init__(self, domain, table, last: int) -> None:
-        super().__init__(domain, table)
-        self.last = last
-
-    def sums_of(self, marginals, *, resolution=1):
-        if self.looks == self.last:
-            raise Killed
-        return super().sums_of(marginals, resolution=resolution)
-
-
-class Recorded(Rows):
-    """A truth that is never looked at: all that is asked is in the ledger already."""
-
-    def sums_of(self, marginals, *, resolution=1):
-        raise AssertionError("the run asked for something else than before")
 
 
 def independent(run: Run) -> Outcome:

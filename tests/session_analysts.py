@@ -4,78 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counted import ROUNDING, Cells, curator_of
 from understudy.attribute import Categories
 from understudy.bins import Bins
 from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
-from understudy.domain import Clique, Domain
+from understudy.domain import Domain
 from understudy.interactive.conjunction import Box
 from understudy.interactive.group_bys import Marginals
 from understudy.interactive.one_way import OneWay
 from understudy.interactive.session import Session
 from understudy.interactive.wholesale import Grids
-from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
-from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 
-ROUNDING = 1e-6
-"""Sums of floats are as far off as this; counts are whole."""
-
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """A truth that is a table of all cells: as much of `table.truth` as a Curator asks for."""
-
-    domain: Domain
-    table: NDArray[np.int64]
-    version: str = "0"
-    is_file: bool = False
-
-    @cached_property
-    def rows(self) -> int:
-        return int(self.table.sum())
-
-    @cached_property
-    def _projected(self) -> dict[Clique, NDArray[np.int64]]:
-        return {}
-
-    def check_unchanged(self) -> None: ...
-
-    def check_size(self, marginals: Sequence[Marginal]) -> None: ...
-
-    def count(self, clique: Clique) -> NDArray[np.int64]:
-        if clique not in self._projected:
-            others = tuple(i for i, name in enumerate(self.domain.names) if name not in clique)
-            self._projected[clique] = self.table.sum(axis=others)
-        return self._projected[clique]
-
-    def sums(self, marginal: Marginal, *, resolution: int = 1) -> NDArray[np.int64]:
-        weights = np.rint(marginal.where.weights(marginal.clique) * resolution).astype(np.int64)
-        return (self.count(marginal.clique) * weights).sum(axis=_folded(marginal))
-
-    def exact(self, marginal: Marginal) -> NDArray[np.float64]:
-        """The sums without any rounding of weights."""
-        weighted = self.count(marginal.clique) * marginal.where.weights(marginal.clique)
-        return np.asarray(weighted.sum(axis=_folded(marginal)), np.float64)
-
-    def sums_of(self, marginals: Sequence[Marginal], *, resolution: int = 1) -> list[NDArray[np.int64]]:
-        return [self.sums(marginal, resolution=resolution) for marginal in marginals]
-
-
-def _folded(marginal: Marginal) -> tuple[int, ...]:
-    return tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
 
 
 def table_of(domain: Domain, rows: int, seed: int) -> Cells:
@@ -119,16 +68,8 @@ def curator(
 ) -> Curator:
     """A Curator of a table; under add-remove the number of rows is between half and twice of what it is."""
     private = neighbours is Neighbours.ADD_REMOVE
-    declared = Declaration(
-        name="t",
-        source=SourceSpec("-"),
-        domain=truth.domain,
-        budget=Budget.of(epsilon, delta),
-        neighbours=neighbours,
-        rows_at_least=truth.rows // 2 if private else None,
-        rows_at_most=2 * truth.rows if private else None,
-    )
-    return Curator(truth, MemoryLedger(declared.budget), declared, noise=SeededNoise(seed))  # type: ignore[arg-type]
+    bounds = {"rows_at_least": truth.rows // 2, "rows_at_most": 2 * truth.rows} if private else {}
+    return curator_of(truth, epsilon=epsilon, delta=delta, seed=seed, neighbours=neighbours, **bounds)
 
 
 def conjunction(domain: Domain, sides: dict[str, Any]) -> Marginal:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from counted import curator_of
 from understudy.attribute import Categories
 from understudy.bins import Bins
 from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
 from understudy.domain import Domain
-from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
-from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.table.source import in_memory
@@ -38,16 +34,9 @@ TABLE = pa.table(
 )
 
 
-def curator(*, epsilon=500.0, delta=1e-6, seed=1, ledger=None, source=None, **declared) -> Curator:
-    declaration = Declaration(
-        name="t",
-        source=SourceSpec("-"),
-        domain=DOMAIN,
-        budget=Budget.of(epsilon, delta),
-        **({"neighbours": Neighbours.REPLACE} | declared),
-    )
+def curator(*, epsilon=500.0, delta=1e-6, source=None, **given) -> Curator:
     truth = Truth(in_memory(TABLE) if source is None else source, DOMAIN)
-    return Curator(truth, ledger or MemoryLedger(declaration.budget), declaration, noise=SeededNoise(seed))
+    return curator_of(truth, epsilon=epsilon, delta=delta, **given)
 
 
 def conjunction(**sides) -> Marginal:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sqlalchemy.engine import URL
 
+from dying import dying
 from session_table import conjunction, curator, random_question
 from understudy.declaration import SourceSpec
 from understudy.interactive.session import Session, session
@@ -43,18 +43,6 @@ def questions() -> list[Any]:
     generator = np.random.default_rng(11)
     first = conjunction(age=np.arange(10) < 4, town=np.arange(6) < 2)
     return [first, *(random_question(generator) for _ in range(QUESTIONS - 1))]
-
-
-def dying(call: Callable[..., Any], lives: int) -> Callable[..., Any]:
-    left = [lives]
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        left[0] -= 1
-        if left[0] < 0:
-            os._exit(9)
-        return call(*args, **kwargs)
-
-    return wrapped
 
 
 def main() -> None:

@@ -9,23 +9,21 @@ what it was told to the standard output.
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from sqlalchemy.engine import URL
 
+from counted import curator_of
+from dying import dying
 from understudy.bins import Bins
 from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
 from understudy.domain import Domain
 from understudy.interactive.online import OnlineConstruction, practical_terms
 from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.standin.multiplicative import ProjectedWeights
 from understudy.table.source import in_memory
@@ -47,10 +45,8 @@ def ledger_at(path: str) -> DurableLedger:
 
 
 def curator(ledger: DurableLedger) -> Curator:
-    declared = Declaration(
-        name="t", source=SourceSpec("-"), domain=DOMAIN, budget=BUDGET, neighbours=Neighbours.REPLACE
-    )
-    return Curator(Truth(in_memory(pa.table({"x": CODES})), DOMAIN), ledger, declared)
+    truth = Truth(in_memory(pa.table({"x": CODES})), DOMAIN)
+    return curator_of(truth, epsilon=BUDGET.epsilon, ledger=ledger, seed=None)
 
 
 def questions() -> list[LinearQuery]:
@@ -71,20 +67,6 @@ def construction(ledger: DurableLedger) -> OnlineConstruction:
     terms = practical_terms(one, alpha=0.2, queries=10 * QUESTIONS, updates=12, beta=1e-9)
     update = ProjectedWeights(domain=DOMAIN, margin=0.02, threads=1)
     return OnlineConstruction(one, update, terms, name="mine")
-
-
-def dying(call: Callable[..., Any], lives: int, *, after: bool = False) -> Callable[..., Any]:
-    left = [lives]
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        left[0] -= 1
-        if left[0] >= 0:
-            return call(*args, **kwargs)
-        if after:
-            call(*args, **kwargs)
-        os._exit(9)
-
-    return wrapped
 
 
 def main() -> None:

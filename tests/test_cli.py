@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(sys.executable).with_name("understudy")
+from program import run
+
 DECLARATION = """\
 understudy: 1
 name: people
@@ -20,13 +21,6 @@ attributes:
   age: {type: integer, edges: [0, 18, 65, 120]}
   sex: {type: category, values: [F, M]}
 """
-
-
-def run(*arguments: str, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([str(PROGRAM), *arguments], cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 @pytest.fixture
@@ -53,14 +47,15 @@ def test_init_then_check_then_ask(folder):
     assert "READ OFF THE DATA" in done.stderr
     drafted = (folder / "understudy.yml").read_text()
     assert drafted.count("# READ OFF THE DATA") == 2
-    run("init", "people.csv", cwd=folder, status=1)  # never overwrites by accident
+    exists = run("init", "people.csv", cwd=folder, status=1)  # never overwrites by accident
+    assert "--overwrite" in exists.stderr
     assert (folder / "understudy.yml").read_text() == drafted
     checked = run("check", cwd=folder)
     assert "2 attributes" in checked.stdout
     assert "still marked" in checked.stderr
     assert json.loads(run("check", "--json", cwd=folder).stdout)["lines_to_review"] == [10, 11]
-    asked = run("ask", "count sex=F", "--epsilon", "0.5", cwd=folder)
-    assert "epsilon 0.5" in asked.stdout
+    asked = run("ask", "count sex=F", "--epsilon", "0.1", cwd=folder)
+    assert "rho 0.005" in asked.stdout
     assert asked.stderr == ""
     assert (folder / "understudy.ledger").exists()
 

@@ -135,7 +135,11 @@ def test_damaged_files_are_refused_clearly_or_read(position, cut, insert):
         parse(GOOD[:position] + insert + GOOD[position + cut :])
 
 
-def test_yaml_is_not_executed():
+def test_yaml_is_not_executed(tmp_path):
+    made = tmp_path / "made"
+    text = GOOD.replace("name: people", f"name: !!python/object/apply:os.mkdir ['{made}']")
     with pytest.raises(DeclarationError):
-        parse(GOOD.replace("name: people", "name: !!python/object/apply:os.getcwd []"))
-    assert yaml.SafeLoader
+        parse(text)
+    assert not made.exists()
+    yaml.unsafe_load(text)
+    assert made.exists()

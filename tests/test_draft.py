@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from fractions import Fraction
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,6 +85,44 @@ def test_empty_and_missing_tables(tmp_path):
     empty.write_text("a,b\n")
     text = draft(empty)
     assert text.count("left out") == 2
-    with pytest.raises(SourceError):
-        write(tmp_path / "nowhere.csv", tmp_path / "x.yml")
+    for absent in ("nowhere.csv", "nowhere.parquet", "nowhere.duckdb"):
+        with pytest.raises(SourceError, match=f"there is no file .*{absent}"):
+            write(tmp_path / absent, tmp_path / "x.yml")
     assert not (tmp_path / "x.yml").exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://localhost/x", "spark:local[2]", "spark", "mysql://a@b/c", "sc://h:1"]
+)
+def test_a_table_behind_a_url_is_not_drafted(tmp_path, url):
+    with pytest.raises(SourceError, match=r"init reads files.*--from"):
+        write(Path(url), tmp_path / "x.yml")
+    assert not (tmp_path / "x.yml").exists()
+
+
+def test_a_table_is_named_in_a_database_only(tmp_path):
+    path = tmp_path / "people.parquet"
+    FRAME.to_parquet(path)
+    with pytest.raises(SourceError, match="leave --table out"):
+        write(path, tmp_path / "x.yml", table="foo")
+    assert not (tmp_path / "x.yml").exists()
+
+
+def test_a_drafted_budget_buys_what_a_release_costs_by_default(tmp_path):
+    path = tmp_path / "people.parquet"
+    FRAME.to_parquet(path)
+    budget = parse(draft(path)).budget
+    assert (budget.epsilon, budget.delta) == (1, Fraction(1, 10**9))
+
+
+def test_a_draft_never_replaces_what_it_is_drafted_from(tmp_path):
+    """Whatever it is told: the table may be the only copy."""
+    table = tmp_path / "people.csv"
+    table.write_text("age,sex\n51,M\n34,F\n")
+    before = table.read_bytes()
+    alias = tmp_path / "alias.csv"
+    alias.symlink_to(table)
+    for target in (table, alias):
+        with pytest.raises(SourceError, match="what is to be described"):
+            write(table, target, overwrite=True)
+    assert table.read_bytes() == before

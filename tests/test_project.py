@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import understudy as us
-from statistical import assert_at_most
+from statistical import assert_covers
 from understudy.declaration_file import parse
 from understudy.errors import DeclarationError, ParameterError
 from understudy.noise import SeededNoise
@@ -78,15 +78,22 @@ def test_a_quote_is_what_is_then_paid():
         assert quote.cost == answer.cost
 
 
+@pytest.mark.parametrize(
+    ("question", "truth"), [("share age<18 by sex", [0.25, 0, 0]), ("share sex=F by age", [0.25, 0.25, 0.25])]
+)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
-def test_shares_are_within_their_error(neighbours):
-    trials, failures = 400, 0
-    p = project(neighbours)
-    for _ in range(trials):
-        answer = p.ask("share age<18 by sex", epsilon=0.5, beta=0.1)
-        failures += bool((np.abs(answer.value - [0.25, 0, 0]) > answer.error + 1e-12).any())
-        assert answer.cost.amount == 0.5
-    assert_at_most(failures, trials, 0.1)
+def test_shares_are_within_their_error(neighbours, question, truth):
+    p, ratios = project(neighbours), []
+    for _ in range(1000):
+        answer = p.ask(question, epsilon=0.1, beta=0.1)
+        ratios.append(
+            ((np.abs(answer.value - truth) - 1e-12).clip(0) / np.maximum(answer.error, 1e-12)).max()
+        )
+        assert answer.cost.amount == 0.1
+    # No share is below 0, so that half of the noise of an empty cell is not seen; and where the number of rows is
+    # private a share is a ratio of two noisy counts, whose bands are at their worse ends together.
+    room = 0.8 if min(truth) > 0 else 0.65
+    assert_covers(ratios, 0.1, mutant=room if neighbours == "replace" else 0.4)
 
 
 def test_a_share_of_a_possibly_empty_table_says_that_it_knows_nothing():

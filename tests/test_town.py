@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from statistical import assert_does_not_follow, assert_follows
-from understudy import town
+from understudy import demo, town
 from understudy.errors import ParameterError
 from understudy.town import QUESTIONS, Question, declaration, people, true_values
 
@@ -314,3 +314,17 @@ def test_empty_cells_still_have_a_value() -> None:
     one = people(1)
     by_district = next(question for question in QUESTIONS if question.text == "count by district")
     assert sorted(true_values(one, by_district)) == [0.0] * 11 + [1.0]
+
+
+def test_a_town_replaces_an_earlier_one_and_nothing_else(tmp_path):
+    for _ in range(2):
+        demo._check_free(tmp_path, declaration("town.parquet"))
+        (tmp_path / "understudy.yml").write_text(declaration("town.parquet"), encoding="utf-8")
+        (tmp_path / "town.parquet").write_bytes(b"a town")
+    (tmp_path / "understudy.yml").write_text("name: people\n")
+    with pytest.raises(ParameterError, match="another project"):
+        demo.run(tmp_path, people=10, seed=1)
+    assert (tmp_path / "town.parquet").read_bytes() == b"a town"
+    (tmp_path / "understudy.yml").unlink()
+    with pytest.raises(ParameterError, match="another project"):
+        demo.run(tmp_path, people=10, seed=1)

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,7 +62,7 @@ def main() -> None:
     except OSError as error:
         _fail(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", 1)
     except TyperException as error:
-        _fail(f"{error.format_message()} (try understudy --help)", 2)
+        _fail(_usage(error), 2)
     except Exit as stop:
         sys.exit(stop.exit_code)
     else:
@@ -69,6 +70,21 @@ def main() -> None:
             _fail("interrupted", 1)
         if isinstance(status, int) and status:
             sys.exit(status)
+
+
+def _usage(error: TyperException) -> str:
+    """What is wrong with a command line, and whose help tells how it is meant."""
+    context, names = getattr(error, "ctx", None), []
+    while context is not None and context.parent is not None:
+        names.insert(0, context.info_name)
+        context = context.parent
+    if not names:  # told by a command itself
+        known = {
+            command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands
+        }
+        names = sys.argv[1:2] if sys.argv[1:2] and sys.argv[1] in known else []
+    text = error.format_message()
+    return text if text.startswith("Usage: ") else f"{text} (try {' '.join(['understudy', *names])} --help)"
 
 
 def _fail(error: Exception | str, status: int) -> None:
@@ -190,23 +206,30 @@ def _show_draft(output: Path, marked: list[int], lacking: dict[int, str], *, as_
 def check(
     project: ProjectFile = Path("understudy.yml"),
     read_through: Annotated[
-        bool, typer.Option("--read", help="Also read every row once: damage shows here, not to an analyst.")
+        bool,
+        typer.Option(
+            "--read",
+            help="Also read every row once: damage shows here, and how many rows fit no declared cell.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Validate a declaration against its source, by schema only: no row is read unless --read asks for it."""
     from understudy.declaration_file import located, read
     from understudy.draft import unreviewed
+    from understudy.ledger.declared import check_ledger
     from understudy.query.constraint import described
     from understudy.table.source import open_source
 
     path = located(project)
     declaration = read(path)
-    source = open_source(declaration.source, base=path.parent)
+    source = open_source(declaration.source, base=path.parent, candid=True)
     source.check(declaration.domain, declaration.unit)
+    check_ledger(declaration, base=path.parent)
+    fit = None
     if read_through:
         with _busy("Reading the table", as_json):
-            source.read_through(declaration.domain, declaration.unit)
+            fit = source.read_through(declaration.domain, declaration.unit)
     marked = unreviewed(path.read_text(encoding="utf-8"))
     domain = declaration.domain
     if as_json:
@@ -220,6 +243,7 @@ def check(
                 "protect": declaration.protect,
                 "constraints": described(declaration.constraints),
                 "lines_to_review": marked,
+                **({"read": fit.as_dict()} if fit else {}),
             }
         )
         return
@@ -232,6 +256,10 @@ def check(
     )
     for line in described(declaration.constraints):
         typer.echo(f"  declared: {line}")
+    for line in fit.lines() if fit else []:
+        typer.echo(line)
+    for warning in fit.warnings if fit else []:
+        typer.secho(f"{warning}.", fg="yellow", err=True)
     if marked:
         typer.secho(f"Lines still marked READ OFF THE DATA: {_listed(marked)}.", fg="yellow", err=True)
 
@@ -256,24 +284,31 @@ def ask(
         typer.Option(help="A name for this request: asked again under it, it is answered from the ledger."),
     ] = "",
     session: Annotated[
-        str, typer.Option(help="Ask in the session of this name: one promise for all of its answers.")
-    ] = "",
+        str | None, typer.Option(help="Ask in the session of this name: one promise for all of its answers.")
+    ] = None,
     alpha: Annotated[
         float | None, typer.Option(help="A session's error, as a part of all rows, such as 0.02.")
     ] = None,
-    queries: Annotated[int, typer.Option(help="Questions that are expected in the session.")] = 10_000,
+    queries: Annotated[
+        int | None, typer.Option(help="Questions that are expected in the session; 10000 if nothing is said.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Answer questions privately; without a price each costs a hundredth of the budget."""
+    from understudy.errors import ParameterError
     from understudy.project import open_project
 
+    if session is None and (alpha is not None or queries is not None):
+        raise ParameterError("--alpha and --queries belong to a session: add --session NAME")
+    if session == "":
+        raise ParameterError("a session's name must not be empty: write --session NAME")
     opened = open_project(project)
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "beta": beta}
-    if session:
+    if session is not None:
         from understudy.interactive.command import open_named
 
         terms = {"alpha": alpha, "beta": beta, "queries": queries, "analyst": analyst}
-        entered = open_named(opened, session, **terms, price=price, request=request, dry_run=dry_run)
+        entered = open_named(opened, session, **terms, price=price, request=request)
         _ask_in_session(entered, questions, dry_run=dry_run, as_json=as_json)
         return
     quotes = [
@@ -388,7 +423,11 @@ def _show_answer(question: str, answer: Answer | SqlAnswer) -> None:
     width = max(len(", ".join(labels)) for labels, _, _ in rows)
     for labels, value, error in rows:
         name = f"{', '.join(labels):<{width}}  " if width else ""
-        typer.echo(f"  {name}{value:>12,.{digits}f} ± {error:,.{digits}f}")
+        off = f"{error:,.{digits}f}" if isfinite(error) else "∞"
+        typer.echo(f"  {name}{value:>12,.{digits}f} ± {off}")
+    if answer.source == "uncertified":  # there is no error to be within
+        typer.echo(f"  price {price}")
+        return
     typer.echo(f"  all within the error with probability {1 - answer.beta:g}; price {price}")
 
 

@@ -78,11 +78,6 @@ class Curator:
         return self.declaration.domain
 
     @property
-    def columns(self) -> dict[str, Any]:
-        """The table's columns and their types: its schema is public."""
-        return self._truth.source.columns
-
-    @property
     def edition(self) -> str:
         """What is added to a question about a file: one that was answered from another version is another one.
 

@@ -15,6 +15,7 @@ from understudy.answer import Answer
 from understudy.declaration_file import parse
 from understudy.encore import Encore, perform
 from understudy.encore import render as render_encore
+from understudy.errors import ParameterError
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import Cost
 from understudy.project import open_project
@@ -75,12 +76,21 @@ class Town:
         }
 
 
+def _check_free(folder: Path, text: str) -> None:
+    """A town may replace an earlier one, and nothing else."""
+    declared, table = folder / "understudy.yml", folder / "town.parquet"
+    is_town = declared.is_file() and declared.read_bytes() == text.encode()
+    if not is_town and (declared.exists() or table.exists()):
+        raise ParameterError(f"{folder} holds another project: invent the town elsewhere with --folder")
+
+
 def run(folder: Path, *, people: int, seed: int) -> Town:
     """Write the town and its declaration, then spend the whole budget evenly on its questions."""
+    text = declaration("town.parquet")
+    _check_free(folder, text)
     folder.mkdir(parents=True, exist_ok=True)
     table = invent(people, seed=seed)
     parquet.write_table(table, folder / "town.parquet")
-    text = declaration("town.parquet")
     (folder / "understudy.yml").write_text(text, encoding="utf-8")
     # Each run invents its town anew, so its budget is new as well; the durable ledger is left to the reader.
     project = open_project(folder, ledger=MemoryLedger(parse(text).budget))

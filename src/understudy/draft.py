@@ -9,7 +9,8 @@ refuses the file until it is filled in.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, isfinite
@@ -28,6 +29,9 @@ from understudy.table.source import TEXT_ENDINGS, open_source, read_header
 __all__ = ["MARK", "draft", "unreviewed", "write", "write_described"]
 
 MAX_CATEGORIES = 60
+
+URL = re.compile(r"[a-z][a-z0-9+.-]*:/|spark(:|$)")
+"""The beginning of a URL, of which a path keeps one slash; or of one of Spark's own places."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,12 @@ def draft(data: Path, *, table: str = "", location: str | None = None) -> str:
 
 
 def _outline(data: Path, *, table: str, location: str) -> Outline:
+    if table and _is_one_table(data):
+        raise SourceError(
+            f"{data.name} holds one table: leave --table out, which names a table of a database"
+        )
     delimiter = _delimiter(data) if _is_text(data) else ","
-    source = open_source(SourceSpec(str(data.resolve()), table, delimiter), base=Path())
+    source = open_source(SourceSpec(str(data.resolve()), table, delimiter), base=Path(), candid=True)
     seen = [_look(column, source.expression) for column in _typed(source.expression, text=_is_text(data))]
     return Outline(
         heading=(
@@ -66,7 +74,9 @@ def _outline(data: Path, *, table: str, location: str) -> Outline:
             Entry.of("protect", "privacy", "or validity: a holdout set that nobody needs protection from"),
             Entry.of("neighbours", "replace", "the number of rows is public; add-remove keeps it private"),
             Entry.of(
-                "budget", "{epsilon: 1}", "the total for this table, for ever; add delta for Gaussian noise"
+                "budget",
+                "{epsilon: 1, delta: 1e-9}",
+                "the total for this table, for ever; keep delta far below 1 / people",
             ),
         ),
         attributes=tuple(map(_declare, seen)),
@@ -75,6 +85,10 @@ def _outline(data: Path, *, table: str, location: str) -> Outline:
 
 def _is_text(data: Path) -> bool:
     return bool(TEXT_ENDINGS & {suffix.lower() for suffix in data.suffixes[-2:]})
+
+
+def _is_one_table(data: Path) -> bool:
+    return _is_text(data) or data.suffix.lower() == ".parquet"
 
 
 def _delimiter(data: Path) -> str:
@@ -180,7 +194,8 @@ def _rounded(column: Column) -> tuple[Any, Any]:
 
 def write(data: Path, target: Path, *, table: str = "", overwrite: bool = False) -> str:
     """Draft a declaration into `target`, which must not exist unless it may be overwritten."""
-    _check_free(target, overwrite=overwrite)
+    _check_readable(data)
+    _check_free(target, overwrite=overwrite, read=[data])
     outline = _guarded(data, lambda: _outline(data, table=table, location=_location(data, target)))
     text = outline.text()
     target.write_text(text, encoding="utf-8")
@@ -201,7 +216,9 @@ def write_described(
     Only where `data` is named, the table is looked at: for what the description lacks, and every such line is
     marked. `complete` may then fill in what is still lacking, by asking.
     """
-    _check_free(target, overwrite=overwrite)
+    if data is not None:
+        _check_readable(data)
+    _check_free(target, overwrite=overwrite, read=[description, *([] if data is None else [data])])
     outline = read(description, table=table)
     source = outline.setting["source"]
     if data is not None:
@@ -216,9 +233,26 @@ def write_described(
     return outline
 
 
-def _check_free(target: Path, *, overwrite: bool) -> None:
+def _check_free(target: Path, *, overwrite: bool, read: Sequence[Path]) -> None:
+    """Refuse to write over a file that nobody asked to replace, and ever over what is read."""
+    if target.exists() and any(path.exists() and target.samefile(path) for path in read):
+        raise SourceError(f"{target} is what is to be described: write elsewhere with --output")
     if target.exists() and not overwrite:
-        raise SourceError(f"{target} exists already; remove it first, or write elsewhere with --output")
+        raise SourceError(
+            f"{target} exists already; replace it with --overwrite, or write elsewhere with --output"
+        )
+
+
+def _check_readable(data: Path) -> None:
+    """Say what stands in the way of a file before anything tries to read it."""
+    if data.exists():
+        return
+    if URL.match(str(data)):
+        raise SourceError(
+            "init reads files: CSV, TSV, Parquet or DuckDB. For a table behind a URL write `source:` and the "
+            "attributes by hand, or draft them from a description of the table with --from"
+        )
+    raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
 
 
 def _location(data: Path, target: Path) -> str:
@@ -244,9 +278,9 @@ def _seen(outline: Outline, data: Path, *, table: str, location: str) -> Outline
     delimiter = ","
     if _is_text(data):
         delimiter = unquoted(described.fields[""]) if described else _delimiter(data)
-    if _is_text(data) or data.suffix.lower() == ".parquet":  # such a file holds one table
+    if _is_one_table(data):
         table = ""
-    source = open_source(SourceSpec(str(data.resolve()), table, delimiter), base=Path())
+    source = open_source(SourceSpec(str(data.resolve()), table, delimiter), base=Path(), candid=True)
     rows = source.expression
     attributes = [
         _looked_up(entry, rows) if entry.lacks and entry.column in rows.columns else entry

@@ -94,23 +94,38 @@ class RefusedError(UnderstudyError):
 class InsufficientBudgetError(RefusedError):
     """The request costs more than what remains; both are in the budget's own currency.
 
-    `limit` names the share of the budget that binds; it is empty where the whole budget does.
+    `limit` names the share of the budget that binds; it is empty where the whole budget does. `remedy` says what
+    to ask instead.
     """
 
-    def __init__(self, *, requested: float, remaining: float, currency: str, limit: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        requested: float,
+        remaining: float,
+        currency: str,
+        limit: str = "",
+        remedy: str = "Ask with a smaller price, or for a wider error",
+    ) -> None:
         self.requested = requested
         self.remaining = remaining
         self.currency = currency
         self.limit = limit
+        self.remedy = remedy
         where = f" within the limit for {limit}" if limit else ""
         super().__init__(
             f"this costs {currency} {requested:.6g} and {remaining:.6g} remains{where}. Nothing was spent. "
-            f"Ask with a smaller price, or for a wider error."
+            f"{remedy}."
         )
 
 
 class RequestConflictError(RefusedError):
-    """The same request id came with another question."""
+    """The same request id came with another question; `question` and `analyst` are the recorded ones."""
+
+    def __init__(self, message: str, *, question: str = "", analyst: str = "") -> None:
+        self.question = question
+        self.analyst = analyst
+        super().__init__(message)
 
 
 class HandleClosedError(RefusedError):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +21,7 @@ from understudy.curator import Curator
 from understudy.declaration import Declaration
 from understudy.declaration_file import located, read
 from understudy.domain import Domain
-from understudy.errors import ParameterError
+from understudy.errors import InsufficientBudgetError, ParameterError
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import Ledger
 from understudy.ledger.memory import MemoryLedger
@@ -30,6 +35,11 @@ from understudy.rational import Number, exact, probability
 from understudy.sql_answer import SqlAnswer, quote, run, share
 from understudy.table.source import Source, in_memory, open_source
 from understudy.table.truth import Truth
+
+_SQL = re.compile(
+    r"[\s(]*(select|with|from|values|table|insert|update|delete|merge|create|alter|drop|truncate|copy|explain)\b",
+    re.I,
+)
 
 DEFAULT_SHARE = Fraction(1, 100)
 """Part of the whole budget that a question costs when nothing is said about its price or error."""
@@ -105,13 +115,14 @@ class Project:
         asked = parse(question, self.domain)
         price = self._price(asked, epsilon, rho, error, beta)
         parts = self._parts(asked)
-        answers = self.curator.measure_all(
-            parts,
-            **_divided(price, len(parts)),
-            beta=exact(beta) / len(parts),
-            request=request,
-            analyst=analyst,
-        )
+        with _told_in(epsilon):
+            answers = self.curator.measure_all(
+                parts,
+                **_divided(price, len(parts)),
+                beta=exact(beta) / len(parts),
+                request=request,
+                analyst=analyst,
+            )
         if asked.aggregate == "count":
             return answers[0]
         if len(answers) == 1:
@@ -158,16 +169,17 @@ class Project:
         """
         compiled = self._sql.compile(text)
         each, each_beta = self._sql_price(compiled, epsilon, rho, error, beta)
-        return run(
-            self.curator,
-            text,
-            compiled,
-            each=each,
-            each_beta=each_beta,
-            beta=beta,
-            request=request,
-            analyst=analyst,
-        )
+        with _told_in(epsilon):
+            return run(
+                self.curator,
+                text,
+                compiled,
+                each=each,
+                each_beta=each_beta,
+                beta=beta,
+                request=request,
+                analyst=analyst,
+            )
 
     def _quote_sql(
         self, text: str, epsilon: Number | None, rho: Number | None, error: Number | None, beta: Number
@@ -226,9 +238,31 @@ class Project:
         return {cap.currency: Fraction(cap.units, UNITS) * DEFAULT_SHARE}
 
 
+@contextmanager
+def _told_in(epsilon: Number | None) -> Iterator[None]:
+    """A refusal of a price that was given in epsilon says in epsilon what would fit."""
+    try:
+        yield
+    except InsufficientBudgetError as error:
+        if epsilon is None or error.currency == "epsilon":
+            raise
+        asked = float(exact(epsilon))
+        fits = asked * sqrt(error.remaining / error.requested)  # rho grows with the square of epsilon
+        shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
+        price = f"That is what epsilon {asked:g} costs under a budget with a delta"
+        remedy = f"{price}; at most epsilon {shown:g} fits: ask with that, or for a wider error"
+        raise InsufficientBudgetError(
+            requested=error.requested,
+            remaining=error.remaining,
+            currency=error.currency,
+            limit=error.limit,
+            remedy=remedy if fits else price,
+        ) from None
+
+
 def is_sql(question: str) -> bool:
-    """Whether a question is a SELECT statement, not one of the small language."""
-    return question.lstrip()[:6].lower() == "select"
+    """Whether a question is SQL, not one of the small language; what is not SELECT is refused as SQL."""
+    return _SQL.match(question) is not None
 
 
 def _divided(price: dict[str, Fraction], parts: int) -> dict[str, Fraction]:

@@ -78,10 +78,17 @@ def test_what_is_not_there_is_refused():
 
 
 def test_where_a_page_cannot_be_written_nothing_is_drawn(tmp_path):
-    for page in (tmp_path, tmp_path / "nowhere" / "page.html"):
+    """An earlier report may be replaced, and nobody's table."""
+    table = tmp_path / "people.csv"
+    table.write_text("age,sex\n51,M\n")
+    for page in (tmp_path, tmp_path / "nowhere" / "page.html", table):
         found = run("--mechanism", "laplace", "--samples", "64", "--out", str(page))
         assert isinstance(found.exception, ParameterError)
         assert found.output == ""
+    assert table.read_text() == "age,sex\n51,M\n"
+    page = tmp_path / "page.html"
+    for _ in range(2):
+        assert run("--mechanism", "laplace", "--samples", "64", "--out", str(page)).exit_code == 0
 
 
 def test_what_is_named_twice_is_audited_once(tmp_path):

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from audit import corpora
 from audit.corpora import PLAIN_DECLARATION, words
-from audit.fuzzing import MILLION, memory_folder, mutations, throw
+from audit.fuzzing import MILLION, mutations, throw
+from memory_folder import memory_folder
 from understudy import cli
 from understudy.declaration_file import parse
 from understudy.errors import ParameterError

@@ -7,12 +7,11 @@ write-ahead log leaves must be an earlier state of the same ledger, and with a w
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -22,13 +21,15 @@ import pytest
 from sqlalchemy.engine import URL
 
 from audit import corpora
-from audit.fuzzing import memory_folder, mutations, throw
+from audit.fuzzing import mutations, throw
+from ledger.forging import resealed
+from memory_folder import memory_folder
 from understudy.curator import Curator
 from understudy.declaration_file import parse
 from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger import export, verifier
 from understudy.ledger.books import Books
-from understudy.ledger.chain import Entry, digest
+from understudy.ledger.chain import Entry
 from understudy.ledger.recorded import Recorded
 from understudy.ledger.store import DurableLedger
 from understudy.ledger.witness import Witness
@@ -301,18 +302,6 @@ def test_witness_files_are_read_or_refused(stored, quick):
 
 
 # ------------------------------------------------------------------------------------------ forged chains
-
-
-def resealed(document: dict, change: Callable[[list[dict]], None]) -> dict:
-    """A forger who puts every number and hash right after the change."""
-    forged = copy.deepcopy(document)
-    change(forged["entries"])
-    previous = "0" * 64
-    for number, entry in enumerate(forged["entries"], start=1):
-        entry.update(number=number, previous=previous)
-        entry["hash"] = previous = digest(Entry(**entry))
-    forged["head"] = {"entries": len(forged["entries"]), "hash": previous}
-    return forged
 
 
 def test_forged_entries_are_refused_or_cost_the_same_to_both_readers(stored):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit.counted import CountedTruth
+from counted import Rows
 from statistical import assert_at_most
 from understudy.bins import Bins
 from understudy.curator import Curator
@@ -51,7 +51,7 @@ def subset_sum(subset: np.ndarray) -> Marginal:
 
 
 def curator(kind: type[Curator] = Curator, *, epsilon: Any = EPSILON) -> Curator:
-    truth: Any = CountedTruth(DOMAIN, np.column_stack([SECRET, np.arange(PEOPLE)]))
+    truth: Any = Rows(DOMAIN, [SECRET, np.arange(PEOPLE)])
     budget = Budget.of(epsilon)
     declared = Declaration(name="secret", source=SourceSpec("-"), domain=DOMAIN, budget=budget)
     return kind(truth, MemoryLedger(budget), declared, noise=SeededNoise(23))

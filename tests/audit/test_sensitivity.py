@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from audit.counted import CountedTruth
 from audit.taps import Taps, compared, tapped
+from counted import Cells, Rows
 from understudy.bins import Bins
 from understudy.curator import Candidate, Curator
 from understudy.declaration import Declaration, SourceSpec
@@ -218,7 +218,7 @@ def generated(seed: int, pairs: int) -> tuple[int, set[str]]:
         made = ACTS[budget][int(draw.integers(len(ACTS[budget])))]
         act, runs = made(draw, domain, kind), []
         for codes in random_pair(draw, domain, kind):
-            truth: Any = CountedTruth(domain, codes)
+            truth: Any = Rows(domain, codes.T)
             curator = Curator(truth, MemoryLedger(budget), DECLARED[key], noise=SeededNoise(done))
             runs.append(once(act, curator))
         (first, ended), (second, other) = runs
@@ -255,7 +255,7 @@ def test_the_taps_have_power():
     for kind, fault in ((HalfSensitive, "sensitivity"), (Cheap, "price")):
         runs = []
         for table in (codes, codes[[1, 1]]):
-            truth: Any = CountedTruth(domain, table)
+            truth: Any = Rows(domain, table.T)
             curator = kind(truth, MemoryLedger(PURE), declared, noise=SeededNoise(1))
             runs.append(once(lambda c: c.measure(Marginal(domain, ("x0", "x1")), epsilon=1), curator)[0])
         assert fault in {difference.kind for difference in compared(*runs, PURE)[0]}
@@ -268,12 +268,12 @@ def test_counted_tables_are_what_the_engine_finds():
         columns = {name: pa.array(codes[:, i]) for i, name in enumerate(domain.names)}
         truth = Truth(in_memory(pa.table(columns)), domain)
         marginals = [random_marginal(domain, draw) for _ in range(6)]
-        for one, two in zip(
-            truth.sums_of(marginals, resolution=64),
-            CountedTruth(domain, codes).sums_of(marginals, resolution=64),
-            strict=True,
-        ):
-            assert (one == two).all()
+        rows = Rows(domain, codes.T)
+        for counted in (rows, Cells(domain, rows.count(domain.names))):
+            assert counted.rows == truth.rows
+            found = counted.sums_of(marginals, resolution=64)
+            for one, two in zip(truth.sums_of(marginals, resolution=64), found, strict=True):
+                assert (one == two).all()
 
 
 def test_a_condition_that_nobody_meets_has_no_region():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from program import PROGRAM, run
 from understudy.declaration_file import parse, read
 from understudy.draft import MARK, unreviewed, write_described
 from understudy.errors import DeclarationError, SourceError
@@ -24,14 +24,6 @@ from understudy.table.source import open_source
 HERE = Path(__file__).parent
 HOSPITAL = HERE / "hospital.yaml"
 PACKAGE = HERE / "package" / "datapackage.json"
-PROGRAM = Path(sys.executable).with_name("understudy")
-
-
-def run(*arguments: str, cwd: Path, status: int) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([str(PROGRAM), *arguments], cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def answering(**answers: list[str]):
@@ -73,6 +65,17 @@ def test_a_column_can_be_left_out_and_edges_can_be_given():
     )
     assert parse(left.text()).domain.names == ("beds",)
     assert told == []
+
+
+@pytest.mark.parametrize(
+    "written", ["1, 1e-9", "[1, 1e-9]", "{epsilon: 1, delta: 1e-9}", "{delta: 1e-9, epsilon: 1}"]
+)
+def test_a_budget_may_be_answered_as_it_is_written(written):
+    told: list[str] = []
+    asked = answering(source=["a.csv"], budget=["{delta: 1e-9}", "{epsilon: [1]}", written], floor=["-"])
+    outline = complete(formats.read(HOSPITAL, table="wards"), asked, told.append)
+    assert len(told) == 2
+    assert str(parse(outline.text()).budget) == "epsilon 1, delta 1e-09"
 
 
 def test_a_choice_that_contradicts_is_told():

@@ -13,8 +13,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from session_analysts import ROUNDING, Cells
-from statistical import assert_at_most
+from counted import ROUNDING, Cells
+from statistical import assert_at_most, assert_covers
 from understudy.bins import Bins
 from understudy.curator import Curator
 from understudy.declaration import Declaration, Protect, SourceSpec
@@ -30,8 +30,9 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.standin.multiplicative import MultiplicativeWeights
 
-BETA = 0.3
-RUNS = 500 if os.environ.get("UNDERSTUDY_AUDIT") else 8
+AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
+RUNS, BETA = (500, 0.3) if AUDIT else (32, 0.01)
+"""A few runs tell most at a small β."""
 CELLS = 6
 DOMAIN = Domain((Bins.integers("x", 0, CELLS - 1),))
 SETS = [np.isin(np.arange(CELLS), held) for size in (1, 2, 3) for held in combinations(range(CELLS), size)]
@@ -56,24 +57,25 @@ def curator(
 # ---- online construction
 
 
-def online_misses(runs: int, delta: float) -> int:
-    """Each time the analyst asks for the set of cells on which the stand-in is most wrong."""
-    missed = 0
-    for seed in range(runs):
+def online_ratios(delta: float) -> list[float]:
+    """Each time the analyst asks for the set of cells on which the stand-in is most wrong: errors over bars."""
+    ratios = []
+    for seed in range(RUNS):
         draw = np.random.default_rng(seed)
         counts = draw.multinomial(20_000, draw.dirichlet(np.full(CELLS, 0.3)))
         one = curator(counts, seed=seed, delta=delta)
         terms = practical_terms(one, alpha=0.1, queries=25, updates=12, beta=BETA)
         update = MultiplicativeWeights(domain=DOMAIN, alpha=Fraction(terms.gap, 20_000), threads=1)
-        asked, bad = OnlineConstruction(one, update, terms), False
+        asked, furthest = OnlineConstruction(one, update, terms), 0.0
         for _ in range(25):
             gaps = [abs(asked.hypothesis.answer(q) * 20_000 - counts[held].sum()) for q, held in _pairs()]
             worst = int(np.argmax(gaps))
             answer = asked.ask(QUERIES[worst])
             if answer.source != "uncertified":
-                bad |= abs(float(answer.value) - counts[SETS[worst]].sum()) > float(answer.error) + ROUNDING
-        missed += bad
-    return missed
+                off = max(abs(float(answer.value) - counts[SETS[worst]].sum()) - ROUNDING, 0)
+                furthest = max(furthest, off / float(answer.error))
+        ratios.append(furthest)
+    return ratios
 
 
 def _pairs() -> list[tuple[LinearQuery, np.ndarray]]:
@@ -82,22 +84,26 @@ def _pairs() -> list[tuple[LinearQuery, np.ndarray]]:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_all_answers_of_an_online_construction_hold_together(delta):
-    assert_at_most(online_misses(RUNS, delta), RUNS, BETA)
+    assert_covers(online_ratios(delta), BETA, mutant=0.65)
 
 
 def test_comparisons_that_are_too_noisy_are_noticed(monkeypatch):
+    """The slack is many times the noise of one comparison, and a wrong one matters far from the threshold only."""
     calibrated = online.calibrated_slack
-    monkeypatch.setattr(online, "calibrated_slack", lambda *args, **kwargs: calibrated(*args, **kwargs) // 60)
-    missed = online_misses(24, 0.0)
+    monkeypatch.setattr(online, "calibrated_slack", lambda *args, **kwargs: calibrated(*args, **kwargs) // 30)
+    missed = sum(ratio > 1 for ratio in online_ratios(0.0))
     with pytest.raises(AssertionError, match="failures"):
-        assert_at_most(missed, 24, BETA)
+        assert_at_most(missed, RUNS, BETA)
 
 
 # ---- validity: answers against the population
 
+RARE = 1e-3
+"""Their widths hardly grow with 1/β: a small one tells more."""
 
-def overfitted(ask, population: np.ndarray) -> tuple[bool, bool]:
-    """Ask for each cell, then for all that seem too full or too empty: wrong, wrong at a seventh of the width."""
+
+def overfitted(ask, population: np.ndarray) -> float:
+    """Ask for each cell, then for all that seem too full or too empty: the largest error over its width."""
     found, seen = [], []
     for cell in range(CELLS):
         held = np.arange(CELLS) == cell
@@ -106,36 +112,32 @@ def overfitted(ask, population: np.ndarray) -> tuple[bool, bool]:
     for held in (np.array(seen) > 0, np.array(seen) <= 0):
         if held.any() and not held.all():
             found.append((ask(held), held))
-    off = [(abs(answer.value - population[held].sum()), answer.population_error) for answer, held in found]
-    return any(far > width for far, width in off), any(far > width / 7 for far, width in off)
+    return max(abs(answer.value - population[held].sum()) / answer.population_error for answer, held in found)
 
 
-def validity_misses(kind: str, runs: int) -> tuple[int, int]:
-    wrong = narrow = 0
+def validity_ratios(kind: str, runs: int) -> list[float]:
+    ratios = []
     for seed in range(runs):
         draw = np.random.default_rng(seed)
         population = draw.dirichlet(np.full(CELLS, 2.0))
         one = curator(draw.multinomial(400, population), seed=seed, protect=Protect.VALIDITY)
         ask = guesses(one) if kind == "guess and check" else truncated(one)
-        missed, by_a_seventh = overfitted(ask, population)
-        wrong, narrow = wrong + missed, narrow + by_a_seventh
-    return wrong, narrow
+        ratios.append(overfitted(ask, population))
+    return ratios
 
 
 def guesses(one: Curator):
-    terms = CheckTerms(eta=Fraction(1, 20), queries=8, beta=Fraction(BETA), rejections=8)
+    terms = CheckTerms(eta=Fraction(1, 20), queries=8, beta=Fraction(RARE), rejections=8)
     checking = GuessAndCheck(one, terms)
     return lambda held: checking.check(LinearQuery.conjunction(DOMAIN, {"x": held}), 0)
 
 
 def truncated(one: Curator):
-    mechanism = Truncation(one, queries=8, beta=BETA)
+    mechanism = Truncation(one, queries=8, beta=RARE)
     return lambda held: mechanism.ask(LinearQuery.conjunction(DOMAIN, {"x": held}))
 
 
 @pytest.mark.parametrize("kind", ["guess and check", "truncation"])
 def test_all_answers_hold_against_the_population(kind):
-    wrong, narrow = validity_misses(kind, 8 * RUNS)
-    assert_at_most(wrong, 8 * RUNS, BETA)
-    with pytest.raises(AssertionError, match="failures"):
-        assert_at_most(narrow, 8 * RUNS, BETA)
+    """The widths are a union over all transcripts there could be: few runs come to a third of them."""
+    assert_covers(validity_ratios(kind, 8 * RUNS), RARE, mutant=0.3)

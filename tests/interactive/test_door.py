@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 import understudy as us
+from counted import Rows, curator_of
 from session_table import DOMAIN, ROWS, conjunction, curator
 from understudy import town
 from understudy.attribute import Categories
 from understudy.cli import app
-from understudy.curator import Curator
 from understudy.declaration import Declaration, Protect, SourceSpec
 from understudy.domain import Domain
 from understudy.errors import (
@@ -29,7 +29,6 @@ from understudy.errors import (
 )
 from understudy.interactive.population import BETA, population
 from understudy.interactive.terms import Terms
-from understudy.ledger.memory import MemoryLedger
 from understudy.noise import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
@@ -119,28 +118,8 @@ def test_a_huge_clique_is_refused_before_it_is_allocated():
     with pytest.raises(TooLargeError):
         Marginal(wide, wide.names)
     conjunction_of_all = LinearQuery.conjunction(wide, {name: np.arange(1000) < 500 for name in wide.names})
-    declared = Declaration(
-        name="w",
-        source=SourceSpec("-"),
-        domain=wide,
-        budget=Budget.of(10, 1e-6),
-        neighbours=Neighbours.REPLACE,
-    )
-
-    class Empty:
-        rows = 1000
-        version = "0"
-        is_file = False
-
-        def check_unchanged(self) -> None: ...
-
-        def check_size(self, marginals) -> None: ...
-
-        def sums_of(self, marginals, *, resolution=1):
-            return [np.zeros(marginal.shape, np.int64) for marginal in marginals]
-
-    held = Curator(Empty(), MemoryLedger(declared.budget), declared)  # type: ignore[arg-type]
-    session = us.session(held, alpha=0.1, queries=10)
+    truth = Rows(wide, np.zeros((4, 1000), np.int64))
+    session = us.session(curator_of(truth, epsilon=10, delta=1e-6), alpha=0.1, queries=10)
     assert session.ask(conjunction_of_all).source in ("measured", "uncertified")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -108,12 +109,12 @@ def most_rejections_met(runs):
     return used
 
 
-def test_lecture_4_theorem_2_rejections_never_exceed_the_bound_and_answers_hold():
+def test_lecture4_theorem_2_rejections_never_exceed_the_bound_and_answers_hold():
     """The mechanism never halts, and every answer is within η."""
     assert most_rejections_met(1000 if AUDIT else 12) > 0
 
 
-def test_lecture_4_auxiliary_claim_every_rejection_halves_the_set():
+def test_lecture4_auxiliary_claim_every_rejection_halves_the_set():
     generator = np.random.default_rng(1)
     rows = [3] * 60
     mechanism = MedianMechanism(curator(rows), queries=20, eta=Fraction(1, 4))
@@ -125,7 +126,27 @@ def test_lecture_4_auxiliary_claim_every_rejection_halves_the_set():
     assert mechanism.checker.failures > 0
 
 
-def test_lecture_4_claim_1_a_small_database_survives():
+def test_lecture4_medianmechanism_by_brute_force():
+    """A guess is the median of the databases left; a wrong one drops those more than η/2 from the answer."""
+    generator = np.random.default_rng(2)
+    rows = np.array([3] * 50 + [0] * 10)
+    mechanism = MedianMechanism(curator(rows), queries=8, eta=Fraction(1, 2))
+    bars = combinations(range(mechanism.size + CELLS - 1), CELLS - 1)
+    ends = np.array([(-1, *at, mechanism.size + CELLS - 1) for at in bars])
+    left = np.diff(ends, axis=1) - 1  # every multiset of n' rows, as counts
+    assert len(left) == len(mechanism.guesser.survivors)
+    for _ in range(8):
+        asked, before = adversary(generator, mechanism, rows), mechanism.checker.failures
+        answers = left @ asked.weights(("x",)) / mechanism.size
+        assert mechanism.guesser.guess(asked) == pytest.approx(np.sort(answers)[(len(left) - 1) // 2])
+        found = mechanism.ask(asked)
+        if mechanism.checker.failures > before:
+            left = left[np.abs(answers - float(found.value)) <= 1 / 4 + 1e-9]
+        assert {*map(tuple, mechanism.guesser.survivors.databases())} == {*map(tuple, left)}
+    assert mechanism.checker.failures > 0
+
+
+def test_lecture4_claim_1_a_small_database_survives():
     """Resampling finds one within η/4 on all queries; it is never dropped."""
     rows = np.array(ROWS)
     mechanism = MedianMechanism(curator(rows), queries=14, eta=Fraction(2, 5))
@@ -307,7 +328,7 @@ def most_updates_made(runs):
     return used
 
 
-def test_lecture_7_definition_2_a_private_median_never_runs_out_where_the_set_is_held():
+def test_lecture7_definition_2_a_private_median_never_runs_out_where_the_set_is_held():
     assert most_updates_made(1000 if AUDIT else 8) > 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
@@ -12,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from counted import Cells, Rows, curator_of
 from statistical import assert_at_most
 from understudy.bins import Bins
 from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec, Unit
+from understudy.declaration import Unit
 from understudy.domain import Domain
 from understudy.errors import HandleClosedError, ParameterError, QueryError, RefusedError
 from understudy.interactive.online import (
@@ -54,16 +54,8 @@ QUERIES = [
 ROWS = 20_000
 
 
-def curator(rows, *, ledger=None, seed=0, **budget) -> Curator:
-    declaration = Declaration(
-        name="t",
-        source=SourceSpec("-"),
-        domain=DOMAIN,
-        budget=Budget.of(**({"epsilon": 100} | budget)),
-        neighbours=Neighbours.REPLACE,
-    )
-    truth = rows if isinstance(rows, Counts) else Truth(in_memory(pa.table({"x": rows})), DOMAIN)
-    return Curator(truth, ledger or MemoryLedger(declaration.budget), declaration, noise=SeededNoise(seed))
+def curator(rows, **given) -> Curator:
+    return curator_of(Truth(in_memory(pa.table({"x": rows})), DOMAIN), **{"epsilon": 100, "seed": 0, **given})
 
 
 def skewed(seed):
@@ -99,25 +91,6 @@ def worst(mechanism, counts):
     return QUERIES[int(np.argmax(np.abs(np.array(rates) * ROWS - MASKS @ counts)))]
 
 
-class Counts:
-    """A table known by its counts: as much of a `Truth` as a Curator asks for, at no cost a run."""
-
-    domain, rows, version, is_file = DOMAIN, ROWS, "0", False
-
-    def __init__(self, counts):
-        self.counts = counts
-
-    def check_unchanged(self): ...
-
-    def check_size(self, marginals): ...
-
-    def sums(self, marginal):
-        return np.int64(round(float(marginal.where.weights(("x",)) @ self.counts)))
-
-    def sums_of(self, marginals, *, resolution=1):
-        return [np.array(self.sums(marginal) * resolution) for marginal in marginals]
-
-
 @cache
 def bounded(name, currency):
     """Terms are made of public numbers: the same for every table of as many rows."""
@@ -131,7 +104,7 @@ def most_updates_made(name, currency, runs):
     budget = {} if currency == "epsilon" else {"delta": 1e-6}
     for seed in range(runs):
         counts = np.bincount(skewed(seed), minlength=CELLS)
-        one = curator(Counts(counts), seed=seed, **budget)
+        one = curator_of(Cells(DOMAIN, counts), epsilon=100, seed=seed, **budget)
         mechanism = OnlineConstruction(one, UPDATES[name](Fraction(terms.gap, ROWS)), terms)
         for _ in range(30):
             asked = worst(mechanism, counts)
@@ -236,14 +209,14 @@ def test_a_calibrated_slack_covers_all_comparisons_and_is_needed():
 
 def test_rows_of_one_person_widen_the_terms():
     """With up to 5 rows a person a count moves by 5, and so does the noise of runs and answers."""
-    single = curator(skewed(0))
-    several = replace(
-        single.declaration,
-        unit=Unit(column="x", max_rows=5),
-        neighbours=Neighbours.ADD_REMOVE,
-        rows_at_least=ROWS,
-    )
-    many = Curator(Counts(np.zeros(CELLS)), MemoryLedger(several.budget), several)
+    truth = Rows(DOMAIN, [skewed(0)])
+    single = curator_of(truth, epsilon=100)
+    several = {
+        "unit": Unit(column="x", max_rows=5),
+        "neighbours": Neighbours.ADD_REMOVE,
+        "rows_at_least": ROWS,
+    }
+    many = curator_of(truth, epsilon=100, **several)
     one, five = (practical_terms(c, alpha=0.1, queries=100, updates=9) for c in (single, many))
     assert float(five.run_epsilon / one.run_epsilon) == pytest.approx(5, rel=0.02)
     assert float(five.answer_price[1] / one.answer_price[1]) == pytest.approx(5, rel=0.05)
@@ -253,17 +226,10 @@ def test_a_warm_start_is_paid_once_and_saves_updates():
     domain = Domain(tuple(Bins.integers(name, 0, 7) for name in "abc"))
     draw = np.random.default_rng(9)
     columns = {name: np.minimum(draw.geometric(0.4, ROWS) - 1, 7) for name in domain.names}
-    declared = Declaration(
-        name="t",
-        source=SourceSpec("-"),
-        domain=domain,
-        budget=Budget.of(1000, 1e-6),
-        neighbours=Neighbours.REPLACE,
-    )
     truth = Truth(in_memory(pa.table(columns)), domain)
     made = {}
     for warm in (False, True):
-        one = Curator(truth, MemoryLedger(declared.budget), declared, noise=SeededNoise(3))
+        one = curator_of(truth, epsilon=1000, delta=1e-6, seed=3)
         terms = practical_terms(one, alpha=0.05, queries=60, updates=60, beta=1e-6, gap_share=0.25)
         update = ConsistentWeights(domain=domain, margin=Fraction(terms.gap, 2 * ROWS), threads=1)
         start = None

@@ -7,12 +7,13 @@ import os
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from math import inf
 
 import numpy as np
 import pytest
 
 from session_table import DOMAIN, ROWS, conjunction, curator, random_question
-from statistical import assert_at_most
+from statistical import assert_covers
 from understudy.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RefusedError
 from understudy.interactive.conjunction import Box
@@ -40,32 +41,33 @@ def _histograms(request, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "declared",
+    ("declared", "mutant"),
     [
-        {},
-        {"delta": 0.0},
-        {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": 9000},
+        ({}, 0.45),
+        ({"delta": 0.0}, 0.3),  # the tails of Laplace: a small β is far from all other noise
+        ({"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": 9000}, 0.4),
     ],
 )
-def test_every_answer_of_a_session_holds_with_the_promised_probability(declared):
+def test_every_answer_of_a_session_holds_with_the_promised_probability(declared, mutant):
     """Sessions of 60 questions, half random and half steered to where a released histogram is worst."""
-    failed, beta = 0, 0.2
-    sessions = 500 if AUDIT else 2
-    exact = {}
+    sessions, beta = (500, 0.2) if AUDIT else (5, 1e-3)
+    ratios, exact = [], {}
     for seed in range(sessions):
         one = curator(seed=seed, **declared)
         session = session_of(one, alpha=0.02, beta=beta, queries=60)
         generator = np.random.default_rng(seed)
-        bad = False
+        bad, nearest = False, 0.0
         for i in range(60):
             question = random_question(generator) if i % 2 else steered(session, one)
             answer = session.ask_marginal(question)
             if question.key not in exact:
                 exact[question.key] = one._truth.sums(question)
-            bad |= bool((np.abs(answer.value - exact[question.key]) > answer.error + 1e-9).any())
+            off = np.abs(answer.value - exact[question.key])
+            bad |= bool((off > answer.error + 1e-9).any())
+            nearest = max(nearest, float((off / np.maximum(answer.error, 1.0)).max()))
             assert (answer.error <= session.width + 1e-9).all()
-        failed += bad
-    assert_at_most(failed, sessions, beta)
+        ratios.append(inf if bad else min(nearest, 1.0))
+    assert_covers(ratios, beta, mutant=0.8 if AUDIT else mutant)
 
 
 def test_a_small_domain_is_bought_at_once_and_keeps_the_promise(monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy.engine import URL, make_url
 
+from memory_folder import memory_folder
 from own_postgres import own_postgres
 
 
@@ -45,15 +45,11 @@ def store(request: pytest.FixtureRequest) -> URL:
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture
-def memory_folder(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(name="memory_folder")
+def _memory_folder(tmp_path: Path) -> Iterator[Path]:
     """A folder whose syncs cost nothing, where there is one: for tests of what a sync has no part in."""
-    shared = Path("/dev/shm")
-    if not os.access(shared, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=shared, prefix="understudy-") as folder:
-        yield Path(folder)
+    with memory_folder(tmp_path) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

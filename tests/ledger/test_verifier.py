@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.engine import URL
 
+from ledger.forging import resealed
 from understudy.errors import LedgerError
 from understudy.ledger import export, pld, verifier
-from understudy.ledger.chain import Entry, canonical, digest
+from understudy.ledger.chain import canonical
 from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, concentrated, pure
@@ -136,18 +137,6 @@ def test_every_change_of_answers_head_and_name_is_seen(ledger):
     assert problems({**document, "head": {**document["head"], "entries": 3}})
     assert problems({**document, "head": {}})
     assert problems({**document, "table": "other"})
-
-
-def resealed(document: dict, change) -> dict:
-    """A forger who recomputes every hash after the change."""
-    forged = copy.deepcopy(document)
-    change(forged["entries"])
-    previous = "0" * 64
-    for number, entry in enumerate(forged["entries"], start=1):
-        entry.update(number=number, previous=previous)
-        entry["hash"] = previous = digest(Entry(**entry))
-    forged["head"] = {"entries": len(forged["entries"]), "hash": previous}
-    return forged
 
 
 def lowered(entries) -> None:

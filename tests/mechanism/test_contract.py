@@ -190,9 +190,12 @@ def test_a_sparse_vector_whose_noise_cannot_be_drawn_is_refused_when_it_is_made(
 # ---------------------------------------------------------------------------------------- shared checks
 
 
-@pytest.mark.parametrize("good", [0, 1, 2**62 - 1])
-def test_lattice_sensitivities(good):
-    lattice_sensitivity(good)
+@pytest.mark.parametrize("bad", [-1, 2**62, 1.0, True, np.int64(1)])
+def test_a_sensitivity_is_a_whole_number_of_lattice_steps_below_2_to_the_62(bad):
+    for good in (0, 1, 2**62 - 1):
+        lattice_sensitivity(good)
+    with pytest.raises(ParameterError, match="whole number"):
+        lattice_sensitivity(bad)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])

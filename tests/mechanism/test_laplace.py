@@ -1,4 +1,4 @@
-"""The Laplace mechanism: privacy on its exact law, its tails, and the sampler against that law."""
+"""The Laplace mechanism: privacy on its exact law, and its tails."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statistical import assert_at_most, assert_does_not_follow, assert_follows
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import SeededNoise
-from understudy.privacy.cost import pure
 
 ROUNDING = 1e-9
 """What floats may add to a log-probability here; the mutants exceed their bounds by far more."""
@@ -115,59 +112,3 @@ def test_lecture4_claim_6_pin():
     assert tails == sorted(tails)
     assert tails[-1] == pytest.approx(PIN, rel=1e-3)
     assert tails[-1] < PIN
-
-
-@given(mechanisms, st.sampled_from([0.001, 0.05, 0.3, 0.9]), st.sampled_from([1, 2, 17]))
-def test_the_error_is_the_smallest_that_holds_for_all_cells(mechanism, beta, cells):
-    t = mechanism.error(beta, cells=cells)
-    assert (1 - tail(mechanism, t)) ** cells >= 1 - beta - ROUNDING
-    alone = mechanism.error(beta)
-    assert alone == 0 or tail(mechanism, alone - 1) > beta - ROUNDING
-
-
-def test_the_error_covers_a_vector():
-    """Also rejects an error bar made for one cell only."""
-    mechanism = LaplaceMechanism(epsilon=Fraction(1, 10), l1=2)
-    trials, cells = 4000, 50
-    draws = mechanism.release(np.zeros((trials, cells), dtype=np.int64), noise=SeededNoise(11))
-    furthest = np.abs(draws).max(axis=1)
-    assert_at_most(int((furthest > mechanism.error(0.05, cells=cells)).sum()), trials, 0.05)
-    with pytest.raises(AssertionError):
-        assert_at_most(int((furthest > mechanism.error(0.05)).sum()), trials, 0.05)
-
-
-# ---------------------------------------------------------------------------------------- releases
-
-
-@pytest.mark.parametrize(("epsilon", "l1"), [(Fraction(1, 2), 1), (Fraction(7, 10), 2), (Fraction(2), 9)])
-def test_releases_follow_the_law(epsilon, l1):
-    mechanism = LaplaceMechanism(epsilon=epsilon, l1=l1)
-    released = mechanism.release(np.full(200_000, 7), noise=SeededNoise(12))
-    reach = int(40 * mechanism.scale)
-    outputs = np.arange(7 - reach, 8 + reach)
-    counts = np.bincount(released - outputs[0], minlength=len(outputs)).tolist()
-    assert_follows(counts, np.exp(mechanism.log_law(7, outputs)).tolist())
-    for factor in (Fraction(8, 10), Fraction(125, 100)):
-        wrong = np.exp(replace(mechanism, epsilon=epsilon * factor).log_law(7, outputs))
-        assert_does_not_follow(counts, (wrong / wrong.sum()).tolist())
-
-
-def test_releases_keep_their_shape_and_leave_the_values_alone():
-    mechanism = LaplaceMechanism(epsilon=Fraction(1), l1=1)
-    for shape in [(), (0,), (3,), (2, 3), (2, 1, 4)]:
-        values = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
-        before = values.copy()
-        released = mechanism.release(values, noise=SeededNoise(13))
-        assert np.asarray(released).shape == shape
-        assert np.asarray(released).dtype == np.int64
-        np.testing.assert_array_equal(values, before)
-
-
-def test_values_that_nobody_can_move_are_exact_and_free():
-    mechanism = LaplaceMechanism(epsilon=Fraction(1, 2), l1=0)
-    values = np.array([4, 5, 6])
-    released = mechanism.release(values, noise=SeededNoise(14))
-    np.testing.assert_array_equal(released, values)
-    assert released is not values
-    assert mechanism.error(0.05, cells=3) == 0
-    assert pure(mechanism.event).units == 0

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from session_analysts import Cells
+from counted import Cells
 from understudy.attribute import Categories
 from understudy.bins import Bins
 from understudy.curator import Candidate, Curator

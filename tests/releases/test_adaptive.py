@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import inf
@@ -20,18 +19,14 @@ from adaptive_table import (
     REPLACE,
     SIZES,
     TRIPLES,
-    Dying,
-    Killed,
-    Recorded,
-    Rows,
     codes,
-    covered,
     independent,
     make,
     mean_tvd,
-    same,
 )
-from statistical import assert_at_most
+from counted import Killed, Rows
+from release_runs import covered, furthest, same
+from statistical import assert_covers
 from understudy.curator import Curator
 from understudy.declaration import Unit
 from understudy.declaration_file import parse
@@ -105,7 +100,7 @@ def test_a_run_that_was_killed_at_any_step_goes_on(neighbours):
     looks = whole.curator._truth.looks
     for last in range(looks):
         ledger = MemoryLedger(Budget.of(1, 1e-6))
-        first = make(neighbours=neighbours, ledger=ledger, truth=Dying(DOMAIN, codes(), last))
+        first = make(neighbours=neighbours, ledger=ledger, truth=Rows(DOMAIN, codes(), dies_at=last))
         with pytest.raises(Killed):
             adaptive(first)
         again = make(neighbours=neighbours, ledger=ledger)
@@ -124,7 +119,7 @@ def test_decisions_depend_on_released_values_alone(epsilon, neighbours):
     ledger = MemoryLedger(Budget.of(epsilon, 1e-6))
     run = make(epsilon=epsilon, neighbours=neighbours, ledger=ledger)
     expected = adaptive(run)
-    other = Recorded(DOMAIN, np.roll(codes(seed=9), 1, axis=1))
+    other = Rows(DOMAIN, np.roll(codes(seed=9), 1, axis=1), dies_at=0)  # all answers are in the ledger
     again = make(epsilon=epsilon, neighbours=neighbours, ledger=ledger, truth=other)
     again.check_affordable = lambda worst: None
     assert same(adaptive(again), expected)
@@ -155,41 +150,34 @@ def test_the_number_of_rows_is_within_its_error_and_its_bounds(bounds):
 # ---------------------------------------------------------------------------------------- error bars
 
 RUNS = 12
-"""So many failures of a promise kept 19 times in 20 would be seen, at one false alarm in 10^9."""
+"""Nine failures of a promise kept 19 times in 20 are seen, at one false alarm in 10^9."""
 
 
-def shortened(outcome):
-    """The mutant: bars too short for the noise."""
-    return replace(outcome, answers=tuple(replace(a, error=a.error / 20) for a in outcome.answers))
-
-
-@pytest.mark.parametrize(("epsilon", "neighbours"), [(0.1, ADD), (1, REPLACE), (30, ADD)])
-def test_error_bars_hold_jointly(epsilon, neighbours):
-    failures = mutants = 0
+# β is shared by rounds, and by marginals and cells in each: little noise comes near a bar, and a dozen runs only
+# tell where three quarters of them are.
+@pytest.mark.parametrize(
+    ("epsilon", "neighbours", "mutant"), [(0.1, ADD, 0.4), (1, REPLACE, 0.4), (30, ADD, 0.65)]
+)
+def test_error_bars_hold_jointly(epsilon, neighbours, mutant):
+    ratios = []
     for seed in range(RUNS):
         run = make(epsilon=epsilon, seed=seed, neighbours=neighbours)
         outcome = adaptive(run)
         assert all(np.isfinite(a.error).all() and a.basis in ("measured", "bounded") for a in outcome.answers)
-        failures += not covered(run, outcome)
-        mutants += not covered(run, shortened(outcome))
-    assert_at_most(failures, RUNS, 0.05)
-    with pytest.raises(AssertionError):
-        assert_at_most(mutants, RUNS, 0.05)
+        ratios.append(furthest(run, outcome))
+    assert_covers(ratios, 0.05, mutant=mutant)
 
 
 def test_error_bars_of_a_sweep_hold_jointly():
     pairs = Workload.all_marginals(BINARY, 2)
-    failures = mutants = 0
+    ratios = []
     for seed in range(RUNS):
         table = codes(rows=30_000, seed=seed, sizes=BINARY.shape())
         run = make(epsilon=1, seed=seed, domain=BINARY, workload=pairs, table=table)
         outcome = adaptive(run)
         assert {a.basis for a in outcome.answers} == {"measured"}
-        failures += not covered(run, outcome)
-        mutants += not covered(run, shortened(outcome))
-    assert_at_most(failures, RUNS, 0.05)
-    with pytest.raises(AssertionError):
-        assert_at_most(mutants, RUNS, 0.05)
+        ratios.append(furthest(run, outcome))
+    assert_covers(ratios, 0.05, mutant=0.45)
 
 
 # ---------------------------------------------------------------------------------------- limits

@@ -9,16 +9,13 @@ from adaptive_table import (
     ADD,
     DOMAIN,
     REPLACE,
-    Dying,
-    Killed,
-    Recorded,
     codes,
-    covered,
     independent,
     make,
     mean_tvd,
-    same,
 )
+from counted import Killed, Rows
+from release_runs import covered, same
 from understudy.errors import RefusedError
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
@@ -62,7 +59,7 @@ def test_a_run_that_was_killed_goes_on():
     expected = aim(whole)
     for last in range(0, whole.curator._truth.looks, 7):
         ledger = MemoryLedger(Budget.of(0.3, 1e-6))
-        dying = Dying(DOMAIN, codes(), last)
+        dying = Rows(DOMAIN, codes(), dies_at=last)
         first = make(epsilon=0.3, workload=PAIRS, ledger=ledger, truth=dying)
         with pytest.raises(Killed):
             aim(first)
@@ -75,7 +72,8 @@ def test_a_run_that_was_killed_goes_on():
 def test_decisions_depend_on_released_values_alone():
     ledger = MemoryLedger(Budget.of(1, 1e-6))
     expected = aim(make(ledger=ledger, workload=PAIRS))
-    again = make(ledger=ledger, workload=PAIRS, truth=Recorded(DOMAIN, codes(seed=4)))
+    other = Rows(DOMAIN, codes(seed=4), dies_at=0)  # it is never looked at: all answers are in the ledger
+    again = make(ledger=ledger, workload=PAIRS, truth=other)
     again.check_affordable = lambda worst: None
     assert same(aim(again), expected)
 

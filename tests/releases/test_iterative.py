@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statistical import assert_at_most, assert_does_not_follow, assert_follows
+from counted import Cells, Killed, Rows
+from release_runs import covered, run_over, same
+from statistical import assert_at_most, assert_covers, assert_does_not_follow, assert_follows
 from understudy.answer import Answer
 from understudy.bins import Bins
-from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
 from understudy.domain import Domain
 from understudy.errors import (
     InsufficientBudgetError,
@@ -38,7 +38,6 @@ from understudy.privacy.stability import (
     then_both,
 )
 from understudy.query.linear import LinearQuery
-from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
 from understudy.releases import iterative
 from understudy.releases.distinguisher import Selection, StatisticalLearner, distinguisher
@@ -63,67 +62,20 @@ RUNS = 1000 if os.environ.get("UNDERSTUDY_AUDIT") else 100
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 
 
-class Tallies:
-    """A truth that knows its histogram: thousands of looks in a second."""
-
-    def __init__(self, histogram):
-        self.histogram = np.asarray(histogram)
-        self.rows = int(self.histogram.sum())
-        self.version = None
-        self.is_file = False
-        self.looks = 0
-
-    def check_unchanged(self):
-        pass
-
-    def check_size(self, marginals):
-        pass
-
-    def sums_of(self, marginals, *, resolution=1):
-        assert resolution == 1
-        self.looks += 1
-        whole = marginals[0].domain.names
-        return [
-            np.asarray(
-                (self.histogram * m.where.weights(whole))
-                .sum(axis=tuple(i for i, name in enumerate(whole) if name not in m.by))
-                .astype(np.int64)
-            )
-            for m in marginals
-        ]
-
-    def rates(self, queries: QueryClass) -> np.ndarray:
-        counts = [np.ravel(c) for c in self.sums_of(queries.marginals)]
-        return np.concatenate(counts) / self.rows
+def make(*, histogram=HISTOGRAM, workload=WORKLOAD, **given) -> Run:
+    return run_over(Cells(workload.domain, histogram), workload, **{"epsilon": 2, **given})
 
 
-def make(
-    *,
-    histogram=HISTOGRAM,
-    domain=DOMAIN,
-    workload=WORKLOAD,
-    epsilon=2,
-    delta=0,
-    seed=1,
-    beta=Fraction(1, 20),
-    ledger=None,
-    name="r",
-    **declared,
-) -> Run:
-    budget = Budget.of(epsilon, delta)
-    declaration = Declaration(name="t", source=SourceSpec("-"), domain=domain, budget=budget, **declared)
-    books = MemoryLedger(budget) if ledger is None else ledger
-    curator = Curator(Tallies(histogram), books, declaration, noise=SeededNoise(seed))  # type: ignore[arg-type]
-    return Run(curator, workload, budget, name, beta=beta)
+def rates(truth: Cells, queries: QueryClass) -> np.ndarray:
+    return np.concatenate([np.ravel(c) for c in truth.sums_of(queries.marginals)]) / truth.rows
 
 
-def worst_error(run: Run, outcome, queries=None) -> float:
-    """Largest error over the class, as a rate, by the answers that were given."""
-    truth = run.curator._truth.sums_of([Marginal(run.domain, clique) for clique in run.workload])
-    n = run.curator._truth.rows
+def worst_error(run: Run, outcome) -> float:
+    """Largest error, as a rate, of all cells of the workload's marginals by the answers that were given."""
+    truth = run.curator._truth
     return max(
-        float(np.abs(answer.counts / outcome.rows - table / n).max())
-        for answer, table in zip(outcome.answers, truth, strict=True)
+        float(np.abs(answer.counts / outcome.rows - truth.count(answer.clique) / truth.rows).max())
+        for answer in outcome.answers
     )
 
 
@@ -131,15 +83,18 @@ def worst_error(run: Run, outcome, queries=None) -> float:
 
 
 def test_lecture7_theorem_5_over_many_runs():
-    """Every run keeps its promise, its sequence is one of Definition 1, and the ledger is charged the steps."""
-    failures, ends, histogram = 0, set(), 20 * HISTOGRAM
+    """Every run keeps its promise, its sequence is one of Definition 1, and the ledger is charged the steps.
+
+    More than half of the promise is room: noise and selection are both bounded at their worst, over all rounds.
+    """
+    ratios, ends, histogram = [], set(), 20 * HISTOGRAM
     alpha = iterative_construction(make(histogram=histogram)).proof["alpha"]
     for seed in range(RUNS):
         run = make(seed=seed, histogram=histogram)
         outcome = iterative_construction(run, alpha=alpha)
         proof = outcome.proof
         ends.add(proof["ended"])
-        truth = run.curator._truth.rates(QueryClass.cells(WORKLOAD))
+        truth = rates(run.curator._truth, QueryClass.cells(WORKLOAD))
         told = proof["sequence"]
         legal = not told or is_update_sequence(
             [float(truth[t["query"]]) for t in told],
@@ -147,11 +102,12 @@ def test_lecture7_theorem_5_over_many_runs():
             [t["value"] for t in told],
             proof["alpha"] / 2,
         )
-        failures += not (legal and worst_error(run, outcome) <= proof["error"] <= proof["alpha"] + 1e-12)
+        assert proof["error"] <= proof["alpha"] + 1e-12
+        ratios.append(worst_error(run, outcome) / proof["error"] if legal else inf)
         assert sum(step.cost.units for step in run.steps) == run.curator.ledger.spent.units
         assert 5 <= len(told) <= proof["most_rounds"]
     assert ends == {"stopped"}
-    assert_at_most(failures, RUNS, 0.05)
+    assert_covers(ratios, 0.05, mutant=0.42)
 
 
 def adversary(monkeypatch, *, shift: float, gap: int):
@@ -198,7 +154,7 @@ def test_lecture7_theorem_5_printed_threshold_is_wrong(monkeypatch):
         )
         monkeypatch.setattr(iterative._Planner, "design", lambda self, alpha, updates: design)
         monkeypatch.setattr(iterative, "_worst", lambda *_: Budget.of(1).cap)
-        run = make(domain=WIDE, workload=Workload.of(WIDE, [("x",)]), histogram=histogram)
+        run = make(workload=Workload.of(WIDE, [("x",)]), histogram=histogram)
         return run, iterative_construction(run, alpha=alpha, distinguisher=found)
 
     monkeypatch.setattr(iterative, "_check_certified", lambda *_: None)
@@ -226,7 +182,7 @@ def test_lecture7_definition_1_needs_lambda_in_the_threshold(monkeypatch):
     found = adversary(monkeypatch, shift=lam, gap=0)
 
     def sequence():
-        run = make(domain=WIDE, workload=Workload.of(WIDE, [("x",)]), histogram=histogram)
+        run = make(workload=Workload.of(WIDE, [("x",)]), histogram=histogram)
         told = iterative_construction(run, alpha=alpha, distinguisher=found).proof["sequence"]
         return [(histogram[t["query"]] / n, t["standin"], t["value"]) for t in told]
 
@@ -470,7 +426,7 @@ def test_the_median_answers_with_medians():
     two = Domain((Bins.integers("x", 0, 2),))
     histogram = np.array([30_000, 1_000, 2_000])
     workload = Workload.of(two, [("x",)])
-    run = make(domain=two, workload=workload, histogram=histogram, epsilon=4)
+    run = make(workload=workload, histogram=histogram, epsilon=4)
     outcome = iterative_construction(
         run, alpha=0.4, update=lambda gap: MedianUpdate(domain=two, queries=3, alpha=gap)
     )
@@ -481,15 +437,12 @@ def test_the_median_answers_with_medians():
 
 
 def test_a_private_number_of_rows_is_bought_and_its_error_counted():
-    failures = 0
     for seed in range(10):
         run = make(neighbours=ADD, rows_at_least=1500, epsilon=6, seed=seed)
         outcome = iterative_construction(run)
         assert run.steps[0].name == "rows"
         assert outcome.proof["rows_error"] > 0
-        truth = run.curator._truth.sums_of([Marginal(DOMAIN, ("a", "b"))])[0]
-        failures += bool((np.abs(outcome.answers[0].counts - truth) > outcome.answers[0].error).any())
-    assert failures == 0
+        assert covered(run, outcome)
 
 
 def test_without_a_lower_bound_on_the_rows_it_refuses():
@@ -513,14 +466,11 @@ def test_refusals_come_before_the_first_debit():
     with pytest.raises(InsufficientBudgetError):
         iterative_construction(make(epsilon=1, ledger=books))
     wide = Domain(tuple(Bins.integers(f"x{i}", 0, 1) for i in range(30)))
-    large = make(domain=wide, workload=Workload.of(wide, [("x0",)]), epsilon=20)
+    people = Rows(wide, np.zeros((30, 2000), np.int64))
+    large = run_over(people, Workload.of(wide, [("x0",)]), epsilon=20)
     with pytest.raises(TooLargeError):
         iterative_construction(large, alpha=0.9)
     assert [r.curator._truth.looks for r in (run, large)] == [0, 0]
-
-
-class Killed(BaseException):
-    pass
 
 
 def test_a_killed_run_is_resumed_for_nothing():
@@ -531,23 +481,15 @@ def test_a_killed_run_is_resumed_for_nothing():
         books = MemoryLedger(Budget.of(100))
         # One stream of noise for both lives: a draw happens once, whoever lives to see it.
         first = make(epsilon=8, seed=9, ledger=books)
-        original, done = first.curator._truth.sums_of, []
-
-        def dying(marginals, *, resolution=1, original=original, done=done, kill_at=kill_at):
-            if len(done) == kill_at:
-                raise Killed
-            done.append(1)
-            return original(marginals, resolution=resolution)
-
-        first.curator._truth.sums_of = dying
+        first.curator._truth.dies_at = kill_at
         if kill_at < steps:
             with pytest.raises(Killed):
                 iterative_construction(first)
-            first.curator._truth.sums_of = original
+            first.curator._truth.dies_at = None
         second = Run(first.curator, WORKLOAD, first.budget, "r", beta=first.beta)
         again = iterative_construction(second)
         assert again.proof == expected.proof
-        np.testing.assert_array_equal(again.answers[0].counts, expected.answers[0].counts)
+        assert same(again, expected)
         assert books.spent.units == whole.curator.ledger.spent.units
 
 
@@ -555,17 +497,17 @@ def test_a_class_may_be_other_queries_than_the_workload():
     queries = [LinearQuery.conjunction(DOMAIN, {"a": [1, 0], "b": [0, 1, 1]})]
     outcome = iterative_construction(make(epsilon=8), queries=queries)
     assert {answer.basis for answer in outcome.answers} == {"uncertified"}
-    truth = Tallies(HISTOGRAM)
+    truth = Cells(DOMAIN, HISTOGRAM)
     mine = QueryClass.of(queries)
-    assert abs(mine.answers(outcome.standin)[0] - truth.rates(mine)[0]) <= outcome.proof["error"]
+    assert abs(mine.answers(outcome.standin)[0] - rates(truth, mine)[0]) <= outcome.proof["error"]
 
 
 def test_the_queries_of_a_class_are_its_cells_in_order():
     queries = QueryClass.cells(Workload.of(DOMAIN, [("b",), ("a", "b"), ()]))
     assert len(queries) == 3 + 6 + 1
-    truth = Tallies(HISTOGRAM)
-    singly = [truth.rates(QueryClass.of([queries.query(i)]))[0] for i in range(len(queries))]
-    np.testing.assert_allclose(truth.rates(queries), singly)
+    truth = Cells(DOMAIN, HISTOGRAM)
+    singly = [rates(truth, QueryClass.of([queries.query(i)]))[0] for i in range(len(queries))]
+    np.testing.assert_allclose(rates(truth, queries), singly)
     with pytest.raises(QueryError):
         queries.query(10)
     with pytest.raises(QueryError):
@@ -578,12 +520,9 @@ def test_on_a_real_truth():
     """The whole way: an Arrow table, a Truth, a Curator."""
     cells = list(product(range(2), range(3)))
     codes = np.repeat(np.array(cells), HISTOGRAM.ravel(), axis=0)
-    declaration = Declaration(
-        name="t", source=SourceSpec("-"), domain=DOMAIN, budget=Budget.of(4, 1e-6), neighbours=REPLACE
-    )
     truth = Truth(in_memory(pa.table({"a": codes[:, 0], "b": codes[:, 1]})), DOMAIN)
-    curator = Curator(truth, MemoryLedger(declaration.budget), declaration, noise=SeededNoise(4))
-    outcome = iterative_construction(Run(curator, WORKLOAD, declaration.budget, "r"))
-    error = np.abs(outcome.answers[0].counts - HISTOGRAM)
-    assert (error <= outcome.answers[0].error).all()
+    run = run_over(truth, WORKLOAD, epsilon=4, delta=1e-6, seed=4)
+    outcome = iterative_construction(run)
+    np.testing.assert_array_equal(truth.count(("a", "b")), HISTOGRAM)
+    assert covered(run, outcome)
     assert outcome.answers[0].basis == "certified"

@@ -6,15 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from release_runs import run_over
 from understudy.attribute import Boolean
 from understudy.bins import Bins
-from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
 from understudy.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RefusedError
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.small_database_classes import QueryClass
-from understudy.noise import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.neighbours import Neighbours
@@ -43,13 +41,8 @@ def people() -> pa.Table:
 PEOPLE = people()
 
 
-def run(cliques, *, epsilon=1.0, delta=0.0, seed=1, ledger=None, name="one", table=PEOPLE, **declared) -> Run:
-    declaration = Declaration(
-        name="t", source=SourceSpec("-"), domain=DOMAIN, budget=Budget.of(epsilon, delta), **declared
-    )
-    truth = Truth(in_memory(table), DOMAIN)
-    curator = Curator(truth, ledger or MemoryLedger(declaration.budget), declaration, noise=SeededNoise(seed))
-    return Run(curator, Workload.of(DOMAIN, cliques), declaration.budget, name)
+def run(cliques, *, table=PEOPLE, **given) -> Run:
+    return run_over(Truth(in_memory(table), DOMAIN), Workload.of(DOMAIN, cliques), **given)
 
 
 def worst(run: Run, answer) -> float:

@@ -131,6 +131,29 @@ def test_any_other_backend_of_ibis_counts_alike(tmp_path):
             source.check(Domain((Bins.integers("written", 0, 9),)))
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("mysql://ada@db/clinic", "pip install 'ibis-framework[mysql]'"),
+        ("oracle://ada@db/clinic", "pip install 'ibis-framework[oracle]'"),
+        ("imaginary://ada@db/clinic", "the driver that reads imaginary:// is not installed; see which"),
+    ],
+)
+def test_a_driver_that_is_not_installed_is_named(url, told, tmp_path, monkeypatch):
+    def lacks(url: str) -> None:
+        raise ImportError("no such module")
+
+    monkeypatch.setattr(ibis, "connect", lacks)
+    with pytest.raises(SourceError) as refused:
+        open_source(SourceSpec(url, "t"), base=tmp_path)
+    assert told in str(refused.value)
+
+
+def test_a_url_of_no_engine_is_named(tmp_path):
+    with pytest.raises(SourceError, match=r"no engine reads imaginary://; Ibis has .*duckdb"):
+        open_source(SourceSpec("imaginary://ada@db/clinic", "t"), base=tmp_path)
+
+
 def test_a_url_that_nobody_answers_to_does_not_show_its_password(tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET", "hunter2")
 

@@ -311,8 +311,15 @@ def test_every_engine_keeps_the_same_rows_of_a_person(source, kept):
 
 def test_rows_are_counted_and_read_through(source):
     assert source.rows(FEW) == ROWS
-    source.read_through(FEW)
+    assert source.read_through(FEW, UNIT).rows == ROWS
     source.check_unchanged()
+
+
+def test_every_engine_finds_the_same_rows_that_fit_no_cell(source, parquet):
+    here = open_source(SourceSpec(str(parquet)), base=Path()).read_through(DOMAIN)
+    found = source.read_through(DOMAIN)
+    assert found.rows == ROWS
+    assert {m.attribute.name: m for m in found.attributes} == {m.attribute.name: m for m in here.attributes}
 
 
 def test_remote_rows_are_not_kept_here(source, monkeypatch):

@@ -198,11 +198,19 @@ def test_missing_secrets_tables_and_servers_say_so(server, table, tmp_path, monk
         open_source(SourceSpec(server.url, "absent"), base=tmp_path)
     with pytest.raises(SourceError, match="which with `table:`"):
         open_source(SourceSpec(server.url), base=tmp_path)
-    with pytest.raises(SourceError, match="cannot be reached"):
-        open_source(SourceSpec("postgresql://me:hunter2@127.0.0.1:1/x", "t"), base=tmp_path)
-    with pytest.raises(SourceError) as unreachable:
-        open_source(SourceSpec("postgresql://me:hunter2@127.0.0.1:1/x", "t"), base=tmp_path)
-    assert "hunter2" not in str(unreachable.value)
+    refusals = {
+        "postgresql://me:hunter2@127.0.0.1:1/x": "no connection to 127.0.0.1:1;",
+        server.url.replace(
+            "/postgres", "/hunter2"
+        ): f"a server answers at 127.0.0.1:{server.port} and refuses",
+        server.url.replace("understudy@", "hunter2@"): "check database, user, password",
+        "postgresql://me@127.0.0.1/x?hunter2=1": "no URL that Postgres understands",
+        "postgresql:///hunter2?service=hunter2": "no connection to the server that the environment names",
+    }
+    for url, told in refusals.items():
+        with pytest.raises(SourceError, match=told) as refused:
+            open_source(SourceSpec(url, "t"), base=tmp_path)
+        assert "hunter2" not in str(refused.value)
 
 
 def test_types_that_no_file_has(server, table):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from program import run
 from understudy.bins import Bins
 from understudy.declaration import SourceSpec
 from understudy.domain import Domain
 from understudy.errors import SourceChangedError, SourceError
 from understudy.table.source import open_source
+from understudy.table.spark import _start
 from understudy.table.truth import Truth
 
 pytestmark = [
@@ -61,3 +66,52 @@ def test_what_cannot_be_opened_says_so(spark, tmp_path):
         open_source(SourceSpec("spark", path="absent.parquet"), base=tmp_path)
     with pytest.raises(SourceError, match="already runs Spark"):
         open_source(SourceSpec("spark://elsewhere:7077", "people"), base=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "bound"), [("local[4]", "127.0.0.1"), ("spark://elsewhere:7077", None), ("", None)]
+)
+def test_a_spark_of_our_own_is_started_silently_and_alone(monkeypatch, place, bound):
+    """What some lines of Java say comes before every setting, so its process gets no place to write to."""
+    pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+    context = pytest.importorskip("pyspark.core.context")
+    gateway = pytest.importorskip("pyspark.java_gateway")
+    started: dict[str, Any] = {}
+
+    class Context:
+        _gateway = _jvm = None
+
+        def __init__(self, *, conf: Any, gateway: object) -> None:
+            started.update(conf=dict(conf.getAll()), gateway=gateway)
+
+        def setLogLevel(self, level: str) -> None:
+            started["log"] = level
+
+    def launch(conf: Any, popen: dict[str, int]) -> str:
+        started.update(launched=dict(conf.getAll()), popen=popen)
+        return "a gateway"
+
+    monkeypatch.setattr(pyspark, "SparkContext", Context)
+    monkeypatch.setattr(context, "SparkContext", Context)  # where settings look for a process that runs
+    monkeypatch.setattr(gateway, "launch_gateway", launch)
+    _start(place)
+    assert started["popen"] == {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    assert started["conf"] == started["launched"]
+    assert (
+        started["conf"].get("spark.driver.bindAddress") == started["conf"].get("spark.driver.host") == bound
+    )
+    assert started["conf"].get("spark.ui.enabled") == ("false" if bound else None)
+    assert started["conf"].get("spark.master", "") == place
+    assert (started["gateway"], started["log"]) == ("a gateway", "OFF")
+
+
+@pytest.mark.skipif("UNDERSTUDY_AUDIT" not in os.environ, reason="starts Spark once more")
+def test_nothing_is_written_beside_the_answer(spark, tmp_path):
+    spark.range(100).selectExpr("id % 10 AS x").write.parquet(str(tmp_path / "t"))
+    (tmp_path / "understudy.yml").write_text(
+        "understudy: 1\nname: t\nsource: {url: 'spark:local[1]', path: t}\nbudget: {epsilon: 1}\n"
+        "attributes:\n  x: {type: integer, bounds: [0, 9]}\n"
+    )
+    done = run("check", "--read", cwd=tmp_path)
+    assert "100 rows were read" in done.stdout
+    assert done.stderr == ""

@@ -40,7 +40,7 @@ def test_drv10_theorem_iii_3_to_ten_digits():
     assert drv_advanced(0.1, 1e-9, 100, 1e-6)[1] == pytest.approx(1.1e-6, rel=1e-12)
 
 
-def test_the_tanh_form_is_smaller():
+def test_kov15_the_tanh_form_is_smaller():
     assert kov_style(0.1, 0, 100, 1e-6)[0] == pytest.approx(5.75611, abs=5e-6)
     assert kov_style(1, 0, 2, 1e-6)[0] == 2  # the plain sum
 
@@ -54,7 +54,7 @@ def exact_delta(eps: float, k: int, promised: float) -> float:
 
 
 @given(st.floats(0.005, 3), st.integers(1, 400), deltas)
-def test_both_forms_hold_on_the_exact_composition(eps, k, delta):
+def test_kov15_both_forms_hold_on_the_exact_composition(eps, k, delta):
     assert exact_delta(eps, k, drv_advanced(eps, 0, k, delta)[0]) <= delta
     assert exact_delta(eps, k, kov_style(eps, 0, k, delta)[0]) <= delta * (1 + 1e-9)
     assert exact_delta(1.0, 100, sqrt(2 * 100 * log(10))) > 0.1  # a mutant without its second term

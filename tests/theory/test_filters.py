@@ -78,12 +78,12 @@ def test_rruv16_theorem_5_1_on_the_exact_composition():
     assert 0 < (np.exp(here[more]) - np.exp(2 + there[more])).sum() <= 1e-6
 
 
-def test_the_later_filter_against_an_adaptive_analyst():
+def test_wrrw23_holds_against_an_adaptive_analyst():
     allowed = worst_delta(lambda spent: whitehouse_filter(spent, EPS, DELTA, 0), EPS, OPTIONS)
     assert 0 < allowed <= DELTA
 
 
-def test_the_analyst_finds_a_filter_that_allows_too_much():
+def test_wrrw23_the_analyst_finds_a_filter_that_allows_too_much():
     def generous(spent):
         return sqrt(2 * log(1 / DELTA) * sum(e * e for e, _ in spent)) <= 1.6 * EPS
 
@@ -91,7 +91,7 @@ def test_the_analyst_finds_a_filter_that_allows_too_much():
 
 
 @given(pairs, st.floats(0.1, 10), deltas)
-def test_the_later_filter_is_never_stricter(spent, eps, delta):
+def test_wrrw23_is_never_stricter_than_the_earlier_filter(spent, eps, delta):
     assert (
         whitehouse_epsilon(spent, delta) <= rruv_epsilon(spent, eps, delta) + sum(e * e for e, _ in spent) / 2
     )
@@ -100,7 +100,7 @@ def test_the_later_filter_is_never_stricter(spent, eps, delta):
 
 
 @given(st.lists(st.floats(0.001, 1), min_size=1, max_size=30), deltas)
-def test_the_later_filter_is_concentrated_privacy_for_pure_prices(epsilons, delta):
+def test_wrrw23_is_concentrated_privacy_for_pure_prices(epsilons, delta):
     spent = [(e, 0) for e in epsilons]
     assert whitehouse_epsilon(spent, delta) == pytest.approx(
         zcdp_eps(sum(e * e / 2 for e in epsilons), delta), rel=1e-9
@@ -108,7 +108,7 @@ def test_the_later_filter_is_concentrated_privacy_for_pure_prices(epsilons, delt
 
 
 @given(st.floats(0.001, 0.3), st.integers(1, 200), deltas)
-def test_adaptivity_costs_next_to_nothing_at_equal_prices(eps, k, delta):
+def test_wrrw23_adaptivity_costs_next_to_nothing_at_equal_prices(eps, k, delta):
     """Between the tanh form and the printed advanced composition, but for the fourth power of ε."""
     filtered = whitehouse_epsilon([(eps, 0)] * k, delta)
     assert filtered <= drv_advanced(eps, 0, k, delta)[0]

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from statistical import assert_at_most
+from statistical import assert_covers
 from understudy.errors import ParameterError
 from understudy.query.vc import finite_class_bound
 from understudy.theory.lectures9_10 import (
@@ -292,14 +292,18 @@ def test_lectures9_10_theorem_12_average_supremum_of_thresholds(m):
 
 
 def test_lectures9_10_theorem_12_some_sample_is_as_good_as_the_size_promises():
+    """Of the size for a class 1/β times as large all but β of them are: its union bound then is below β."""
     rng = np.random.default_rng(11)
-    alpha, table = 0.2, rng.integers(0, 30, 60)
-    size = vc_size(30, 1, alpha)
+    alpha, beta, table = 0.2, Fraction(1, 200), rng.integers(0, 30, 60)
     population = np.cumsum(np.bincount(table, minlength=30)) / 60
-    draws = rng.choice(table, size=(200, size))
-    gaps = [np.abs(np.cumsum(np.bincount(d, minlength=30)) / size - population).max() for d in draws]
-    assert min(gaps) <= alpha
-    assert_at_most(sum(gap > alpha for gap in gaps), 200, 0.999)
+
+    def gaps(size: int, draws: int) -> list[float]:
+        drawn = rng.choice(table, size=(draws, size))
+        return [np.abs(np.cumsum(np.bincount(d, minlength=30)) / size - population).max() for d in drawn]
+
+    assert min(gaps(vc_size(30, 1, alpha), 200)) <= alpha
+    ratios = [gap / alpha for gap in gaps(smalldb_size(ceil(sauer(30, 1) / beta), alpha), 2000)]
+    assert_covers(ratios, float(beta), mutant=0.65)
 
 
 def test_lectures9_10_theorem_12_with_given_constants():

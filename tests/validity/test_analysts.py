@@ -89,7 +89,7 @@ def test_batches_overfit_a_plain_holdout():
 
 
 @pytest.mark.parametrize("signal", [0, 20])
-def test_selection_fools_a_plain_holdout_and_no_checked_one(signal):
+def test_dfhprr15_selection_fools_a_plain_holdout_and_no_checked_one(signal):
     """T1 in the size that a test affords; bench/validity.py runs it with 10,000 rows and variables."""
     rows = variables = 10_000 if LONG else 2000
     game = plain(rows, variables + 50)
@@ -105,7 +105,7 @@ def test_selection_fools_a_plain_holdout_and_no_checked_one(signal):
         assert checked.truths[-1] == pytest.approx(0.5) or signal
 
 
-def test_boosting_climbs_a_plain_leaderboard_and_no_ladder():
+def test_blumhardt15_boosting_climbs_a_plain_leaderboard_and_no_ladder():
     game = plain(1000, 400)
     boosting(game, 400, np.random.default_rng(1))
     assert game.outcome.claimed > 0.65

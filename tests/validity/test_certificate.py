@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from understudy.errors import ParameterError
 from understudy.noise import SeededNoise
@@ -54,6 +55,18 @@ def test_the_headline():
     assert transfer.discrete_gaussian(1e5, 1e4, 0.05).width == pytest.approx(0.1617, abs=1e-4)
     assert transfer.realised(1e5, 1e4, 20, 0.02, 0.05).width == pytest.approx(0.0540, abs=1e-4)
     assert transfer.universe(1e5, 1024, 0.05).width == pytest.approx(0.0597, abs=1e-4)
+
+
+@pytest.mark.parametrize("theorem", transfer.THEOREMS)
+@pytest.mark.parametrize("sigma", [0.02, 0.1])
+def test_a_certificate_covers_at_least_the_noise(theorem, sigma):
+    """Of questions whose answer nobody can get wrong: the largest of k noises alone, by its exact law."""
+    n, k, beta = 10**6, 100, 0.05
+    width = transfer.gaussian(n, k, beta, sigma=sigma, theorem=theorem).width
+    missed = 1 - (1 - 2 * stats.norm.sf(width / sigma)) ** k
+    assert missed <= beta or width >= 1  # an answer is never further off than 1
+    if theorem == "cvar":
+        assert 1 - (1 - 2 * stats.norm.sf(0.8 * width / sigma)) ** k > beta  # a mutant
 
 
 def test_any_privacy_curve_transfers():

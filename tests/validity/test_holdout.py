@@ -246,7 +246,7 @@ def test_predictions_of_the_wrong_shape_are_refused():
         metric_of("brier").of(np.zeros(3), np.zeros((3, 3)), np.array([0, 1]))
 
 
-def test_auc_has_its_own_certificate():
+def test_bnsssu16_auc_has_its_own_certificate():
     rows, truth = blobs(200_000, 4)
     holdout = Holdout(rows, truth, queries=2, mode="auc", noise=SeededNoise(7))
     score = holdout.score_predictions(rows.sum(axis=1))
@@ -268,7 +268,7 @@ def test_auc_has_its_own_certificate():
     assert ladder.mode.rows == min(truth[:2000].sum(), 2000 - truth[:2000].sum())
 
 
-def test_the_free_ladder_says_that_it_is_uncertified():
+def test_blumhardt15_the_free_ladder_says_that_it_is_uncertified():
     holdout = Holdout(SEALED, TRUTH, queries=20, mode="free-ladder")
     half = np.where(np.arange(4000) % 2 == 0, TRUTH, 1 - TRUTH)
     assert holdout.score_predictions(half).value == 0.5

@@ -68,8 +68,8 @@ def privacy(
         raise ParameterError("a seed would give the same coins again after each stop: resume without one")
     if seed is not None and workers > 1:
         raise ParameterError("a seed is one stream of coins: with several workers there is none")
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise ParameterError(f"no page can be written to {out}: give a file in a folder that is there")
+    if out is not None:
+        _check_page(out)
     noise: NoiseSource = SystemNoise() if seed is None else SeededNoise(seed)
     coins = "the operating system" if seed is None else f"seed {seed}"
     sitting = Sitting(effort, samples, resume, None if hours is None else hours * 3600, workers)
@@ -82,6 +82,17 @@ def privacy(
         out.write_text(report.html(), encoding="utf-8")
     if not report.sound:
         sys.exit(EXCESS)
+
+
+def _check_page(out: Path) -> None:
+    """Before anything is drawn: a page replaces an earlier report, and nothing else."""
+    from understudy.audit.report import PAGE
+    from understudy.errors import ParameterError
+
+    if out.is_dir() or not out.parent.is_dir():
+        raise ParameterError(f"no page can be written to {out}: give a file in a folder that is there")
+    if out.exists() and not out.read_bytes().startswith(PAGE.encode()):
+        raise ParameterError(f"{out} exists already and is no report of an audit: give another file")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@ from typing import Any
 
 from understudy.audit.privacy import Finding, Verdict
 
+PAGE = "<!doctype html><html lang='en'><meta charset='utf-8'><title>Privacy audit</title>"
+"""How the page begins: a file that begins so may be replaced by a newer one."""
+
 
 @dataclass(frozen=True)
 class AuditReport:
@@ -90,7 +93,7 @@ class AuditReport:
             )
         )
         return (
-            "<!doctype html><html lang='en'><meta charset='utf-8'><title>Privacy audit</title>"
+            f"{PAGE}"
             "<style>body{font:14px/1.4 sans-serif;max-width:72em;margin:2em auto;padding:0 1em}"
             "table{border-collapse:collapse}td,th{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}"
             "td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}"

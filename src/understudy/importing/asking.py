@@ -10,7 +10,7 @@ import yaml
 from understudy.declaration_node import Node
 from understudy.errors import DeclarationError
 from understudy.importing import cells
-from understudy.importing.document import compose, day, number, rising, text
+from understudy.importing.document import compose, day, entries, number, rising, text
 from understudy.importing.outline import Entry, Outline, objection, plain, scalar
 
 LEAVE_OUT = "-"
@@ -86,14 +86,24 @@ def answered(entry: Entry, field: str, answer: str) -> Entry:
         edges = {"edges": f"[{', '.join(map(text, items))}]"}
         return replace(entry, fields=kept | edges, lacks={})
     if field == "epsilon":
-        amounts = dict(zip(("epsilon", "delta"), map(text, _items(answer, field)), strict=False))
-        return entry.filled(**amounts)
+        return entry.filled(**_amounts(answer))
     if entry is UNIT:
         items = _items(answer, field)
         if len(items) != 2:
             raise DeclarationError("two things were asked for", remedy="Write them as `person, 3`")
         return entry.filled(column=scalar(text(items[0])), max_rows=str(items[1].integer()))
     return entry.filled(**{field: scalar(answer)})
+
+
+def _amounts(answer: str) -> dict[str, str]:
+    """Epsilon and, where it is given, delta: as in a declaration, or one after the other."""
+    if not answer.startswith("{"):
+        return dict(zip(("epsilon", "delta"), map(text, _items(answer, "epsilon")), strict=False))
+    root = compose(answer, file="your answer")
+    given = entries(root)
+    if not {"epsilon"} <= set(given) <= {"epsilon", "delta"}:
+        root.fail("expected epsilon, and delta or nothing else", "Write them as `1, 1e-9`")
+    return {key: text(value) for key, value in given.items()}
 
 
 def _items(answer: str, field: str) -> list[Node]:

@@ -59,7 +59,7 @@ def unknown(name: str, kind: str, *, null: bool, what: str = "") -> Entry:
 
 def budget() -> Entry:
     """The budget, which no description knows."""
-    what = "epsilon, the total for this table, for ever, such as {epsilon: 1}; add delta for Gaussian noise"
+    what = "epsilon and delta, the total for this table, for ever, such as {epsilon: 1, delta: 1e-9}"
     return Entry("budget", {}, {"epsilon": what})
 
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from understudy.project import Project
     from understudy.sql_answer import SqlAnswer
 
+QUERIES = 10_000
+"""Questions that are expected in a session when nothing is said."""
+
 
 def open_named(
     project: Project,
@@ -21,13 +24,15 @@ def open_named(
     *,
     alpha: float | None,
     beta: float,
-    queries: int,
+    queries: int | None,
     analyst: str,
     price: dict[str, Any],
     request: str,
-    dry_run: bool = False,
 ) -> Session:
-    """The session of a name; it sets its own prices, so that none may be given. A dry run writes nothing."""
+    """The session of a name; it sets its own prices, so that none may be given.
+
+    A new one is written down with its first purchase: a question that is refused, or only priced, takes no name.
+    """
     from understudy.interactive.session import session
 
     if alpha is None:
@@ -36,8 +41,8 @@ def open_named(
     given += ["--request"] if request else []
     if given:
         raise ParameterError(f"a session finds its own prices and requests: leave out {' and '.join(given)}")
-    terms = {"alpha": alpha, "beta": beta, "queries": queries}
-    return session(project, **terms, name=name, analyst=analyst, lazily=dry_run)
+    terms = {"alpha": alpha, "beta": beta, "queries": QUERIES if queries is None else queries}
+    return session(project, **terms, name=name, analyst=analyst, lazily=True)
 
 
 def answers(opened: Session, questions: list[str]) -> Iterator[Answer | SqlAnswer]:

@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from understudy.errors import InsufficientBudgetError, LedgerError, ParameterError, RequestConflictError
+from understudy.interactive.terms import described
 from understudy.ledger.interface import Debit, Ledger
 from understudy.privacy.event import SpentBefore, Together
 
@@ -52,15 +53,24 @@ class Handle:
             debit = self._ledger.charge(
                 Together(()), question=self._terms, request=self._name, analyst=self._analyst
             )
-        except RequestConflictError:
-            raise RequestConflictError(
-                f"the name {self._name!r} belongs to a session with other terms or another analyst, or to a "
-                "request; ask with the same terms, or take a new name"
-            ) from None
+        except RequestConflictError as known:
+            raise self._taken(known) from None
         if self._ledger.hidden(debit) is None:
             self._ledger.settle(debit, b"opened", hidden=b"-")
         self._debit = debit
         return debit
+
+    def _taken(self, known: RequestConflictError) -> RequestConflictError:
+        """Why the name cannot be used: what it stands for in the ledger."""
+        name, mine = self._name, described(self._terms, self._analyst)
+        theirs = described(known.question, known.analyst)
+        if theirs is None:
+            why = f"the name {name!r} belongs to a request; take another one for the session"
+        elif theirs == mine:
+            why = f"session {name!r} was opened on another version of the table; take a new name"
+        else:
+            why = f"session {name!r} has {theirs}; ask with the same terms, or take a new name"
+        return RequestConflictError(why, question=known.question, analyst=known.analyst)
 
     def request(self, step: int) -> str:
         """The name under which the purchase of a step is charged."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -89,6 +90,28 @@ class Terms:
     def is_direct(self) -> bool:
         """Fresh noise for every new question, and nothing else."""
         return self.mechanism == "direct"
+
+
+_TEXT = re.compile(
+    r"session(?P<direct> direct)? alpha (?P<alpha>\S+) beta (?P<beta>\S+) queries (?P<queries>\d+)"
+    r"(?P<classes>[^@]*)(?: @(?P<edition>\S+))?"
+)
+
+
+def described(text: str, analyst: str) -> str | None:
+    """The terms of a recorded session, in words; None where the text is none of a session's.
+
+    >>> described("session alpha 1/20 beta 1/20 queries 10000 @7f", "ada")
+    "alpha 0.05, beta 0.05, queries 10000, analyst 'ada'"
+    """
+    found = _TEXT.fullmatch(text)
+    if found is None:
+        return None
+    alpha, beta = (float(Fraction(found[name])) for name in ("alpha", "beta"))
+    classes = f", classes{found['classes']}" if found["classes"] else ""
+    direct = ", mechanism direct" if found["direct"] else ""
+    whose = f"analyst {analyst!r}" if analyst else "no analyst"
+    return f"alpha {alpha:g}, beta {beta:g}, queries {found['queries']}{classes}{direct}, {whose}"
 
 
 def _named(announced: Announced) -> str:

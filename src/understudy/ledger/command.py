@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.options import Json, ProjectFile, emit
+from understudy.options import Json, Overwrite, ProjectFile, check_output, emit
 
 if TYPE_CHECKING:
     from understudy.declaration import Declaration
@@ -32,7 +33,7 @@ def show(
 
     path = located(project)
     books = open_ledger(read(path), base=path.parent)
-    entries = document(books.url, books.name, answers=False)["entries"]
+    entries = document(books.url, books.name, answers=False)["entries"] if books.is_begun else []
     spent, left, cap = books.spent, books.remaining, books.budget.cap
     newest = entries[max(0, len(entries) - last) :]
     if as_json:
@@ -49,17 +50,48 @@ def show(
             }
         )
         return
-    for entry in newest:
-        what = entry["question"] or (f"for entry {entry['debit']}" if entry["debit"] else "")
-        paid = f"{entry['cost'] / 10**15:.6g}" if entry["event"] else ""
-        typer.echo(
-            f"{entry['number']:>6}  {entry['at'][:19]}  {entry['kind']:<6}  {paid:>10}  "
-            f"{entry['analyst'] or '':<10}  {what[:70]}"
-        )
+    for line in _lines(newest, cap.currency) if newest else []:
+        typer.echo(line)
+    many = f"{len(entries)} entries" if entries else "nothing was charged yet, and no entry written"
     typer.echo(
-        f"{books.name} in {books.place}: {len(entries)} entries; budget {books.budget}; {cap.currency} spent "
+        f"{books.name} in {books.place}: {many}; budget {books.budget}; {cap.currency} spent "
         f"{spent.amount:.6g} of {cap.amount:.6g}, {left.amount:.6g} left"
     )
+
+
+def _lines(entries: list[dict[str, Any]], currency: str) -> Iterator[str]:
+    """Entries for people, under heads; names that were drawn at random tell nothing and are left out."""
+    from understudy.ledger.interface import is_fresh
+    from understudy.ledger.verifier import UNITS
+
+    rows = [("entry", "time (UTC)", "kind", currency, "analyst", "name", "question")]
+    for entry in entries:
+        question = entry["question"] or (f"for entry {entry['debit']}" if entry["debit"] else "")
+        name = entry["request"] or ""
+        rows.append(
+            (
+                str(entry["number"]),
+                entry["at"][:19].replace("T", " "),
+                entry["kind"],
+                f"{entry['cost'] / UNITS:.6g}" if entry["event"] else "",
+                _cut(entry["analyst"] or "", 20),
+                "" if is_fresh(name) else _cut(name, 30),
+                _cut(question, 70),
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, at, kind, cost, *words in rows:
+        head = f"{number:>{widths[0]}}  {at:<{widths[1]}}  {kind:<{widths[2]}}  {cost:>{widths[3]}}"
+        tail = (f"{word:<{width}}" for word, width in zip(words, widths[4:], strict=True) if width)
+        yield "  ".join((head, *tail)).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    """A text that is too long by its beginning, up to a word's end where there is one not far off."""
+    if len(text) <= width:
+        return text
+    end = text.rfind(" ", width // 3, width - 1)
+    return f"{text[:end]} …" if end > 0 else f"{text[: width - 1]}…"
 
 
 @ledger.command()
@@ -85,10 +117,12 @@ def verify(
     if as_json:
         emit(verdict)
     else:
+        steps = verdict["steps_checked"]
+        answers = verdict["answers_checked"] - steps
         for problem in verdict["problems"]:
             typer.secho(f"WRONG  {problem}", fg="red")
         typer.echo(
-            f"{verdict['entries']} entries, {verdict['debits']} debits, {verdict['answers_checked']} answers: "
+            f"{verdict['entries']} entries: {verdict['debits']} debits, {answers} answers, {steps} steps: "
             f"{'sound' if verdict['sound'] else 'NOT SOUND'}; spent {verdict['spent_units'] / UNITS:.6g} "
             f"{verdict['currency']}\nlast hash {verdict['head']}"
         )
@@ -107,12 +141,17 @@ def export(
     answers: Annotated[
         bool, typer.Option("--answers/--no-answers", help="With the answers, or with their hashes only.")
     ] = True,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Write one file that holds the ledger and checks itself: `python FILE` needs nothing but Python."""
+    from understudy.declaration_file import located
+    from understudy.ledger.declared import project_files
     from understudy.ledger.export import document, self_contained
 
     declaration, _, url = _ledger_of(project)
+    belonging = project_files(declaration, file=located(project))
+    check_output(output, overwrite=overwrite, belonging=belonging)
     found = document(url, declaration.name, answers=answers)
     output.write_text(self_contained(found), encoding="utf-8")
     if as_json:

@@ -1,4 +1,4 @@
-"""The ledger that a declaration stands for."""
+"""The ledger that a declaration stands for, and the files of its project."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from understudy.declaration import Declaration
+from understudy.errors import LedgerError
 from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger
 from understudy.ledger.witness import Witness
@@ -15,7 +16,10 @@ from understudy.ledger.witness import Witness
 def open_ledger(
     declaration: Declaration, *, base: Path, environ: Mapping[str, str] = os.environ
 ) -> DurableLedger:
-    """Open, or make, the durable ledger of the declared table; relative paths are seen from `base`."""
+    """Open the durable ledger of the declared table, or what its first charge will make of the declaration.
+
+    Relative paths are seen from `base`.
+    """
     return DurableLedger(
         ledger_place(declaration.ledger, base=base, environ=environ),
         declaration.name,
@@ -26,9 +30,42 @@ def open_ledger(
     )
 
 
+def check_ledger(declaration: Declaration, *, base: Path, environ: Mapping[str, str] = os.environ) -> None:
+    """Refuse a ledger that disagrees with the declaration, or that could not be written. Writes none."""
+    witness = declared_witness(declaration, base=base, environ=environ)
+    if witness is not None:
+        witness.check()
+    place = ledger_place(declaration.ledger, base=base, environ=environ)
+    if place.get_backend_name() == "sqlite":
+        folder = Path(place.database or "").parent
+        if not os.access(folder, os.W_OK | os.X_OK):
+            missing = "cannot be written to" if folder.is_dir() else "is not there"
+            raise LedgerError(
+                f"the ledger cannot be kept: the folder {folder} {missing}",
+                remedy="Make it, or declare another `ledger:`",
+            )
+    open_ledger(declaration, base=base, environ=environ).close()
+
+
 def declared_witness(
     declaration: Declaration, *, base: Path, environ: Mapping[str, str] = os.environ
 ) -> Witness | None:
     """The witness of the declared ledger, where there is one."""
     path = witness_place(declaration.witness, base=base, environ=environ)
     return None if path is None else Witness(path)
+
+
+def project_files(
+    declaration: Declaration, *, file: Path, environ: Mapping[str, str] = os.environ
+) -> list[Path]:
+    """Every file that a project lives on, there or not yet: no command may write its output to one of them."""
+    base, source = file.parent, declaration.source
+    places = [source.location.rpartition("://")[2].partition("?")[0], source.path, source.password_file]
+    found = [file, *(base / place for place in places if place.strip("/"))]
+    ledger = ledger_place(declaration.ledger, base=base, environ=environ)
+    if ledger.get_backend_name() == "sqlite":
+        found += [Path(f"{ledger.database}{ending}") for ending in ("", "-wal", "-shm", "-journal")]
+    witness = witness_place(declaration.witness, base=base, environ=environ)
+    if witness is not None:
+        found += [witness, *(witness.with_name(witness.name + ending) for ending in (".new", ".lock"))]
+    return found

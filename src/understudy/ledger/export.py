@@ -133,5 +133,6 @@ def _raw(value: Any) -> bytes:
 
 def _missing(name: str, place: str) -> LedgerError:
     return LedgerError(
-        f"there is no ledger of {name!r} in {place}", remedy="It is made when the project is first opened"
+        f"there is no ledger of {name!r} in {place}",
+        remedy="It is made by the first charge; nothing was spent",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from typing import Protocol
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
+
+_FRESH = re.compile(r"[0-9a-f]{12}-[0-9a-f]{20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,11 @@ class Hidden:
 def fresh_request() -> str:
     """A request id that nobody used: 80 random bits behind the time, so that a store's index grows at its end."""
     return f"{time.time_ns() // 1_000_000:012x}-{secrets.token_hex(10)}"
+
+
+def is_fresh(request: str) -> bool:
+    """Whether a request id was drawn by `fresh_request`, not given as a name."""
+    return _FRESH.fullmatch(request) is not None
 
 
 class Ledger(Protocol):

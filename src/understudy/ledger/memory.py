@@ -75,7 +75,9 @@ class MemoryLedger:
                     analyst,
                 ):
                     raise RequestConflictError(
-                        f"the request id {request!r} was used for another question; take a new one"
+                        f"the request id {request!r} was used for another question; take a new one",
+                        question=known.question,
+                        analyst=known.analyst,
                     )
                 return replace(known, repeated=True)
             at = max(self._at, timestamp(self._clock()))

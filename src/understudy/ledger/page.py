@@ -71,9 +71,9 @@ class Operation(Protocol):
 
 
 class Page:
-    """The entries of one transaction, not yet written."""
+    """The entries of one transaction, not yet written; without a transaction, what would be granted."""
 
-    def __init__(self, tx: Connection, name: str, recorded: Recorded, now: str) -> None:
+    def __init__(self, tx: Connection | None, name: str, recorded: Recorded, now: str) -> None:
         self._tx = tx
         self._name = name
         self._entries: list[Entry] = []
@@ -84,6 +84,10 @@ class Page:
         self.debits: dict[str, Debit] = {}
         self.answers: dict[int, bytes] = {}
         self.latest: dict[int, Latest] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._entries
 
     def look_up(self, operations: Sequence[Operation]) -> None:
         """Fetch, in a few statements for all of them, what the store already knows about the requests."""
@@ -110,6 +114,7 @@ class Page:
             yield entry
 
     def _fetch(self, statement: Any, values: Iterable[Any]) -> Iterator[Any]:
+        assert self._tx is not None
         wanted = sorted(values)
         for start in range(0, len(wanted), CHUNK):
             chunk = {"of": self._name, "values": wanted[start : start + CHUNK]}
@@ -164,8 +169,9 @@ class Page:
 
     def write(self) -> bool:
         """Send everything to the store; False if there was nothing."""
-        if not self._entries:
+        if self.is_empty:
             return False
+        assert self._tx is not None
         self._tx.execute(
             _INSERT_ENTRY, [{"ledger": self._name, **entry._asdict()} for entry in self._entries]
         )
@@ -198,7 +204,9 @@ class Charge:
                 self.analyst,
             ):
                 raise RequestConflictError(
-                    f"the request id {self.request!r} was used for another question; take a new one"
+                    f"the request id {self.request!r} was used for another question; take a new one",
+                    question=known.question,
+                    analyst=known.analyst,
                 )
             return replace(known, repeated=True)
         cost, total = page.recorded.books.admit(self.event, analyst=self.analyst, at=page.at)

@@ -21,6 +21,9 @@ from understudy.privacy.cost import UNITS
 INTERVAL = 1e-4
 """Grid of privacy losses; each loss is rounded up to it."""
 
+ROUNDING = 1e-3
+"""How far above the ledger's sum that may come, relatively and absolutely."""
+
 PURE_DELTA = 1e-9
 """Where a pure budget is compared: composition at a small delta must not be dearer than the plain sum."""
 
@@ -40,13 +43,20 @@ def compare(document: dict[str, Any]) -> dict[str, Any]:
     delta = float(Fraction(terms["delta"])) or PURE_DELTA
     ours = total if terms["currency"] == "epsilon" else zcdp_epsilon(total, delta)
     theirs = _composed_epsilon(pld, _counted(events), delta)
+    agrees = theirs <= ours * (1 + ROUNDING) + ROUNDING
+    if not agrees:
+        verdict = "THE LEDGER CHARGED TOO LITTLE"
+    elif theirs <= ours:
+        verdict = "the ledger's sum covers it"
+    else:
+        verdict = f"they agree, as the second is rounded up, to a grid of {INTERVAL:g} for each loss"
     return {
         "ledger_epsilon": ours,
         "pld_epsilon": theirs,
         "delta": delta,
-        "agrees": theirs <= ours * (1 + 1e-3) + 1e-3,
-        "words": f"at delta {delta:g}: epsilon {ours:.6g} by this ledger, {theirs:.6g} by privacy-loss "
-        f"distributions{'' if theirs <= ours * (1 + 1e-3) + 1e-3 else ': THE LEDGER CHARGED TOO LITTLE'}",
+        "agrees": agrees,
+        "words": f"at delta {delta:g}: epsilon {ours:.6g} by this ledger, at most {theirs:.6g} by privacy-loss "
+        f"distributions: {verdict}",
     }
 
 

@@ -76,6 +76,8 @@ KEPT = Table(
 )
 """What entries only hash: the answer, and a handle's latest state with the salt of its commitment."""
 
+_NAMES = ((LEDGER, LEDGER.c.name), (ENTRY, ENTRY.c.ledger))
+
 ONE_REQUEST = Index(
     "understudy_one_request",
     ENTRY.c.ledger,
@@ -122,6 +124,13 @@ def version(tx: Connection) -> int:
     if not inspect(tx).has_table(SCHEMA.name):
         return 0
     return tx.execute(select(SCHEMA.c.version)).scalar_one()
+
+
+def holds(tx: Connection, name: str) -> bool:
+    """Whether a database has anything of a ledger, its first line or any entry, whatever else is lost."""
+    kept = inspect(tx)
+    places = [(table, column) for table, column in _NAMES if kept.has_table(table.name)]
+    return any(tx.execute(select(exists().where(column == name))).scalar_one() for _, column in places)
 
 
 def check(found: object) -> None:

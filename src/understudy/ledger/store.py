@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
-from fractions import Fraction
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select
@@ -59,6 +58,9 @@ class DurableLedger:
     A debit is durable before `charge` returns, and an answer before `settle` or `advance` does. Requests of one
     process that arrive together share a transaction. The totals are recomputed from the events in the store, other
     processes' included, inside the transaction that decides.
+
+    The first charge that is granted writes the first entry as well, in one transaction: before it, everything is
+    worked out from the declared budget, and the store is not touched.
     """
 
     def __init__(
@@ -79,11 +81,15 @@ class DurableLedger:
         self._witness = witness
         self._clock = clock
         self._database = Database(url, timeout=timeout)
-        self._recorded = Recorded(Books(budget, limits=limits, accountant=accountant))
+        self._blank = Recorded(Books(budget, limits=limits, accountant=accountant))
+        self._recorded = self._blank  # of no entries, until the ledger is found or begun
+        self._opening, self._opening_text = opening_event(exact(opening, "opening"))
+        self._declared = self._blank.copy()
+        self._declared.books.begin(self._opening)
         self._group: GroupCommit[Operation] = GroupCommit(self._commit)
         self._process = os.getpid()
         try:
-            self._open(exact(opening, "opening"))
+            self._find()
         except BaseException:
             self.close()
             raise
@@ -103,6 +109,11 @@ class DurableLedger:
     def place(self) -> str:
         """The store, without a password."""
         return self._database.place
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether anything was ever charged; before that nothing is stored, and the declared budget rules."""
+        return self._find()
 
     @property
     def budget(self) -> Budget:
@@ -155,6 +166,8 @@ class DurableLedger:
         return bytes(kept.answer)
 
     def steps(self, debit: Debit) -> list[bytes]:
+        if not self._find():
+            return []
         with self._database.reading() as tx:
             rows = tx.execute(_STEPS, {"of": self._name, "debit": debit.number}).all()
         found = []
@@ -179,6 +192,8 @@ class DurableLedger:
 
     def _kept(self, which: Any, debit: Debit) -> tuple[Entry | None, Any]:
         """An entry that keeps an answer of a debit, and what it keeps."""
+        if not self._find():
+            return None, None
         with self._database.reading() as tx:
             row = tx.execute(which, {"of": self._name, "debit": debit.number}).one_or_none()
             if row is None:
@@ -199,21 +214,31 @@ class DurableLedger:
 
     def _commit(self, tickets: list[Ticket[Operation]]) -> None:
         """One durable transaction for a batch. A refused request leaves the others alone."""
-        with self._database.writing() as tx:
-            recorded = self._caught_up(tx, locked=True)
+        found = self._find()
+        if not found and not self._would_grant(tickets):
+            return
+        if not found and self._witness is not None:
+            self._witness.check()  # while nothing is spent yet
+        with self._database.writing() if found else self._database.making() as tx:
+            recorded = self._caught_up(tx, locked=True) if found else self._begun(tx)
             page = Page(tx, self._name, recorded, timestamp(self._clock()))
             page.look_up([ticket.work for ticket in tickets])
-            for ticket in tickets:
-                try:
-                    ticket.result = ticket.work.apply(page)
-                except UnderstudyError as refusal:
-                    ticket.error = refusal
+            _apply(tickets, page)
             wrote = page.write()
         self._recorded = recorded
         if wrote and self._witness is not None:
-            self._witness.note(self._name, recorded.entries, recorded.head)
+            kept = "what was paid stays paid, and no answer was released"
+            self._witness.note(self._name, recorded.entries, recorded.head, kept=kept)
+
+    def _would_grant(self, tickets: list[Ticket[Operation]]) -> bool:
+        """Whether a ledger that nothing was charged to would grant any of them; the others are told why not."""
+        page = Page(None, self._name, self._declared.copy(), timestamp(self._clock()))
+        _apply(tickets, page)
+        return not page.is_empty
 
     def _now(self) -> Recorded:
+        if not self._find():
+            return self._declared
         with self._database.reading() as tx:
             recorded = self._caught_up(tx, locked=False)
         if recorded.entries > self._recorded.entries:
@@ -224,7 +249,7 @@ class DurableLedger:
         """What is known, with the entries that others wrote since: a copy, so that a failure forgets it."""
         row = tx.execute(_LOCKED_HEAD if locked else _HEAD, {"of": self._name}).one_or_none()
         if row is None:
-            raise _rolled_back(0, self._recorded.entries)
+            raise _rolled_back(0, self._recorded.entries) if self._recorded.entries else broken(1)
         entries, head, version = row
         schema.check(version)
         if type(entries) is not int:  # SQLite keeps any type in any column
@@ -244,33 +269,57 @@ class DurableLedger:
 
     # ---- opening
 
-    def _open(self, opening: Fraction) -> None:
-        self._database.check()
+    def _find(self) -> bool:
+        """Whether the store holds this ledger; one that it holds is opened. Looking for one writes nothing."""
+        if self._recorded.entries:
+            return True
+        if not self._is_stored():
+            seen = None if self._witness is None else self._witness.seen(self._name)
+            if seen is not None:
+                raise _rolled_back(0, seen[0])
+            return False
         with self._database.making() as tx:
             schema.migrate(tx)
-            known = tx.execute(_HEAD, {"of": self._name}).one_or_none()
-            if known is None:
-                self._begin(tx, opening)
-            else:
-                self._check_terms(tx, opening)
-                self._recorded = self._caught_up(tx, locked=True)
-            if self._witness is not None:
-                self._check_witness(tx)
+            recorded = self._stored(tx)
+        if recorded.entries > self._recorded.entries:  # another thread may have come further
+            self._recorded = recorded
         if self._witness is not None:
-            self._witness.note(self._name, self._recorded.entries, self._recorded.head)
+            self._witness.note(self._name, recorded.entries, recorded.head, kept="nothing was spent")
+        return True
 
-    def _begin(self, tx: Connection, opening: Fraction) -> None:
+    def _is_stored(self) -> bool:
+        if self._database.is_sqlite and not os.path.exists(self._database.place):
+            return False  # to connect would make the file
+        self._database.check()
+        with self._database.reading() as tx:
+            return schema.holds(tx, self._name)
+
+    def _begun(self, tx: Connection) -> Recorded:
+        """The ledger, begun in this transaction unless others just did: whoever comes first sets the terms."""
+        schema.migrate(tx)
+        return self._stored(tx) if schema.holds(tx, self._name) else self._begin(tx)
+
+    def _stored(self, tx: Connection) -> Recorded:
+        """The ledger as the store has it, which must be as declared, and as the witness saw it."""
+        self._check_terms(tx)
+        recorded = self._caught_up(tx, locked=True)
+        if self._witness is not None:
+            self._check_witness(tx, recorded, self._witness)
+        return recorded
+
+    def _begin(self, tx: Connection) -> Recorded:
         """Write the first entry: the terms, and what was spent before."""
         tx.execute(insert(LEDGER).values(name=self._name, entries=0, head=START))
-        recorded = self._recorded.copy()
-        event, text = opening_event(opening)
-        total = recorded.books.begin(event).units
+        recorded = self._blank.copy()
+        total = recorded.books.begin(self._opening).units
         page = Page(tx, self._name, recorded, timestamp(self._clock()))
-        page.append("open", event=text, cost=total, total=total, terms=terms(self._name, self._budget))
+        page.append(
+            "open", event=self._opening_text, cost=total, total=total, terms=terms(self._name, self._budget)
+        )
         page.write()
-        self._recorded = recorded
+        return recorded
 
-    def _check_terms(self, tx: Connection, opening: Fraction) -> None:
+    def _check_terms(self, tx: Connection) -> None:
         """The recorded budget rules; a declaration that says another is refused."""
         found = tx.execute(_LATER.limit(1), {"of": self._name, "seen": 0}).one_or_none()
         if found is None:
@@ -283,26 +332,33 @@ class DurableLedger:
                 f"{self._budget}",
                 remedy="The recorded budget rules: declare it again; nothing was spent",
             )
-        if first.event != opening_event(opening)[1]:
+        if first.event != self._opening_text:
             raise LedgerError(
                 f"the ledger of {self._name!r} was opened with another opening balance than the declaration says",
                 remedy="The recorded one rules: declare it again; nothing was spent",
             )
 
-    def _check_witness(self, tx: Connection) -> None:
-        assert self._witness is not None
-        seen = self._witness.seen(self._name)
+    def _check_witness(self, tx: Connection, recorded: Recorded, witness: Witness) -> None:
+        seen = witness.seen(self._name)
         if seen is None:
             return
         entries, head = seen
-        if entries > self._recorded.entries:
-            raise _rolled_back(self._recorded.entries, entries)
+        if entries > recorded.entries:
+            raise _rolled_back(recorded.entries, entries)
         at = select(ENTRY.c.hash).where(ENTRY.c.ledger == self._name, ENTRY.c.number == entries)
         if tx.execute(at).scalar_one_or_none() != head:
             raise LedgerError(
                 f"the ledger is not the one its witness saw: entry {entries} has another hash",
                 remedy="Restore the ledger's newest copy; nothing was spent",
             )
+
+
+def _apply(tickets: list[Ticket[Operation]], page: Page) -> None:
+    for ticket in tickets:
+        try:
+            ticket.result, ticket.error = ticket.work.apply(page), None
+        except UnderstudyError as refusal:
+            ticket.error = refusal
 
 
 def _rolled_back(found: int, seen: int) -> LedgerError:

@@ -72,6 +72,7 @@ def verify(document: dict) -> dict:
         "entries": len(check.entries),
         "debits": len(check.requests),
         "answers_checked": check.answers_checked,
+        "steps_checked": check.steps_checked,
         "currency": check.terms.get("currency"),
         "spent_units": check.total,
         "cap_units": check.terms.get("cap"),
@@ -97,7 +98,7 @@ class Check:
         self.purse = Purse("", 0)
         self.requests: set[str] = set()
         self.open_debits: dict[int, tuple[int, bool] | None] = {}
-        self.answers_checked = 0
+        self.answers_checked = self.steps_checked = 0
         self.answer_numbers: set[str] = set()
 
     def part(self, name: str, kind: type, missing: object) -> Any:
@@ -231,6 +232,7 @@ class Check:
         if hashlib.sha256(base64.b64decode(kept, validate=True)).hexdigest() != entry["answer"]:
             raise Wrong("its answer is not the one that was given")
         self.answers_checked += 1
+        self.steps_checked += entry["kind"] == "step"
 
 
 def entry_hash(entry: dict) -> str:
@@ -482,7 +484,10 @@ def report(document: dict, expected_head: str = "") -> tuple[str, int]:
             f"budget: epsilon {verdict['epsilon']}, delta {verdict['delta']}; spent "
             f"{verdict['spent_units'] / UNITS:.15g} of {verdict['cap_units'] / UNITS:.15g} {verdict['currency']}"
         )
-    lines.append(f"answers checked against their hashes: {verdict['answers_checked']}")
+    lines.append(
+        f"answers checked against their hashes: {verdict['answers_checked']}, of which steps of handles "
+        f"{verdict['steps_checked']}"
+    )
     lines.append(f"last hash: {verdict['head']}")
     lines += [f"WRONG  {problem}" for problem in verdict["problems"]]
     lines.append("NOT SOUND" if verdict["problems"] else "SOUND: every price, sum, link and bound is right")

@@ -27,8 +27,21 @@ class Witness:
         known = self._read().get(name)
         return None if known is None else (known["entries"], known["head"])
 
-    def note(self, name: str, entries: int, head: str) -> None:
-        """Remember the end of a ledger, durably; an older one than the known is left out."""
+    def check(self) -> None:
+        """Refuse a witness that could not be written. Writes nothing."""
+        folder = self.path.parent
+        if not os.access(folder, os.W_OK | os.X_OK):
+            missing = "cannot be written to" if folder.is_dir() else "is not there"
+            raise LedgerError(
+                f"the ledger's witness cannot be kept: the folder {folder} {missing}",
+                remedy="Make it, or declare another `witness:`; nothing was spent",
+            )
+
+    def note(self, name: str, entries: int, head: str, *, kept: str = "nothing was spent") -> None:
+        """Remember the end of a ledger, durably; an older one than the known is left out.
+
+        `kept` says, to whom it fails, what became of the money.
+        """
         try:
             with self._alone():
                 known = self._read()
@@ -38,7 +51,7 @@ class Witness:
         except OSError as error:
             raise LedgerError(
                 f"the ledger's witness cannot be written ({type(error).__name__})",
-                remedy="Check the witness's disk and folder; the debit is kept, no answer was released",
+                remedy=f"Check the witness's disk and folder; {kept}",
             ) from None
 
     def _read(self) -> dict[str, dict]:

@@ -11,6 +11,25 @@ import typer
 from understudy.errors import ParameterError
 from understudy.options import Json, emit
 
+LEGEND = {
+    "split": "fresh rows for each query",
+    "naive": "exact means, NOT valid for adaptive queries",
+    "c1": "normal noise, Lecture 18 (corrected)",
+    "c2": "normal noise, Bassily et al. 2016",
+    "d": "normal noise, Jung et al. 2020",
+    "rz": "normal noise, Rogers et al. 2020",
+    "CVaR": "normal noise, CVaR transfer",
+    "DRIFT": "normal noise, posterior drift (our own)",
+    "e": "GuessAndCheck, no guess wrong",
+    "e'": "GuessAndCheck, guesses typically off",
+    "f": "median mechanism, |X| = 1024",
+    "f*": "GuessAndCheck with multiplicative weights, |X| = 2^20",
+    "g": "private multiplicative weights, |X| = 1024",
+    "Lad": "ladder, the running best only",
+    "Tr": "exact means, rounded",
+}
+"""The columns of `--table`, in words. Where they come from: `theory.table`."""
+
 
 def plan(
     rows: Annotated[float | None, typer.Option(help="Rows of the table, or of the holdout.")] = None,
@@ -48,12 +67,21 @@ def plan(
         Path | None, typer.Option(help="Draw the frontier into a .svg, .png or .html file.")
     ] = None,
     against: Annotated[str, typer.Option(help="The plot's axis: rows, queries or epsilon.")] = "rows",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing plot.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what known quantities buy, for every mechanism: leave out the one to be solved for."""
+    """Say what known quantities buy, for every mechanism.
+
+    Leave out one of rows, queries, alpha and epsilon, to be solved for; for the promise of validity, which has no
+    epsilon, one of rows, queries and alpha.
+    """
     if table:
         _show_table(as_json=as_json)
         return
+    if plot is not None:
+        from understudy.planner.frontier import check_place
+
+        check_place(plot, overwrite=overwrite)
     from understudy.planner.solve import plan as solve
 
     declared = _declared(project, marginals, queries) if project else {}
@@ -81,6 +109,8 @@ def plan(
         for entry in reply["mechanisms"]:
             if entry["mechanism"] in simulated:
                 entry["expected"] = simulated[entry["mechanism"]]
+        if plot is not None:
+            reply["plot"] = str(plot)
         emit(reply)
         return
     typer.echo(str(found))
@@ -88,6 +118,8 @@ def plan(
         typer.echo("typical largest error, simulated on invented data (not a promise):")
         for name, error in simulated.items():
             typer.echo(f"  {name:<26}{error:>16.4g}")
+    if plot is not None:
+        typer.echo(f"Wrote {plot}.")
 
 
 def _simulated(found: Any) -> dict[str, float]:
@@ -156,3 +188,8 @@ def _show_table(*, as_json: bool) -> None:
     typer.echo(f"{'n':>8}{'k':>8}" + "".join(f"{name:>8}" for name in names))
     for row in rows:
         typer.echo(f"{row['n']:>8}{row['k']:>8}" + "".join(f"{row[name]:>8.4f}" for name in names))
+    typer.echo(
+        "Half-widths for k adaptive queries on n rows, all at once with probability 0.95; 1 says nothing."
+    )
+    for name in names:
+        typer.echo(f"{name:>8}  {LEGEND[name]}")

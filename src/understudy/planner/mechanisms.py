@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from understudy.planner import widths
+from understudy.planner import limits, widths
 from understudy.planner.situation import Promise, Situation
 
 
@@ -19,6 +19,8 @@ class Mechanism:
     width: Callable[[Situation], widths.Width]
     needs: tuple[str, ...] = ()
     note: str = ""
+    limit: Callable[[Situation, widths.Width], str] = limits.none
+    """Why this program cannot run it in a situation, where it would have that width; empty if it can."""
     by_name: bool = False
     """Offered, ranked, but recommended to nobody who does not ask for it."""
 
@@ -71,6 +73,7 @@ MECHANISMS = (
         promises=_PRIVACY,
         theorem="Lectures 9-10, Proposition 6 (corrected)",
         width=widths.smalldb,
+        limit=limits.smalldb,
         needs=("universe",),
         note="queries are fixed in advance",
     ),
@@ -79,6 +82,7 @@ MECHANISMS = (
         promises=_PRIVACY,
         theorem="Lectures 9-10, Theorem 11 (explicit constants)",
         width=widths.smalldb_vc,
+        limit=limits.smalldb,
         needs=("universe", "vc"),
         note="queries are fixed in advance",
     ),
@@ -87,6 +91,7 @@ MECHANISMS = (
         promises=_PRIVACY,
         theorem="Lecture 7, Theorem 8 (corrected), multiplicative weights",
         width=widths.iterative_mw,
+        limit=limits.constructed,
         needs=("universe",),
         note="queries are fixed in advance",
     ),
@@ -95,6 +100,7 @@ MECHANISMS = (
         promises=_PRIVACY,
         theorem="Lecture 7, Theorem 8 (corrected), median",
         width=widths.iterative_median,
+        limit=limits.median_update,
         needs=("universe",),
         note="queries are fixed in advance",
     ),
@@ -103,6 +109,7 @@ MECHANISMS = (
         promises=_PRIVACY,
         theorem="Lecture 7 with NumericSparse (Dwork and Roth 2014, Theorem 3.28)",
         width=widths.online,
+        limit=limits.dense,
         needs=("universe",),
     ),
     Mechanism(
@@ -135,6 +142,7 @@ MECHANISMS = (
         promises=_VALIDITY,
         theorem="GuessAndCheck tree with multiplicative-weights guesses",
         width=widths.mw_guess_and_check,
+        limit=limits.dense,
         needs=("universe",),
         note=_INVALID_ALONE,
     ),
@@ -143,6 +151,7 @@ MECHANISMS = (
         promises=_VALIDITY,
         theorem="Lecture 4, Theorem 2 (exact form)",
         width=widths.median,
+        limit=limits.median,
         needs=("universe",),
         note=_INVALID_ALONE,
     ),

@@ -10,6 +10,7 @@ from typing import Any
 from understudy.errors import ParameterError
 from understudy.planner.mechanisms import MECHANISMS, Mechanism
 from understudy.planner.situation import Promise, Situation
+from understudy.planner.widths import Width
 from understudy.query.workload import Workload
 from understudy.rational import MAX_EPSILON, exact
 
@@ -31,6 +32,8 @@ class Option:
     solved: float | int | None
     note: str = ""
     by_name: bool = False
+    theory_only: str = ""
+    """Why the program cannot run it at this size; empty if it can."""
 
     @property
     def vacuous(self) -> bool:
@@ -44,6 +47,7 @@ class Option:
             "parameters": self.parameters,
             "vacuous": self.vacuous,
             "note": self.note,
+            "theory_only": self.theory_only,
         }
 
 
@@ -58,8 +62,10 @@ class Plan:
 
     @property
     def recommended(self) -> Option | None:
-        """The best option that says something."""
-        useful = (o for o in self.options if not (o.vacuous or o.by_name or o.solved is None))
+        """The best option that says something and can be run."""
+        useful = (
+            o for o in self.options if not (o.vacuous or o.by_name or o.theory_only or o.solved is None)
+        )
         return next(useful, None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,7 +86,7 @@ class Plan:
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in ("mechanism", self._heading, "theorem", "parameters"))
         body = "".join(
-            f"<tr><td>{o.mechanism}</td><td>{self._shown(o)}</td><td>{o.theorem}</td>"
+            f"<tr><td>{o.mechanism}</td><td>{self._shown(o)}</td><td>{_cited(o)}</td>"
             f"<td>{', '.join(f'{k} = {v:.6g}' for k, v in o.parameters.items())}</td></tr>"
             for o in self.options
         )
@@ -99,10 +105,21 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [f"{'mechanism':<28}{self._heading:>16}  theorem"]
-        lines += [f"{o.mechanism:<28}{self._shown(o):>16}  {o.theorem}" for o in self.options]
+        lines += [f"{o.mechanism:<28}{self._shown(o):>16}  {_cited(o)}" for o in self.options]
         best = self.recommended
-        lines.append("nothing here says more than 1/2" if best is None else f"recommended: {best.mechanism}")
+        if best is not None:
+            lines.append(f"recommended: {best.mechanism}")
+        elif any(o.theory_only and not o.vacuous for o in self.options):
+            lines.append("nothing that can be run here says more than 1/2")
+        else:
+            lines.append("nothing here says more than 1/2")
         return "\n".join(lines)
+
+
+def _cited(option: Option) -> str:
+    """The theorem; and a mark where nothing but the theorem is to be had."""
+    marked = option.theory_only and not option.vacuous
+    return f"{option.theorem} (theory only: {option.theory_only})" if marked else option.theorem
 
 
 def plan(
@@ -181,8 +198,8 @@ def _unknown(*, promise: Promise, **given: float | None) -> str:
 
 def _option(mechanism: Mechanism, situation: Situation, unknown: str, alpha: float | None) -> Option:
     if unknown == "alpha":
-        width, parameters = width_of(mechanism, situation)
-        return _of(mechanism, width, parameters, width)
+        found = width_of(mechanism, situation)
+        return _of(mechanism, found, found[0], mechanism.limit(situation, found))
     assert alpha is not None
 
     def reaches(value: float) -> bool:
@@ -190,20 +207,20 @@ def _option(mechanism: Mechanism, situation: Situation, unknown: str, alpha: flo
 
     solved = _SOLVERS[unknown](reaches, situation)
     if solved is None:
-        return _of(mechanism, 1.0, {}, None)
-    width, parameters = width_of(mechanism, replace(situation, **{unknown: solved}))
-    return _of(mechanism, width, parameters, solved)
+        return _of(mechanism, (1.0, {}), None)
+    there = replace(situation, **{unknown: solved})
+    found = width_of(mechanism, there)
+    return _of(mechanism, found, solved, mechanism.limit(there, found))
 
 
-def _of(
-    mechanism: Mechanism, width: float, parameters: dict[str, float | int], solved: float | int | None
-) -> Option:
+def _of(mechanism: Mechanism, found: Width, solved: float | int | None, theory_only: str = "") -> Option:
     return Option(
-        mechanism.name, width, mechanism.theorem, parameters, solved, mechanism.note, mechanism.by_name
-    )
+        mechanism.name, found[0], mechanism.theorem, found[1], solved, mechanism.note, mechanism.by_name,
+        theory_only,
+    )  # fmt: skip
 
 
-def width_of(mechanism: Mechanism, situation: Situation) -> tuple[float, dict[str, float | int]]:
+def width_of(mechanism: Mechanism, situation: Situation) -> Width:
     """The width, at most 1; outside a theorem's conditions nothing is promised, which is a width of 1."""
     try:
         width, parameters = mechanism.width(situation)

@@ -153,6 +153,8 @@ class _Parser:
             by.append(self._attribute())
             while self._take(","):
                 by.append(self._attribute())
+        if twice := [name for i, name in enumerate(by) if name in by[:i]]:
+            raise QueryError(f"{twice[0]} is named twice after by; name it once")
         if self.at < len(self.tokens):
             self._fail("expected 'and', 'or', 'by' or the end")
         return Question(self.text.strip(), aggregate, Marginal(self.domain, tuple(by), where))

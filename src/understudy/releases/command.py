@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.errors import ParameterError, UnderstudyError
+from understudy.errors import ParameterError, RequestConflictError, UnderstudyError
 from understudy.options import Json, ProjectFile, emit
 
 if TYPE_CHECKING:
     from understudy.project import Project
     from understudy.query.workload import Workload
+    from understudy.releases.purchases import Purchases
     from understudy.releases.release import Release
     from understudy.releases.run import Progress
     from understudy.releases.unfinished import Unfinished
 
 
 def release(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write; it must not exist.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The folder to write; --force replaces one that exists.")
+    ],
     epsilon: Annotated[float | None, typer.Option(help="What the release may spend.")] = None,
     project: ProjectFile = Path("understudy.yml"),
     workload: Annotated[
@@ -109,10 +112,10 @@ def release(
     started = note.name()
     check_free(out, force=force)
     asked = {"table": opened.declaration.name, "workload": _digest(wanted), **settings}
-    with _noted(opened, note, asked, name) as run, _progress(quiet=as_json) as report:
-        made = _made(opened, wanted, settings, run, report)
+    with _noted(opened, note, asked, name) as before, _progress(quiet=as_json) as report:
+        made = _made(opened, wanted, settings, before.name, report)
         made.save(out, rows=rows, seed=seed, within=rule, force=force)
-    _tell(opened, made, out, rows=rows, resumed=started is not None, as_json=as_json)
+    _tell(opened, made, out, before, rows=rows, resumed=started is not None, as_json=as_json)
 
 
 def _made(
@@ -165,18 +168,33 @@ def _digest(workload: Workload) -> str:
 
 
 @contextmanager
-def _noted(project: Project, note: Unfinished, asked: dict[str, Any], name: str) -> Iterator[str]:
-    """Note the run's name beside the folder while it is not finished; nothing bought, nothing to remember."""
-    from understudy.releases.release import checked, fresh_name, paid_before
+def _noted(project: Project, note: Unfinished, asked: dict[str, Any], name: str) -> Iterator[Purchases]:
+    """Note the run's name beside the folder while it is not finished, and tell what it bought before.
 
+    Nothing bought, nothing to remember: a refusal leaves no note and no folder.
+    """
+    from understudy.releases.purchases import purchases
+    from understudy.releases.release import checked, fresh_name
+
+    begun, missing = note.name(), note.missing()
     run = note.begin(asked, checked(name) if name else fresh_name())
     if name and run != name:
         raise ParameterError(f"this folder's unfinished release is called {run}: leave --name out, or say so")
+    before: Purchases | None = None
     try:
-        yield run
+        before = purchases(project.ledger, run)
+        yield before
     except BaseException as stop:
-        if not paid_before(project.ledger, run):
-            note.end()
+        bought = purchases(project.ledger, run).requests
+        conflict = isinstance(stop, RequestConflictError)  # the same command again would meet it again
+        new = before is None or bought != before.requests
+        if not bought or (begun is None and (conflict or not new)):
+            note.end(folders=missing)
+        elif conflict:
+            raise RequestConflictError(
+                f"the release {run} of {note.folder} cannot go on: the table or its declaration has changed since "
+                "it was begun. Close it with --abandon"
+            ) from None
         else:
             typer.secho(
                 f"The release {run} is not finished. What it bought is kept: give the same command again to go on "
@@ -240,10 +258,30 @@ def _abandon(project: Project, note: Unfinished, *, as_json: bool) -> None:
     )
 
 
+def _spending(before: Purchases, now: float) -> str:
+    """What a release was charged, in words; under a name that was used before, what of it is new."""
+    if not before.units:
+        return f"spent {before.currency} {now:.6g}"
+    if not now:
+        return f"nothing new was spent ({before.currency} {before.amount:.6g} was, before)"
+    return f"spent {before.currency} {now:.6g}, beside {before.amount:.6g} before"
+
+
 def _tell(
-    project: Project, made: Release, out: Path, *, rows: int | None, resumed: bool, as_json: bool
+    project: Project,
+    made: Release,
+    out: Path,
+    before: Purchases,
+    *,
+    rows: int | None,
+    resumed: bool,
+    as_json: bool,
 ) -> None:
+    from understudy.privacy.cost import UNITS
+    from understudy.releases.release import paid_before
+
     told, left = made.certificate, project.ledger.remaining
+    now = (paid_before(project.ledger, before.name) - before.units) / UNITS
     drawn = round(made.rows) if rows is None else rows
     error, usual = (found if isfinite(found) else None for found in (made.largest_error, made.usual_error))
     if as_json:
@@ -257,6 +295,7 @@ def _tell(
                 "usual_error": usual,
                 "resumed": resumed,
                 **{key: told[key] for key in kept},
+                "spent": {left.currency: now},
                 "remaining": {left.currency: left.amount},
             }
         )
@@ -271,7 +310,7 @@ def _tell(
         + ("." if usual is None else f", all together with probability {1 - made.beta:g}.")
     )
     typer.echo(
-        f"{told['method']}{': ' if told['theorem'] else ''}{told['theorem']}; spent {told['cost']['currency']} "
-        f"{told['cost']['amount']:.6g}, {left.amount:.6g} of {project.ledger.budget.cap.amount:.6g} left. "
+        f"{told['method']}{': ' if told['theorem'] else ''}{told['theorem']}; {_spending(before, now)}, "
+        f"{left.amount:.6g} of {project.ledger.budget.cap.amount:.6g} left. "
         f"Look at {out / 'report.html'}."
     )

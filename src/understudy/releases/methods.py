@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import import_module
 from math import inf
 from typing import Any
 
+from understudy.bins import Bins
 from understudy.errors import ParameterError, RefusedError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.releases.mwem import MOST_CELLS as FITTED_CELLS
-from understudy.releases.residual import residual_error, residual_obstacle
-from understudy.releases.run import Outcome, Run
+from understudy.releases.purchases import is_drawn_on
+from understudy.releases.residual import planned, residual_error
+from understudy.releases.run import Outcome, Run, a_delta_for
 from understudy.releases.smalldb import smalldb_look
 
 MOST_FITTED = 1 << 22
 """Cells of a universe up to which `auto` takes a method that holds every cell."""
+
+MOST_ADVISED = 1 << 24
+"""Cells that mwem is proposed to hold: minutes, and about two gigabytes."""
+
+USUAL_DELTA = Fraction(1, 10**9)
+"""What is proposed where a budget lacks a delta."""
 
 MOST_CELLS = 1 << 26
 """Cells of a universe whose every cell is held as a number, if the caller has the patience."""
@@ -30,9 +39,10 @@ Options = Mapping[str, Any]
 class Method:
     """How a release is made.
 
-    `home` is where the function lives. `obstacle` says why it does not fit a run, if so. `predicted` is the
-    largest error, in people, that it would certify for the workload; `auto` never chooses one without it. Both
-    are worked out from public numbers.
+    `home` is where the function lives. `obstacle` says why it does not fit a run, if so, and gives no advice: what
+    helps depends on what else fits. `predicted` is the largest error, in people, that it would certify for the
+    workload; without it, `auto` takes the method only as the `last_resort`. Both are worked out from public
+    numbers. `python_only` methods need what no command line can say.
     """
 
     name: str
@@ -40,6 +50,13 @@ class Method:
     summary: str
     obstacle: Callable[[Run, Options], str]
     predicted: Callable[[Run], float] | None = None
+    last_resort: bool = False
+    python_only: bool = False
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether `auto` may choose it."""
+        return self.predicted is not None or self.last_resort
 
     def function(self) -> Callable[..., Outcome]:
         module, name = self.home.split(":")
@@ -83,8 +100,13 @@ def _of_smalldb(run: Run, options: Options) -> str:
     try:
         smalldb_look(run, **{key: options[key] for key in ("alpha", "size") if key in options})
     except (RefusedError, TooLargeError) as error:
-        return str(error).removesuffix("Nothing was spent.").strip().rstrip(".")
+        return _reason(error)
     return ""
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, the first sentence: the remedies of the others may not fit the run."""
+    return str(error).split(". ")[0].rstrip(".")
 
 
 def _small_database_error(run: Run) -> float:
@@ -94,7 +116,22 @@ def _small_database_error(run: Run) -> float:
 
 def _needs_a_delta(run: Run, options: Options) -> str:
     del options
-    return "it needs a budget with a delta; mwem takes a pure one" if run.budget.is_pure else ""
+    return "Gaussian noise needs a delta" if run.budget.is_pure else ""
+
+
+def _of_residual(run: Run, options: Options) -> str:
+    if run.budget.is_pure:
+        return _needs_a_delta(run, options)
+    known = {key: options[key] for key in ("cells_limit", "ranges", "objective") if key in options}
+    try:
+        planned(run, **known)
+    except (RefusedError, TooLargeError) as error:
+        return _reason(error)
+    except ParameterError as error:  # too little for any noise that can be drawn, unless an option is wrong
+        if known:
+            raise
+        return _reason(error)
+    return ""
 
 
 def _measured_error(run: Run) -> float:
@@ -126,6 +163,7 @@ METHODS: Mapping[str, Method] = {
             "understudy.releases.net:net",
             "one draw among databases that the caller brings (Python only)",
             _nothing,
+            python_only=True,
         ),
         Method(
             "ic",
@@ -144,7 +182,7 @@ METHODS: Mapping[str, Method] = {
             "residual",
             "understudy.releases.residual:residual",
             "optimal noise on every interaction below the workload",
-            residual_obstacle,
+            _of_residual,
             residual_error,
         ),
         Method(
@@ -152,6 +190,7 @@ METHODS: Mapping[str, Method] = {
             "understudy.releases.adaptive:adaptive",
             "measure, let a private selection find what the stand-in gets wrong, measure that, refit",
             _needs_a_delta,
+            last_resort=True,
         ),
         Method(
             "aim",
@@ -166,13 +205,14 @@ METHODS: Mapping[str, Method] = {
 def named(method: str) -> Method:
     """The method of that name."""
     if method not in METHODS:
-        raise ParameterError(f"a method is one of auto, {', '.join(METHODS)}, not {method!r}")
+        listed = [name for name, known in METHODS.items() if not known.python_only]
+        raise ParameterError(f"a method is one of auto, {', '.join(listed)}, not {method!r}")
     return METHODS[method]
 
 
 def fitting(run: Run) -> list[str]:
-    """The methods that fit the run's domain, among those that `auto` may choose."""
-    return [m.name for m in METHODS.values() if m.predicted is not None and not m.obstacle(run, {})]
+    """The methods that fit the run's domain and have a predicted error."""
+    return [m.name for m in METHODS.values() if m.predicted is not None and _fits(m, run, {})]
 
 
 def chosen(run: Run) -> str:
@@ -182,38 +222,134 @@ def chosen(run: Run) -> str:
     the adaptive method makes the best one. Decided without a look, by the domain, the workload, the budget and
     public bounds.
     """
-    if run.domain.size() > MOST_FITTED and not METHODS["adaptive"].obstacle(run, {}):
-        return "adaptive"
-    fits = fitting(run)
+    found = _best(run, {})
+    if found is None:
+        raise RefusedError(_nothing_fits(run))
+    return found
+
+
+def _best(run: Run, options: Options) -> str | None:
+    """What `auto` would choose among the methods that fit the run and take the options."""
+    last = next((m for m in METHODS.values() if m.last_resort and _fits(m, run, options)), None)
+    if last is not None and run.domain.size() > MOST_FITTED:
+        return last.name
+    fits = {
+        m.name: m.predicted for m in METHODS.values() if m.predicted is not None and _fits(m, run, options)
+    }
     if not fits:
-        reasons = "; ".join(
-            f"{m.name}: {m.obstacle(run, {})}" for m in METHODS.values() if m.predicted is not None
-        )
-        raise RefusedError(
-            f"no method fits this table ({reasons}). Declare coarser bins or fewer attributes. Nothing was spent"
-        )
-    predicted = {name: forecast(run) for name in fits if (forecast := METHODS[name].predicted) is not None}
-    return fits[0] if len(fits) == 1 else min(fits, key=predicted.__getitem__)
+        return None if last is None else last.name
+    return min(fits, key=lambda name: fits[name](run)) if len(fits) > 1 else next(iter(fits))
+
+
+def _fits(method: Method, run: Run, options: Options) -> bool:
+    try:
+        if method.obstacle(run, options):
+            return False
+        return not options or bool(_accepted(method.function(), options, method))
+    except ParameterError:  # it does not take the options, or not these values
+        return False
 
 
 def perform(run: Run, method: str | Callable[..., Outcome], options: Mapping[str, Any]) -> Outcome:
     """Run a method. What does not fit, or is misspelt, is refused before the first debit."""
     if callable(method):
-        return method(run, **_accepted(method, options, getattr(method, "__name__", "this method")))
+        return method(run, **_accepted(method, options))
+    given = {key: value for key, value in options.items() if value is not None}
     if method == "auto":
-        method = "residual" if options.get("ranges") else chosen(run)
+        method = "residual" if given.get("ranges") else chosen(run)
     known = named(method)
-    obstacle = known.obstacle(run, {key: value for key, value in options.items() if value is not None})
-    if obstacle:
-        others = ", ".join(fitting(run))
-        instead = f"try --method {others}" if others else "no other method fits either: declare coarser bins"
-        raise RefusedError(f"{known.name} does not fit: {obstacle}; {instead}. Nothing was spent")
     function = known.function()
-    return function(run, **_accepted(function, options, known.name))
+    accepted = _accepted(function, given, known)
+    _check_ranges(run, given)
+    obstacle = known.obstacle(run, given)
+    if obstacle:
+        advice = _advice(run, known, given)
+        raise RefusedError(f"{known.name} does not fit: {obstacle}. Nothing was spent. {advice}")
+    return function(run, **accepted)
 
 
-def _accepted(function: Callable[..., Outcome], options: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _check_ranges(run: Run, options: Options) -> None:
+    """Whatever else stands in the way: ranges of what has no order are a mistake."""
+    for name in options.get("ranges", ()):
+        if not isinstance(run.domain[name], Bins):
+            raise ParameterError(f"{name} has no order, so it has no ranges: name integers, reals or dates")
+
+
+# ---- what to do instead
+
+
+def _nothing_fits(run: Run) -> str:
+    """Why `auto` has no method, and what would help; what the advice mends is not complained about."""
+    helped = _with_a_delta(run) if _can_have_a_delta(run) else None
+    mended = {"mwem"} if _can_hold_all(run, {}) else set()
+    if helped is not None:
+        mended |= {method.name for method in METHODS.values() if _fits(method, helped, {})}
+    reasons: dict[str, list[str]] = {}
+    for method in METHODS.values():
+        if method.is_automatic and method.name not in mended:
+            reasons.setdefault(method.obstacle(run, {}), []).append(method.name)
+    listed = "; ".join(f"{' and '.join(names)}: {reason}" for reason, names in reasons.items())
+    where = " at a pure epsilon" if run.budget.is_pure else ""
+    return f"no method fits this table{where} ({listed}). Nothing was spent. {_advice(run, None, {})}"
+
+
+def _advice(run: Run, method: Method | None, options: Options) -> str:
+    """What would help where a method, or every one, does not fit; only what was tried on the run is named."""
+    ways = []
+    other = _best(run, options)
+    if other is not None:
+        ways.append(f"take --method {other}")
+    if _can_have_a_delta(run):
+        helped = _with_a_delta(run)
+        own = method.name if method is not None and _fits(method, helped, options) else None
+        wanted = own if own is not None or other is not None else _best(helped, options)
+        if wanted is not None:
+            ways.append(f"{_how_to_have_a_delta(run)}, then {wanted} fits")
+    if other is None and _can_hold_all(run, options):
+        ways.append(f"let mwem hold every cell: --method mwem --option cells={run.domain.size()}")
+    told = ", or ".join(ways) or _smaller_request(run, options)
+    return told[0].upper() + told[1:]
+
+
+def _smaller_request(run: Run, options: Options) -> str:
+    """What is left where no method fits as things are, whatever may be changed but the declared cells."""
+    left_out = f"leave out {', '.join(options)}" if options else ""
+    if options and (plain := _best(run, {})) is not None:
+        return f"{left_out}, then {plain} fits"
+    fewer = "declare coarser bins or fewer attributes, so that mwem fits"
+    told = f"{left_out}, and {fewer}" if options else fewer
+    return f"this budget was drawn on, so it can have no delta: {told}" if run.budget.is_pure else told
+
+
+def _can_hold_all(run: Run, options: Options) -> bool:
+    """Whether mwem fits if it is told to hold more cells than it does on its own."""
+    cells = run.domain.size()
+    return cells <= MOST_ADVISED and _fits(METHODS["mwem"], run, {**options, "cells": cells})
+
+
+def _can_have_a_delta(run: Run) -> bool:
+    """Whether another declaration, or a release with the budget's delta, is open: a used ledger stays pure."""
+    ledger = run.curator.ledger
+    return run.budget.is_pure and (not ledger.budget.is_pure or not is_drawn_on(ledger))
+
+
+def _how_to_have_a_delta(run: Run) -> str:
+    declared = run.curator.ledger.budget
+    return a_delta_for(declared, USUAL_DELTA) if declared.is_pure else "leave out --delta"
+
+
+def _with_a_delta(run: Run) -> Run:
+    """The run with a delta, to ask what would fit it; none of its steps could be paid."""
+    other = copy(run)
+    other.budget = replace(run.budget, delta=run.curator.ledger.budget.delta or USUAL_DELTA)
+    return other
+
+
+def _accepted(
+    function: Callable[..., Outcome], options: Options, method: Method | None = None
+) -> dict[str, Any]:
     """The options, if the function takes them and gets all that it needs."""
+    name = getattr(function, "__name__", "this method") if method is None else method.name
     given = {key: value for key, value in options.items() if value is not None}
     parameters = [*inspect.signature(function).parameters.values()][1:]
     takes = {p.name for p in parameters}
@@ -225,5 +361,6 @@ def _accepted(function: Callable[..., Outcome], options: Mapping[str, Any], name
     needed = [p.name for p in parameters if p.default is p.empty and p.kind is p.KEYWORD_ONLY]
     missing = [key for key in needed if key not in given]
     if missing:
-        raise ParameterError(f"{name} needs {', '.join(missing)}")
+        only = ", which it is given from Python only" if method is not None and method.python_only else ""
+        raise ParameterError(f"{name} needs {', '.join(missing)}{only}")
     return given

@@ -16,11 +16,7 @@ from numpy.typing import NDArray
 
 from understudy.answer import Answer
 from understudy.domain import Domain
-from understudy.errors import InsufficientBudgetError, ParameterError, QueryError
-from understudy.ledger.export import document
-from understudy.ledger.interface import Ledger
-from understudy.ledger.memory import MemoryLedger
-from understudy.ledger.store import DurableLedger
+from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RequestConflictError
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.neighbours import Neighbours
@@ -36,6 +32,7 @@ from understudy.releases import folder as files
 from understudy.releases.certificate import certificate_of
 from understudy.releases.declared_zeros import check_possible, emptied
 from understudy.releases.methods import perform
+from understudy.releases.purchases import paid_before, purchases
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run, Sums
 from understudy.releases.stored import as_arrays
 from understudy.releases.synthetic import Codes, Within, as_rule, as_table, framed, sample_codes
@@ -297,19 +294,32 @@ class _Resumable(Run):
     def check_affordable(self, worst: Cost) -> None:
         try:
             super().check_affordable(worst)
-        except InsufficientBudgetError:
+        except InsufficientBudgetError as refusal:
             bought = paid_before(self.curator.ledger, self.name)
-            super().check_affordable(type(worst)(max(worst.units - bought, 0)))
+            rest, left = (
+                type(worst)(max(worst.units - bought, 0)),
+                self.curator.ledger.available(self.analyst),
+            )
+            if rest.units <= left.units:
+                return
+            if not bought:
+                raise
+            raise InsufficientBudgetError(
+                requested=rest.amount,
+                remaining=left.amount,
+                currency=rest.currency,
+                limit=refusal.limit,
+                remedy=f"This is the rest of {self.name}, which bought a part; another release may cost less",
+            ) from None
 
-
-def paid_before(ledger: Ledger, name: str) -> int:
-    """Units that the ledger holds for the steps of the run of that name."""
-    if isinstance(ledger, DurableLedger):
-        entries = document(ledger.url, ledger.name, answers=False)["entries"]
-        return sum(e["cost"] for e in entries if (e["request"] or "").startswith(f"{name} "))
-    if isinstance(ledger, MemoryLedger):
-        return sum(d.cost.units for d in ledger.debits if d.request.startswith(f"{name} "))
-    return 0
+    def request(self, step: str) -> str:
+        """The first step of a run that goes on was bought: where it was not, the name is another release's."""
+        request = super().request(step)
+        if not self.steps:
+            before = purchases(self.curator.ledger, self.name)
+            if before.requests and request not in before.requests:
+                raise RequestConflictError(before.conflict())
+        return request
 
 
 def fresh_name() -> str:
@@ -338,7 +348,8 @@ def release(
     target aim at; all certified errors hold together with probability 1 - `beta`. `options` go to the method.
 
     Under the same `name` a release that was interrupted goes on: what was bought comes back from the ledger for
-    nothing. Whatever the ledger cannot pay to the last step is refused before the first.
+    nothing. A name that belongs to a release with other terms is refused, and so is, before the first step, what
+    the ledger cannot pay to the last one.
     """
     budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)
     run = _Resumable(
@@ -353,7 +364,10 @@ def release(
     if budget.is_pure == project.ledger.budget.is_pure:  # else only the method knows what its steps come to
         run.check_affordable(budget.cap)
     check_possible(project.domain, run.constraints)
-    made = perform(run, method, {"alpha": alpha, **options})
+    try:
+        made = perform(run, method, {"alpha": alpha, **options})
+    except RequestConflictError:
+        raise RequestConflictError(purchases(project.ledger, run.name).conflict()) from None
     told, also = (emptied(found, project.domain, run.constraints) for found in (made.answers, made.also))
     outcome = replace(made, answers=told, also=also)
     return Release(

@@ -6,7 +6,7 @@ the workload uses it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, pi
@@ -149,16 +149,6 @@ def residual_error(run: Run) -> float:
     tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0 if replace else None)
     beta = _share(run, residuals)
     return max(float(tables.error(clique, beta).max()) for clique in run.workload)
-
-
-def residual_obstacle(run: Run, options: Mapping[str, Any]) -> str:
-    """Why `residual` does not fit the run, if so; without a look."""
-    known = {key: options[key] for key in ("cells_limit", "ranges", "objective") if key in options}
-    try:
-        planned(run, **known)
-    except (ParameterError, RefusedError, TooLargeError) as error:
-        return str(error).removesuffix("Nothing was spent").strip().rstrip(".")
-    return ""
 
 
 def _share(run: Run, residuals: Residuals) -> Fraction:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import floor, log10
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,12 +22,17 @@ from understudy.domain import Clique, Domain
 from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.mechanism.look import Look
 from understudy.privacy.budget import Budget
+from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import UNITS, Cost
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
 from understudy.rational import Number, exact
+from understudy.releases.purchases import is_drawn_on
+
+DIGITS = 4
+"""Of an epsilon that is proposed."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,24 @@ class Outcome:
     also: tuple[MarginalAnswer, ...] = ()
 
 
+def a_delta_for(budget: Budget, delta: Fraction) -> str:
+    """How a declared budget is given a delta, in words."""
+    power = f"{float(delta):g}".replace("e-0", "e-")
+    return f"give the budget a delta (budget: {{epsilon: {float(budget.epsilon):g}, delta: {power}}})"
+
+
+def largest_epsilon(left: Cost, delta: Fraction) -> float | None:
+    """A round epsilon whose release, with that delta, costs no more than what is left; the largest of them."""
+    most = left.amount if delta == 0 else zcdp_epsilon(left.amount, float(delta))
+    if most <= 0:
+        return None
+    unit = Fraction(10) ** (floor(log10(most)) + 1 - DIGITS)
+    for whole in range(floor(most / unit) + 1, 0, -1):
+        if Budget.of(whole * unit, delta).cap.units <= left.units:
+            return float(whole * unit)
+    return None
+
+
 def _silent(progress: Progress) -> None:
     del progress
 
@@ -109,10 +133,12 @@ class Run:
     steps: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if not self.budget.is_pure and self.curator.ledger.budget.is_pure:
+        ledger = self.curator.ledger
+        if not self.budget.is_pure and ledger.budget.is_pure:
+            given = "" if is_drawn_on(ledger) else f", or {a_delta_for(ledger.budget, self.budget.delta)}"
             raise RefusedError(
-                "this table's budget is a pure epsilon: ask for a release with delta 0, "
-                "or declare a budget with a delta"
+                "this table's budget is a pure epsilon, which pays for no release with a delta. Nothing was "
+                f"spent. Leave --delta out{given}"
             )
 
     @property
@@ -142,9 +168,29 @@ class Run:
         """Refuse before the first step what the ledger could not pay to the last one."""
         left = self.curator.ledger.available(self.analyst)
         if worst.units > left.units:
+            limited = left.units < self.curator.ledger.remaining.units
             raise InsufficientBudgetError(
-                requested=worst.amount, remaining=left.amount, currency=worst.currency
+                requested=worst.amount,
+                remaining=left.amount,
+                currency=worst.currency,
+                limit="now" if limited else "",
+                remedy=self.smaller(left),
             )
+
+    def smaller(self, left: Cost) -> str:
+        """What a release can be asked to cost where the ledger has that much left."""
+        if left.units <= 0:
+            return "A release can still be made again under its own --name, from what it bought"
+        if (
+            self.budget.is_pure != self.curator.ledger.budget.is_pure
+        ):  # only the method knows its steps' price
+            return "Give a smaller --epsilon"
+        most = largest_epsilon(left, self.budget.delta)
+        return "Give a smaller --epsilon" + ("" if most is None else f": at most {most:g}")
+
+    def request(self, step: str) -> str:
+        """The name of a step's request to the ledger."""
+        return f"{self.name} {step}"
 
     def price(self, share: Number) -> dict[str, Fraction]:
         """A share of the whole price, as the keyword of `Curator.measure`."""
@@ -165,7 +211,7 @@ class Run:
             epsilon=epsilon,
             rho=rho,
             beta=self.beta if beta is None else beta,
-            request=f"{self.name} {step}",
+            request=self.request(step),
             analyst=self.analyst,
         )
         what = marginals[0].describe() if len(marginals) == 1 else f"{len(marginals)} marginals"
@@ -174,7 +220,7 @@ class Run:
 
     def look(self, step: str, look: Look) -> Any:
         """Buy what a mechanism releases."""
-        found = self.curator.run(look, request=f"{self.name} {step}", analyst=self.analyst)
+        found = self.curator.run(look, request=self.request(step), analyst=self.analyst)
         price = self.curator.ledger.budget.price(look.event)
         self.steps.append(Step(step, look.key.split(" #")[0], price))
         return found

@@ -106,8 +106,8 @@ def public_rows(run: Run, method: str) -> int:
     """The number of rows, which a rate's sensitivity 1/n needs to be public."""
     if run.curator.declaration.neighbours is not Neighbours.REPLACE:
         raise RefusedError(
-            f"{method} needs the number of rows to be public: declare `neighbours: replace`, or take the methods "
-            f"`mwem` or `adaptive`. Nothing was spent."
+            f"{method} needs the number of rows to be public, as it is under `neighbours: replace`. Nothing was "
+            f"spent."
         )
     if run.curator.rows < 1:
         raise RefusedError(f"{method} has nothing to stand in for: the table has no rows. Nothing was spent.")

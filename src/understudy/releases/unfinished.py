@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +53,16 @@ class Unfinished:
         os.replace(new, self.path)
         return name
 
-    def end(self) -> None:
+    def missing(self) -> list[Path]:
+        """The folders above that are not there, the deepest first: `begin` makes them."""
+        return [folder for folder in self.path.parents if not folder.exists()]
+
+    def end(self, *, folders: Iterable[Path] = ()) -> None:
+        """Take the note away, and those of the folders that hold nothing."""
         self.path.unlink(missing_ok=True)
+        for folder in folders:
+            with suppress(OSError):
+                folder.rmdir()
 
     def _read(self) -> dict[str, Any] | None:
         try:

@@ -28,8 +28,11 @@ def code_type(attribute: Attribute) -> str:
     return str(np.min_scalar_type(attribute.size - 1))
 
 
-def check_type(attribute: Attribute, dtype: dtypes.DataType) -> None:
-    """Refuse a column whose declared type cannot be read as the attribute. Looks at the schema only."""
+def check_type(attribute: Attribute, dtype: dtypes.DataType, *, candid: bool = False) -> None:
+    """Refuse a column whose declared type cannot be read as the attribute. Looks at the schema only.
+
+    The type is named to the custodian only (`candid`): a structure's type lists names of its fields.
+    """
     readable = {
         "category": dtype.is_string() or dtype.is_integer() or dtype.is_boolean(),
         "boolean": dtype.is_boolean() or dtype.is_string() or dtype.is_integer(),
@@ -38,8 +41,12 @@ def check_type(attribute: Attribute, dtype: dtypes.DataType) -> None:
         "date": dtype.is_date() or dtype.is_timestamp() or dtype.is_string(),
     }
     if not readable[attribute.kind]:
+        what = f"the column {attribute.column!r} has "
+        if not candid:
+            what += f"a type which cannot be read as {attribute.kind}"
+            raise SourceError(f"{what}: the custodian can see it with `understudy check`")
         raise SourceError(
-            f"the column {attribute.column!r} has type {dtype}, which cannot be read as {attribute.kind}; "
+            f"{what}type {dtype}, which cannot be read as {attribute.kind}; "
             f"change the type of {attribute.name!r} in the declaration, or the column"
         )
 
@@ -52,9 +59,7 @@ def encode(attribute: Attribute, column: Expression, dialect: Dialect = DUCKDB) 
 
 @encode.register
 def _(attribute: Categories, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
-    text = column if column.type().is_string() else column.cast("string")
-    known = {spelling: cell for cell, value in enumerate(attribute.values) for spelling in spellings(value)}
-    cell = dialect.find(text, known)
+    cell = find_cell(attribute, column, dialect)
     return ibis.ifelse(
         column.isnull(), _code(attribute.null_cell), ibis.coalesce(cell, _code(attribute.outside_cell))
     )
@@ -74,18 +79,35 @@ def _(attribute: Boolean, column: Expression, dialect: Dialect = DUCKDB) -> Expr
 
 @encode.register
 def _(attribute: Bins, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
+    number, missing = as_number(attribute, column, dialect)
+    cell = _bin(attribute, number, dialect)
+    if attribute.outside is not Outside.CLAMP:
+        cell = ibis.ifelse(within(attribute, number), cell, _code(attribute.outside_cell))
+    return ibis.ifelse(missing, _code(attribute.null_cell), cell)
+
+
+def as_number(attribute: Bins, column: Expression, dialect: Dialect) -> tuple[Expression, Expression]:
+    """The column as what is compared with the edges, and where that is missing or not a number."""
     number = _comparable(attribute, column, dialect)
     if number.type().is_floating():  # a narrow float would be compared with edges as narrow as itself
         number = number.cast("float64")
     missing = number.isnull()
     if number.type().is_floating():
         missing = missing | dialect.is_nan(number)
-    cell = _bin(attribute, number, dialect)
-    if attribute.outside is not Outside.CLAMP:
-        first, last = _edges((attribute.starts[0], attribute.upper), number)
-        inside = (number >= ibis.literal(first)) & (number <= ibis.literal(last))
-        cell = ibis.ifelse(inside, cell, _code(attribute.outside_cell))
-    return ibis.ifelse(missing, _code(attribute.null_cell), cell)
+    return number, missing
+
+
+def within(attribute: Bins, number: Expression) -> Expression:
+    """Whether a number lies between the first and the last edge."""
+    first, last = _edges((attribute.starts[0], attribute.upper), number)
+    return (number >= ibis.literal(first)) & (number <= ibis.literal(last))
+
+
+def find_cell(attribute: Categories, column: Expression, dialect: Dialect) -> Expression:
+    """The declared cell of each text; null where it is none."""
+    text = column if column.type().is_string() else column.cast("string")
+    known = {spelling: cell for cell, value in enumerate(attribute.values) for spelling in spellings(value)}
+    return dialect.find(text, known)
 
 
 def _bin(attribute: Bins, number: Expression, dialect: Dialect) -> Expression:

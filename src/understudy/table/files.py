@@ -14,6 +14,9 @@ import ibis
 from understudy.declaration import SourceSpec
 from understudy.errors import SourceError
 
+ASK_CUSTODIAN = "the custodian can see what it has with `understudy check`"
+"""In place of what was read from a source, for whoever is not its custodian."""
+
 TEXT_ENDINGS = {".csv", ".tsv", ".txt"}
 
 
@@ -23,17 +26,17 @@ def file_stamp(path: Path) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def open_file(path: Path, spec: SourceSpec) -> Any:
-    """The expression over a file, by the ending of its name."""
+def open_file(path: Path, spec: SourceSpec, *, candid: bool) -> Any:
+    """The expression over a file, by the ending of its name. Only `candid` errors name what is in it."""
     if path.is_dir():
         raise SourceError(f"the table {path} is a folder; name a CSV, Parquet or DuckDB file")
     ending = [suffix.lower() for suffix in path.suffixes[-1:]]
     if ending == [".parquet"]:
         return _opened(path, lambda: ibis.duckdb.connect().read_parquet(path))
     if ending in ([".duckdb"], [".db"]):
-        return _opened(path, lambda: _database_table(path, spec.table))
+        return _opened(path, lambda: _database_table(path, spec.table, candid=candid))
     if is_text(path):
-        return _opened(path, lambda: _text_table(path, spec.delimiter))
+        return _opened(path, lambda: _text_table(path, spec.delimiter, candid=candid))
     raise SourceError(f"{path.name}: the ending says nothing known; use .csv, .tsv, .parquet or .duckdb")
 
 
@@ -51,21 +54,30 @@ def _opened(path: Path, how: Any) -> Any:
         raise SourceError(f"the table {path} cannot be opened ({type(error).__name__})") from None
 
 
-def _database_table(path: Path, table: str) -> Any:
+def _database_table(path: Path, table: str, *, candid: bool) -> Any:
     connection = ibis.duckdb.connect(path, read_only=True)
     tables = connection.list_tables()
     if not table and len(tables) == 1:
         table = tables[0]
     if table not in tables:
-        raise SourceError(f"{path.name} has the tables {', '.join(tables)}; say which with `table:`")
+        if candid and tables:
+            raise SourceError(f"{path.name} has the tables {', '.join(tables)}; say which with `table:`")
+        declared = f"no table {table!r}" if table else "no table, or several of which `table:` names none"
+        raise SourceError(f"{path.name} has {declared}: {ASK_CUSTODIAN}")
     return connection.table(table)
 
 
-def _text_table(path: Path, delimiter: str) -> Any:
+def _text_table(path: Path, delimiter: str, *, candid: bool) -> Any:
     header = read_header(path, delimiter)
     doubled = {name for name in header if header.count(name) > 1}
     if doubled:
-        raise SourceError(f"{path.name}: the header names {', '.join(sorted(doubled))} more than once")
+        if candid:
+            named = ", ".join(sorted(doubled))
+            raise SourceError(
+                f"{path.name}: the header names {named} more than once; give each column a name of its own. If "
+                f"these are values of a row, the file lacks the line that names its columns"
+            )
+        raise SourceError(f"{path.name}: the header names a column more than once: {ASK_CUSTODIAN}")
     return ibis.duckdb.connect().read_csv(
         path,
         columns=dict.fromkeys(header, "VARCHAR"),

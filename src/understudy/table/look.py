@@ -17,6 +17,10 @@ from understudy.errors import SourceError
 from understudy.table.dialect import Expression
 from understudy.table.encode import code_type, encode
 from understudy.table.engine import Columns, Engine, View
+from understudy.table.fit import Fit, Misfits, misfit
+
+COUNTED_ATTRIBUTES = 400
+"""Attributes whose misfits one statement counts: some engines have no room for 2,000 results."""
 
 Codes = dict[str, NDArray[np.unsignedinteger]]
 """For each attribute, one code for each row of a batch."""
@@ -96,19 +100,44 @@ class Look:
             return sum(len(batch[first[0]]) for batch in self.batches(domain, first, unit))
         return int(self._expression.count().to_pyarrow().as_py())
 
-    def read_through(self, domain: Domain, unit: Unit | None = None) -> None:
-        """Read every declared value."""
-        if not self._engine.remote:
-            for _ in self.batches(domain, domain.names, unit):
+    def read_through(self, domain: Domain, unit: Unit | None = None) -> Fit:
+        """Read every declared value of every row, and count those that do not fit; a unit's rows once more.
+
+        One pass, in the engine; several where a remote table has more attributes than one statement may count.
+        """
+        step = len(domain) if not self._engine.remote else COUNTED_ATTRIBUTES
+        rows, found = 0, list[Misfits]()
+        for first in range(0, len(domain), step):
+            part = domain.project(domain.names[first : first + step])
+            (counted,) = [
+                {name: int(values[0]) for name, values in batch.items()}
+                for batch in self._view.groups(self._misfits(part))
+            ]
+            rows = counted["n"]
+            for i, attribute in enumerate(part):
+                found.append(Misfits(attribute, *(counted[f"{kind}{i}"] for kind in "muo")))
+        if unit is not None:
+            for _ in self._view.groups(self._largest(self.coded(domain, domain.names, unit), domain)):
                 pass
-            return
-        # The largest codes cannot be found without reading them all.
-        coded = self.coded(domain, domain.names, unit)
-        largest = {
-            f"w{i}": _sum_of(coded, domain, word).max().fill_null(0) for i, word in enumerate(_words(domain))
-        }
-        for _ in self._view.groups(coded.aggregate(**largest)):
-            pass
+        return Fit(rows, tuple(found))
+
+    def _misfits(self, domain: Domain) -> Expression:
+        """How many rows do not fit, and the largest codes: what cannot be encoded is found here."""
+        rows, dialect = self._expression, self._engine.dialect
+        results: dict[str, Expression] = {"n": rows.count()}
+        for i, attribute in enumerate(domain):
+            column = rows[attribute.column]
+            why = misfit(attribute, column, dialect)
+            for kind, where in {"m": why.missing, "u": why.unreadable, "o": why.outside}.items():
+                results[f"{kind}{i}"] = where.sum().fill_null(0)
+            results[f"c{i}"] = encode(attribute, column, dialect).cast("int64").max().fill_null(0)
+        return rows.aggregate(**results)
+
+    @staticmethod
+    def _largest(coded: Expression, domain: Domain) -> Expression:
+        """The largest codes, which cannot be found without making them all."""
+        sums = [_sum_of(coded, domain, word) for word in _words(domain)]
+        return coded.aggregate(**{f"w{i}": total.max().fill_null(0) for i, total in enumerate(sums)})
 
 
 def _column(domain: Domain, name: str) -> str:

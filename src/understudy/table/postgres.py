@@ -7,6 +7,7 @@ of one look (a setting, an open transaction) is left to the next.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ FETCH_ROWS = 1 << 16
 
 TIME_LIMIT = 600
 """Seconds for one statement where the declaration names no other limit. Depends on nothing that is private."""
+
+PROBE_SECONDS = 5
+"""How long to wait for somebody to listen, after a connection has failed."""
 
 HABITS = Habits(few_groups=2, narrow=False)
 """Measured: grouping all rows once costs about half of what sending all of their codes does."""
@@ -165,6 +169,51 @@ class _Address:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         return connection
 
+    def trouble(self, error: Exception) -> str:
+        """Why there is no connection, in words of our own: a server's may quote what it was sent.
+
+        What is told of the place is what the declaration says of it.
+        """
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+
+        tried = getattr(error, "pgconn", None)
+        try:
+            declared = conninfo_to_dict(self._url)
+        except psycopg.Error:
+            return "this is no URL that Postgres understands; write postgresql://user@host:port/database"
+        host, port = declared.get("host"), declared.get("port") or "5432"
+        place = f"{host}:{port}" if host else "the server that the environment names"
+        if not isinstance(error, psycopg.OperationalError) or tried is None:
+            return f"Postgres does not answer as declared ({type(error).__name__}); try the same with psql"
+        if not _answers(_text(tried.host), _text(tried.port)):
+            return f"no connection to {place}; check host and port, and that Postgres listens there"
+        return (
+            f"a server answers at {place} and refuses the connection; check database, user, password and "
+            f"sslmode with psql"
+        )
+
+
+def _text(told: bytes | None) -> str:
+    return (told or b"").decode(errors="replace")
+
+
+def _answers(host: str, port: str) -> bool:
+    """Whether anybody listens at a place, which a failed connection alone does not tell in every language."""
+    if not host:
+        return False
+    number = int(port) if port.isdecimal() else 5432
+    try:
+        if host.startswith("/"):
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(PROBE_SECONDS)
+                probe.connect(f"{host}/.s.PGSQL.{number}")
+        else:
+            socket.create_connection((host, number), PROBE_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
 
 @contextmanager
 def _connected(address: _Address) -> Iterator[Any]:
@@ -199,10 +248,7 @@ def open_postgres(spec: SourceSpec, *, base: Path) -> tuple[Expression, Postgres
     except SourceError:
         raise
     except Exception as error:  # its text may hold the password
-        raise SourceError(
-            f"Postgres cannot be reached as declared ({type(error).__name__}); check host, database, user and "
-            f"password with psql"
-        ) from None
+        raise SourceError(address.trouble(error)) from None
     if relation is None:
         where = f"the schema {spec.schema}" if spec.schema else "the search path"
         raise SourceError(f"there is no table {spec.table!r} in {where}, or this user may not see it")

@@ -1,7 +1,8 @@
 """Where the table is: a file, a database, a cluster or a frame in memory, behind one Ibis expression.
 
 Opening a source reads its schema and nothing else. A CSV file has no schema but its header, so its columns are
-read as text and cast by the declaration, never by a guess from the data.
+read as text and cast by the declaration, never by a guess from the data. A file that lacks its header begins with
+somebody's row: so what was read from a source is named to the custodian only (`candid`), never to an analyst.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points, metadata
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, cast
@@ -25,7 +27,8 @@ from understudy.domain import Domain
 from understudy.errors import SourceChangedError, SourceError, UnderstudyError
 from understudy.table.encode import check_type
 from understudy.table.engine import AnyIbis, Embedded, Engine
-from understudy.table.files import TEXT_ENDINGS, file_stamp, is_text, open_file, read_header
+from understudy.table.files import ASK_CUSTODIAN, TEXT_ENDINGS, file_stamp, is_text, open_file, read_header
+from understudy.table.fit import Fit
 from understudy.table.look import Codes, Look, check_compiles
 from understudy.table.postgres import open_postgres, password
 from understudy.table.spark import open_spark
@@ -39,6 +42,7 @@ class Source:
 
     Whether an engine drops a malformed line of text depends on the columns it reads; `text` makes it read the
     same ones always, so that every look sees the same rows. `count` says where a remote engine's rows are counted.
+    `candid` lets errors list what the source's schema says: for the custodian's eyes only.
     """
 
     expression: Any
@@ -47,6 +51,7 @@ class Source:
     text: bool = False
     engine: Engine = field(default_factory=Embedded)
     count: Counting = Counting.AUTO
+    candid: bool = False
     token: str = field(default_factory=lambda: token_hex(8), repr=False)
 
     @property
@@ -71,17 +76,25 @@ class Source:
         wanted = [attribute.column for attribute in domain] + ([unit.column] if unit else [])
         missing = [column for column in wanted if column not in columns]
         if missing:
-            hint = ""
-            if len(columns) == 1:
-                hint = f" The table has the single column {next(iter(columns))!r}: is the delimiter right?"
-            raise SourceError(
-                f"the table has no column {', '.join(map(repr, missing))}; it has: "
-                f"{', '.join(list(columns)[:20])}{', …' if len(columns) > 20 else ''}.{hint}"
-            )
+            raise SourceError(self._lacks(missing, wanted))
         for attribute in domain:
-            check_type(attribute, columns[attribute.column])
+            check_type(attribute, columns[attribute.column], candid=self.candid)
         with _quiet("the declaration cannot be put to this table"):
             check_compiles(self.expression, self.engine, domain, unit)
+
+    def _lacks(self, missing: list[str], wanted: list[str]) -> str:
+        lacking = ", ".join(map(repr, missing))
+        if not self.candid:
+            plural = "s" if len(missing) > 1 else ""
+            return f"the table lacks the declared column{plural} {lacking}: {ASK_CUSTODIAN}"
+        columns = list(self.columns)
+        hint = ""
+        if len(columns) == 1:
+            hint = f" The table has the single column {columns[0]!r}: is the delimiter right?"
+        elif self.text and len(missing) == len(wanted):
+            hint = " If these are values of a row, the file lacks the line that names its columns."
+        more = ", …" if len(columns) > 20 else ""
+        return f"the table has no column {lacking}; it has: {', '.join(columns[:20])}{more}.{hint}"
 
     def check_unchanged(self) -> None:
         """Refuse to go on with another file than the one that was opened."""
@@ -128,10 +141,13 @@ class Source:
         with self.look() as look:
             return look.number_of_rows(domain, unit)
 
-    def read_through(self, domain: Domain, unit: Unit | None = None) -> None:
-        """Read every declared value once, for the custodian: damage is found before any charge."""
+    def read_through(self, domain: Domain, unit: Unit | None = None) -> Fit:
+        """Read every declared value once, for the custodian: damage is found before any charge.
+
+        What comes back are exact counts of the table: for nobody else.
+        """
         with self.look() as look:
-            look.read_through(domain, unit)
+            return look.read_through(domain, unit)
 
     def batches(self, domain: Domain, clique: tuple[str, ...], unit: Unit | None = None) -> Iterator[Codes]:
         """The codes of the clique's attributes, batch by batch, encoded by the engine."""
@@ -153,41 +169,56 @@ def _quiet(what: str) -> Iterator[None]:
         ) from None
 
 
-def open_source(spec: SourceSpec, *, base: Path) -> Source:
+def open_source(spec: SourceSpec, *, base: Path, candid: bool = False) -> Source:
     """Open a file, a Postgres or Spark table, or what else Ibis has a URL for.
 
-    Relative paths are seen from `base`.
+    Relative paths are seen from `base`. `candid` is for the custodian: errors then list what the source has.
     """
     scheme = spec.location.partition(":")[0]
     if scheme in ("postgres", "postgresql") and "://" in spec.location:
         expression, engine = open_postgres(spec, base=base)
-        return Source(expression, engine=engine, count=spec.count)
+        return Source(expression, engine=engine, count=spec.count, candid=candid)
     if spec.location == "spark" or (scheme in ("spark", "sc") and ":" in spec.location):
         expression, engine = open_spark(spec, base=base)
-        return Source(expression, engine=engine, count=spec.count)
+        return Source(expression, engine=engine, count=spec.count, candid=candid)
     if "://" in spec.location:
-        return _open_url(spec, base=base)
+        return _open_url(spec, base=base, candid=candid)
     path = (base / spec.location).resolve()
     try:
         stamp = file_stamp(path)
     except OSError as error:
         raise SourceError(f"the table {path} cannot be read: {error.strerror}") from None
-    return Source(open_file(path, spec), path, stamp, text=is_text(path))
+    return Source(open_file(path, spec, candid=candid), path, stamp, text=is_text(path), candid=candid)
 
 
-def _open_url(spec: SourceSpec, *, base: Path) -> Source:
+def _open_url(spec: SourceSpec, *, base: Path, candid: bool) -> Source:
     """A table behind a URL that Ibis understands."""
+    scheme = spec.location.partition("://")[0]
     secret = password(spec, base=base)
     options = {"read_only": True} if spec.location.startswith("duckdb://") else {}
     try:
         connection: Any = ibis.connect(_with_password(spec.location, secret), **options)
         expression = connection.table(spec.table, database=spec.schema or None)
+    except ImportError:
+        raise SourceError(_no_driver(scheme)) from None
     except Exception as error:  # its text may hold the password
+        known = sorted(entry_points(group="ibis.backends").names)
+        if scheme not in known:
+            raise SourceError(f"no engine reads {scheme}://; Ibis has {', '.join(known)}") from None
         raise SourceError(
             f"no engine answers to this URL with such a table ({type(error).__name__}); check host, user, "
             f"password and `table:`"
         ) from None
-    return Source(expression, engine=AnyIbis(connection), count=spec.count)
+    return Source(expression, engine=AnyIbis(connection), count=spec.count, candid=candid)
+
+
+def _no_driver(scheme: str) -> str:
+    """What to install for a URL; an engine's extra of Ibis bears the name of its URLs."""
+    offered = metadata("ibis-framework").get_all("Provides-Extra") or []
+    what = f"the driver that reads {scheme}:// is not installed"
+    if scheme in offered:
+        return f"{what}; install it with: pip install 'ibis-framework[{scheme}]'"
+    return f"{what}; see which one the backend of Ibis for it needs"
 
 
 def _with_password(url: str, secret: str | None) -> str:

@@ -7,6 +7,7 @@ transactions: each GROUP BY of a look reads the table as it is then.
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,13 @@ SESSION = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
 }
+
+ALONE = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",  # a page for everybody on the network, which quotes what tasks failed on
+}
+"""Settings of a Spark that runs in this machine alone."""
 
 HABITS = Habits(group_cells=1 << 20, few_groups=64, narrow=False)
 """Fewer and larger GROUP BYs win, and nearly any number of them beats handing rows to the driver."""
@@ -169,13 +177,30 @@ def _session(location: str) -> Any:
     place = location.removeprefix("spark:") if not location.startswith("spark://") else location
     if place == "spark":
         place = os.environ.get("SPARK_REMOTE") or os.environ.get("SPARK_MASTER") or ""
-    builder: Any = SparkSession.builder.appName("understudy").config("spark.ui.showConsoleProgress", "false")
     if place.startswith("sc://"):
-        return builder.remote(place).create()
-    ours = SparkContext._active_spark_context is None
-    running = (builder.master(place) if place and ours else builder).getOrCreate()
+        return SparkSession.builder.appName("understudy").remote(place).create()
+    if SparkContext._active_spark_context is None:
+        _start(place)
+    running = SparkSession.builder.getOrCreate()
     if place and running.sparkContext.master != place:
         raise SourceError(f"this process already runs Spark on {running.sparkContext.master}, not on {place}")
-    if ours:  # what a failing task logs may quote values
-        running.sparkContext.setLogLevel("OFF")
     return running.newSession()
+
+
+def _start(place: str) -> None:
+    """Start Spark's driver so that nobody hears it: what a failing task logs may quote values.
+
+    The process of Java gets no place to write to, since some of its lines come before any setting of its log. A
+    Spark that runs here alone listens here alone.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    settings = SparkConf().setAppName("understudy").set("spark.ui.showConsoleProgress", "false")
+    if place:
+        settings.setMaster(place)
+    if place.startswith("local"):
+        settings.setAll(list(ALONE.items()))
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    gateway = SparkContext._gateway or launch_gateway(settings, silent)
+    SparkContext(conf=settings, gateway=gateway).setLogLevel("OFF")

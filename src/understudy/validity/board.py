@@ -1,14 +1,17 @@
 """A leaderboard: sealed labels in a file, submissions as files, and a memory beside them.
 
-Creating one writes `NAME.json`, the terms, and `NAME.db`, everything that is ever said. A submission is a table
-with the ids and one column of predictions (or, for probabilities, one column for each class). A malformed one is
-refused with the reason, and not counted.
+Creating one writes `NAME.json`, the terms, and `NAME.db`, everything that is ever said. The first also notes how
+many scores were given, so that an older copy of the second is known for one; neither is any use without the other.
+A submission is a table with the ids and one column of predictions (or, for probabilities, one column for each
+class). A malformed one is refused with the reason, and not counted (`predictions`).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import shutil
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -19,10 +22,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from understudy.errors import ParameterError, RefusedError, SourceChangedError, SourceError
+from understudy.errors import (
+    ParameterError,
+    RefusedError,
+    RequestConflictError,
+    SourceChangedError,
+    SourceError,
+)
 from understudy.noise import NoiseSource
+from understudy.validity.choice import takes_guesses
 from understudy.validity.holdout import Holdout, Score
 from understudy.validity.metrics import Area
+from understudy.validity.predictions import guess_fault, kind, missing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +52,8 @@ class Terms:
     rejections: int | None = None
     public: float = 0.0
     salt: str = ""
+    name: str = "holdout"
+    """Under which the memory is kept: that of another board is not taken for this one's."""
 
 
 @dataclass(frozen=True)
@@ -55,50 +68,104 @@ class Standing:
 
 
 class Board:
-    """An open leaderboard: `score` submissions, `show` what was said."""
+    """An open leaderboard: `score` submissions, `show` what was said. `new` is for `create`."""
 
-    def __init__(self, path: Path, *, noise: NoiseSource | None = None) -> None:
-        self.path = path.with_suffix(".json")
-        try:
-            self.terms = Terms(**json.loads(self.path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError):
-            raise SourceError(f"{self.path} is no leaderboard") from None
+    def __init__(self, path: Path, *, noise: NoiseSource | None = None, new: bool = False) -> None:
+        self.path = board_file(path)
+        self.terms, self._noted = _read(self.path)
+        self._memory = self.path.with_suffix(".db")
+        if not new and not (self._memory.exists() and self._memory.stat().st_size):
+            raise SourceError(
+                f"{self._memory.name}, which counts the scores of {self.path.name}, is missing or empty: "
+                f"put it back"
+            )
         labels = self.path.parent / self.terms.labels
+        if not labels.exists():
+            raise SourceError(f"{labels}, with the labels of {self.path.name}, is missing: put it back")
         if sha256(labels.read_bytes()).hexdigest() != self.terms.digest:
             raise SourceChangedError(f"{labels} is not the file that the board was created with")
-        self._ids, truth = _labels(labels, self.terms.id, self.terms.label)
-        self._classes = np.unique(truth)
+        self._ids, self._truth = _labels(labels, self.terms.id, self.terms.label)
+        self._classes = np.unique(self._truth)
         self._public = _public(self._ids, self.terms)
-        self._truth = truth
-        sealed = ~self._public
-        self.holdout = Holdout(
-            None, truth[sealed], queries=self.terms.queries, beta=self.terms.beta, metric=self.terms.metric,
-            mode=self.terms.mode, theorem=self.terms.theorem, rejections=self.terms.rejections,
-            classes=self._classes, path=self.path.with_suffix(".db"), noise=noise,
-        )  # fmt: skip
+        self.holdout = self._opened(noise)
+        scored = self.holdout.queries - self.holdout.left
+        if scored < self._noted:
+            raise SourceError(
+                f"{self._memory.name} has {scored:,} scores and {self.path.name} has seen {self._noted:,}: it is "
+                f"an older copy, or another board's. Put the newest one back"
+            )
+
+    @property
+    def needs_guess(self) -> bool:
+        """Whether every score must bring a guess: they are checked, and no rows are public to make one from."""
+        return takes_guesses(self.holdout.mode) and not self._public.any()
 
     def score(self, submission: Path, *, name: str = "", guess: float | None = None) -> Standing:
-        """Score a file of predictions; `guess` is the submitter's own, else the public rows give one."""
+        """Score a file of predictions; `guess` is the submitter's own, else the public rows give one.
+
+        What is refused is not counted, and is refused for the submission's own sake or for public facts.
+        """
         predicted = self._aligned(submission)
-        if guess is None and self._public.any():
-            metric, truth, shown = self.holdout.metric, self._truth[self._public], predicted[self._public]
-            if isinstance(metric, Area):
-                guess = metric.area(truth, shown)
-            else:
-                guess = float(metric.of(truth, shown, self._classes).mean())
+        checked = self._guess(predicted, guess)
         called = name or submission.stem
-        return Standing(
-            called, self.holdout.score_predictions(predicted[~self._public], guess=guess, label=called)
-        )
+        told = self.holdout.score_predictions(predicted[~self._public], guess=checked, label=called)
+        self._note(self.holdout.queries - told.left)
+        return Standing(called, told)
 
     def show(self) -> list[Standing]:
         """Everything that was said, in order."""
         return [Standing(name, score) for name, score in self.holdout.history()]
 
+    def close(self) -> None:
+        """Let go of the memory's file: it is whole then, and can be copied."""
+        self.holdout.close()
+
+    def _opened(self, noise: NoiseSource | None) -> Holdout:
+        terms = self.terms
+        try:
+            return Holdout(
+                None, self._truth[~self._public], queries=terms.queries, beta=terms.beta, metric=terms.metric,
+                mode=terms.mode, theorem=terms.theorem, rejections=terms.rejections, classes=self._classes,
+                path=self._memory, name=terms.name, noise=noise,
+            )  # fmt: skip
+        except RequestConflictError:
+            raise SourceError(
+                f"{self.path.name} does not say what {self._memory.name} was created with: the terms of a board "
+                f"are fixed. Put the two files of one board back"
+            ) from None
+
+    def _note(self, scored: int) -> None:
+        """Keep the number of scores outside the memory, too. A process that is overtaken may note one too few."""
+        self._noted = max(scored, _read(self.path)[1], self._noted)
+        _write(self.path, self.terms, self._noted)
+
+    def _guess(self, predicted: NDArray[Any], guess: float | None) -> float | None:
+        """The guess that the mode checks, if it does."""
+        if not takes_guesses(self.holdout.mode):
+            if guess is not None:
+                mode = self.holdout.mode.name
+                raise RefusedError(
+                    f"the mode {mode} checks no guesses: leave --guess out. Nothing was counted"
+                )
+            return None
+        if guess is not None:
+            if fault := guess_fault(guess):
+                raise RefusedError(f"{fault}. Nothing was counted")
+            return guess
+        if self.needs_guess:
+            raise RefusedError(
+                "this board checks guesses and has no public rows to make them from: give --guess, the score on "
+                "other rows. Nothing was counted"
+            )
+        metric, truth, shown = self.holdout.metric, self._truth[self._public], predicted[self._public]
+        if isinstance(metric, Area):
+            return metric.area(truth, shown)
+        return float(metric.of(truth, shown, self._classes).mean())
+
     def _aligned(self, submission: Path) -> NDArray[Any]:
         """The predictions in the order of the labels, or a refusal that says what is wrong."""
         table = _table(submission)
-        if self.terms.id not in table.column_names:
+        if table.column_names.count(self.terms.id) != 1:
             raise RefusedError(f"{submission.name} has no column {self.terms.id}. Nothing was counted")
         columns = [name for name in table.column_names if name != self.terms.id]
         wanted = [str(label) for label in self._classes]
@@ -108,13 +175,21 @@ class Board:
                 f"{submission.name} needs one column of predictions beside {self.terms.id}. Nothing was counted"
             )
         order = self._order(submission, table[self.terms.id])
-        found = []
-        for name in columns:
-            values = table[name].to_pylist()
-            if any(value is None or value != value for value in values):
-                raise RefusedError(f"{submission.name} has missing predictions. Nothing was counted")
-            found.append(np.asarray(values)[order])
-        return found[0] if len(found) == 1 else np.column_stack(found).astype(np.float64)
+        found = [self._column(submission, table, name)[order] for name in columns]
+        predicted = found[0] if len(found) == 1 else np.column_stack(found)
+        if fault := self.holdout.metric.fault(predicted, self._classes):
+            raise RefusedError(f"{submission.name}: {fault}. Nothing was counted")
+        return predicted
+
+    def _column(self, submission: Path, table: pa.Table, name: str) -> NDArray[Any]:
+        values = _array(table[name])
+        if missing(values):
+            raise RefusedError(f"{submission.name} has missing predictions. Nothing was counted")
+        as_text = submission.suffix != ".parquet" and kind(self._classes) == "text" and kind(values) != "text"
+        if as_text and self.holdout.metric.name == "accuracy":
+            # A CSV file has no types: "1" is a label like any other where labels are text.
+            return _array(_table(submission, {name: pa.string()})[name])
+        return values
 
     def _order(self, submission: Path, ids: Any) -> NDArray[np.intp]:
         given = {value: place for place, value in enumerate(map(str, ids.to_pylist()))}
@@ -132,22 +207,68 @@ class Board:
 
 def create(path: Path, labels: Path, *, id: str, label: str, public: float = 0.0, **terms: Any) -> Board:
     """Create a board beside nothing else: an existing one is never replaced."""
-    target = path.with_suffix(".json")
-    if target.exists() or target.with_suffix(".db").exists():
-        raise RefusedError(f"{target} exists: a board is created once")
+    if path.suffix not in ("", ".json"):
+        raise ParameterError(f"a board is written as .json, not as {path.name}: give another name")
+    target = board_file(path)
+    for file in (target, target.with_suffix(".db")):
+        if file.exists():
+            raise RefusedError(f"{file} exists, and a board is created once: give another name")
+    if terms.get("mode") == "free-ladder":
+        raise ParameterError(
+            "the parameter-free ladder remembers rows, and keeps no file of them: use --mode ladder, or Python"
+        )
     if not 0 <= public < 1:
         raise ParameterError("the public share is at least 0 and below 1")
     digest = sha256(labels.read_bytes()).hexdigest()
-    place = _relative(labels, target)
+    salt = secrets.token_hex(8)
     written = Terms(
-        labels=place, digest=digest, id=id, label=label, public=public, salt=secrets.token_hex(8), **terms
-    )
-    target.write_text(json.dumps(asdict(written), indent=1), encoding="utf-8")
+        labels=_relative(labels, target), digest=digest, id=id, label=label, public=public, salt=salt,
+        name=f"board {salt}", **terms,
+    )  # fmt: skip
     try:
-        return Board(target)
+        _write(target, written, 0)
+        return Board(target, new=True)
     except BaseException:
-        target.unlink()
+        target.unlink(missing_ok=True)
+        target.with_suffix(".db").unlink(missing_ok=True)
         raise
+
+
+def board_file(path: Path) -> Path:
+    """The file of a board's terms: `.json` may be left out, and nothing else is one."""
+    if path.suffix not in ("", ".json"):
+        raise ParameterError(
+            f"{path} is not a board: a board is a .json file, which `understudy holdout create` writes"
+        )
+    return path.with_suffix(".json")
+
+
+def _read(path: Path) -> tuple[Terms, int]:
+    """The terms, and how many scores were noted beside them."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        noted = found.pop("scored", 0)
+        return Terms(**found), int(noted)
+    except FileNotFoundError:
+        raise SourceError(f"{path} does not exist: `understudy holdout create` makes a board") from None
+    except (ValueError, TypeError, AttributeError):
+        raise SourceError(f"{path} is no leaderboard") from None
+
+
+def _write(path: Path, terms: Terms, scored: int) -> None:
+    """Write the file anew, whole or not at all."""
+    target = path.resolve()
+    fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with open(fresh, "x", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(terms) | {"scored": scored}, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, fresh)
+        os.replace(fresh, target)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _relative(labels: Path, target: Path) -> str:
@@ -157,11 +278,24 @@ def _relative(labels: Path, target: Path) -> str:
         return str(labels.resolve())
 
 
-def _table(path: Path) -> pa.Table:
+def _table(path: Path, types: dict[str, pa.DataType] | None = None) -> pa.Table:
     try:
-        return parquet.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise SourceError(f"{path.name} cannot be read: {str(error).splitlines()[0]}") from None
+        if path.suffix == ".parquet":
+            return parquet.read_table(path)
+        return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+    except FileNotFoundError:
+        raise SourceError(f"{path} does not exist") from None
+    except pa.ArrowException as error:
+        raise SourceError(
+            f"{path.name} cannot be read ({type(error).__name__})"
+        ) from None  # it may quote rows
+
+
+def _array(column: pa.ChunkedArray) -> NDArray[Any]:
+    """The values as they are: None makes objects of numbers, and nothing is turned into text."""
+    values = column.to_pylist()
+    kinds = {type(value) for value in values}
+    return np.asarray(values, dtype=None if len(kinds) == 1 else object)
 
 
 def _labels(path: Path, id: str, label: str) -> tuple[list[str], NDArray[Any]]:
@@ -172,9 +306,10 @@ def _labels(path: Path, id: str, label: str) -> tuple[list[str], NDArray[Any]]:
     ids = list(map(str, table[id].to_pylist()))
     if len(set(ids)) != len(ids):
         raise SourceError(f"{path.name} repeats ids")
-    if table[label].null_count:
+    labels = _array(table[label])
+    if missing(labels):
         raise SourceError(f"{path.name} has missing labels")
-    return ids, np.asarray(table[label].to_pylist())
+    return ids, labels
 
 
 def _public(ids: list[str], terms: Terms) -> NDArray[np.bool_]:

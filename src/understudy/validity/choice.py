@@ -14,6 +14,11 @@ from understudy.validity.modes import Gaussian, Mode, Thresholdout
 MODES = ("auto", "gaussian", "check", "realised", "thresholdout", "ladder", "free-ladder", "auc")
 
 
+def takes_guesses(mode: Mode) -> bool:
+    """Whether a mode checks guesses: it then cannot do without one for each score."""
+    return isinstance(mode, Checking | Realised | Thresholdout)
+
+
 def automatic(
     rows: int, queries: int, beta: float, *, rejections: int | None = None, slack: float | None = None
 ) -> Mode:

@@ -18,14 +18,18 @@ BoardFile = Annotated[Path, typer.Argument(help="The board that `holdout create`
 def create(
     labels: Annotated[Path, typer.Argument(help="CSV or Parquet file with an id and a label for each row.")],
     queries: Annotated[int, typer.Option(help="Submissions that will ever be scored.")],
-    board: Annotated[Path, typer.Option("--output", "-o", help="Where the board is kept.")] = Path(
-        "board.json"
-    ),
+    board: Annotated[
+        Path, typer.Option("--output", "-o", help="The board, a .json file; its .db is made beside it.")
+    ] = Path("board.json"),
     id_column: Annotated[str, typer.Option("--id", help="Column of ids.")] = "id",
     label: Annotated[str, typer.Option(help="Column of labels.")] = "label",
     metric: Annotated[str, typer.Option(help="accuracy, brier, log_loss or auc.")] = "accuracy",
     mode: Annotated[
-        str, typer.Option(help="ladder, check, realised, gaussian, thresholdout, auc.")
+        str,
+        typer.Option(
+            help="ladder, gaussian, check, realised, thresholdout, auc, or auto for the narrowest. "
+            "free-ladder keeps no file: Python only."
+        ),
     ] = "ladder",
     theorem: Annotated[str, typer.Option(help="Certificate of the mode gaussian.")] = "cvar",
     rejections: Annotated[int | None, typer.Option(help="Guesses that may be wrong.")] = None,
@@ -43,10 +47,16 @@ def create(
     )  # fmt: skip
     promised = made.holdout.certificate()
     if as_json:
-        emit({"board": str(made.path)} | promised)
+        emit({"board": str(made.path)} | promised | {"needs_guess": made.needs_guess})
         return
     typer.echo(f"Wrote {made.path}: {made.holdout.rows:,} sealed rows, {queries:,} submissions.")
+    typer.echo(f"{made.path.with_suffix('.db').name} beside it counts them: keep the two together.")
     typer.echo(str(made.holdout.mode.certificate))
+    if made.needs_guess:
+        typer.echo(
+            f"The mode {made.holdout.mode.name} compares guesses with the sealed rows, and no rows are public: "
+            f"every score must bring a guess (`holdout score --guess`). A board with `--public` makes its own."
+        )
 
 
 @holdout.command()
@@ -66,9 +76,9 @@ def score(
         emit(standing.as_dict())
         return
     found = standing.score
-    typer.echo(
-        f"{standing.name}: {found.value:.4f} ± {found.width:.4f} ({found.source}); {found.left:,} left"
-    )
+    value = f"{found.value:.4f} ± {found.width:.4f}"
+    said = f"no better than the best so far, {value}" if _repeats(found) else f"{value} ({found.source})"
+    typer.echo(f"{standing.name}: {said}; {found.left:,} left")
 
 
 @holdout.command()
@@ -85,10 +95,14 @@ def show(board: BoardFile, *, as_json: Json = False) -> None:
     typer.echo(f"{'':>5} {'name':<{width}} {'score':>8} {'±':>8}  source")
     for place, standing in enumerate(standings, start=1):
         found = standing.score
-        typer.echo(
-            f"{place:>5} {standing.name:<{width}} {found.value:>8.4f} {found.width:>8.4f}  {found.source}"
-        )
+        source = "no better than the best so far" if _repeats(found) else found.source
+        typer.echo(f"{place:>5} {standing.name:<{width}} {found.value:>8.4f} {found.width:>8.4f}  {source}")
     typer.echo(str(opened.holdout.mode.certificate))
+
+
+def _repeats(found: Any) -> bool:
+    """Whether a ladder repeated the running best, which says of the submission only that it is no better."""
+    return found.source == "repeat"
 
 
 def validity_audit(
@@ -101,11 +115,16 @@ def validity_audit(
     seed: Annotated[int, typer.Option(help="Of the invented data.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw claims and truths: .svg, .png or .html.")] = None,
     *,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing plot.")] = False,
     as_json: Json = False,
 ) -> None:
     """Attack a holdout seven ways, on invented data: what it claims, what is true, how often its widths hold."""
+    from understudy.planner.frontier import check_place
     from understudy.validity.audit import MODES, draw_findings
     from understudy.validity.audit import validity_audit as attack
+
+    if plot is not None:
+        check_place(plot, overwrite=overwrite)
 
     found = attack(
         rows=rows,
@@ -124,6 +143,8 @@ def validity_audit(
     typer.echo(f"{'analyst':<20}{'mode':<14}{'claimed':>8}{'true':>8}{'±':>8}{'worst':>8}  all within")
     for finding in found:
         typer.echo(_line(finding))
+    if plot is not None:
+        typer.echo(f"Wrote {plot}.")
 
 
 def _line(finding: Any) -> str:

@@ -34,6 +34,7 @@ from understudy.validity.ladder import FreeLadder
 from understudy.validity.memory import Memory
 from understudy.validity.metrics import Area, Metric, metric_of
 from understudy.validity.modes import Heard, Look, Mode, Said, check_worth
+from understudy.validity.predictions import guess_fault
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,17 @@ class Holdout:
         self.mode = self._chosen(mode, float(probability(beta)), rejections, slack, theorem)
         if isinstance(self.mode, FreeLadder):
             if path is not None:
-                raise ParameterError("the parameter-free ladder remembers rows, and keeps no file of them")
+                raise ParameterError(
+                    "the parameter-free ladder remembers rows, and keeps no file of them: use the mode ladder, or "
+                    "leave `path` out"
+                )
         else:
             check_worth(self.mode, tolerance)
         self._lock = RLock()
         self._heard = Heard()
         terms = f"holdout of {self.rows} rows #{_digest(self._y)} by {self.metric.name}: {self.mode.text}"
-        self._memory = Memory(_ledger(path, name), terms, name=name)
+        self._ledger = _ledger(path, name)
+        self._memory = Memory(self._ledger, terms, name=name)
         self._catch_up()
 
     def _chosen(
@@ -150,11 +155,16 @@ class Holdout:
     def score_predictions(self, predicted: Any, *, guess: float | None = None, label: str = "") -> Score:
         """The score of predictions for the sealed rows, in their order; probabilities in the order of classes.
 
-        A `label` is kept with the score, for `history`.
+        A `label` is kept with the score, for `history`. Predictions that are missing, of another kind than the
+        labels (text for numbers) or no probabilities, and guesses outside [0, 1], are refused and not counted.
+        That says nothing of the sealed labels but what is public: see `predictions`.
         """
+        found = np.asarray(predicted)
+        if fault := self.metric.fault(found, self._classes) or guess_fault(guess):
+            raise ParameterError(f"{fault}. Nothing was counted")
         if isinstance(self.metric, Area):
-            return self._tell(Look(self.metric.area(self._y, np.asarray(predicted)), guess), label)
-        values = self._by_person(self.metric.of(self._y, np.asarray(predicted), self._classes))
+            return self._tell(Look(self.metric.area(self._y, found), guess), label)
+        values = self._by_person(self.metric.of(self._y, found, self._classes))
         return self._tell(Look(float(values.mean()), guess, values), label)
 
     def history(self) -> list[tuple[str, Score]]:
@@ -190,6 +200,11 @@ class Holdout:
         promised = (about_pairs(found) if isinstance(self.metric, Area) else found).as_dict()
         about = {"mode": self.mode.text, "rows": self.rows, "metric": self.metric.name}
         return about | promised | {"queries": self.queries, "left": self.left}
+
+    def close(self) -> None:
+        """Let go of the file that the memory is kept in; the next question opens it again."""
+        if isinstance(self._ledger, DurableLedger):
+            self._ledger.close()
 
     def _by_person(self, rowwise: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._people is None:

@@ -14,17 +14,22 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from understudy.errors import ParameterError
+from understudy.validity.predictions import Fault, as_labels, as_numbers, as_probabilities, no_fault
 
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A score for each row. `response` is the method of an estimator that makes the predictions."""
+    """A score for each row. `response` is the method of an estimator that makes the predictions.
+
+    `fault` says what is wrong with predictions that somebody hands in, from them and the classes alone.
+    """
 
     name: str
     response: str
     rowwise: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], Values]
+    fault: Fault = no_fault
 
     def of(self, truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any] | None = None) -> Values:
         """One number in [0, 1] for each row; anything else that a prediction gives counts as 0."""
@@ -46,6 +51,8 @@ class Metric:
 
 def _right(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
     del classes
+    if predicted.shape != truth.shape:
+        raise ParameterError("accuracy needs one prediction for each row")
     return (truth == predicted).astype(np.float64)
 
 
@@ -87,7 +94,7 @@ def log_loss(cap: float = 5.0) -> Metric:
             loss = -np.log(_held(truth, predicted, classes))
         return 1 - np.minimum(loss, cap) / cap
 
-    return Metric("log_loss", "predict_proba", rowwise)
+    return Metric("log_loss", "predict_proba", rowwise, as_probabilities)
 
 
 def quantile_loss(quantile: float = 0.5, *, scale: float) -> Metric:
@@ -100,12 +107,12 @@ def quantile_loss(quantile: float = 0.5, *, scale: float) -> Metric:
         off = truth.astype(np.float64) - predicted.astype(np.float64)
         return 1 - np.minimum(np.maximum(quantile * off, (quantile - 1) * off), scale) / scale
 
-    return Metric("quantile_loss", "predict", rowwise)
+    return Metric("quantile_loss", "predict", rowwise, as_numbers)
 
 
 METRICS = {
-    "accuracy": Metric("accuracy", "predict", _right),
-    "brier": Metric("brier", "predict_proba", _brier),
+    "accuracy": Metric("accuracy", "predict", _right, as_labels),
+    "brier": Metric("brier", "predict_proba", _brier, as_probabilities),
     "log_loss": log_loss(),
 }
 
@@ -131,6 +138,7 @@ class Area:
     """
 
     name: str = "auc"
+    fault: Fault = as_numbers
 
     def area(self, truth: NDArray[Any], scores: NDArray[Any]) -> float:
         """The share of pairs, a positive and a negative row, that the scores put in the right order."""

@@ -6,8 +6,8 @@ from sqlglot import exp
 
 SCALARS = (
     "abs, ceil, coalesce, concat, contains, day, ends_with, exp, extract, floor, greatest, if, ifnull, least, "
-    "left, length, ln, log, lower, mod, month, nullif, power, quarter, reverse, right, round, sign, sqrt, "
-    "starts_with, substr, trim, trunc, upper, year"
+    "left, length, ln, log, log2, log10, lower, mod, month, nullif, power, quarter, reverse, right, round, sign, "
+    "sqrt, starts_with, substr, trim, trunc, upper, year"
 )
 
 REMEDIES: dict[type[exp.Expr], str] = {

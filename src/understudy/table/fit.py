@@ -1,0 +1,141 @@
+"""How well the rows fit their declaration: exact counts, for the custodian alone.
+
+Every value has a cell, whatever it is, so no answer can tell that a column was declared as what it is not. So the
+custodian is shown how many rows went to a cell because they are missing, cannot be read, or lie outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+
+from understudy.attribute import Attribute, Boolean, Categories, Outside
+from understudy.bins import Bins
+from understudy.table.dialect import Dialect, Expression
+from understudy.table.encode import as_number, find_cell, within
+
+WORTH_A_WORD = 0.05
+"""A larger part of the rows than this is more likely a mistake in the declaration than in the rows."""
+
+EXACT = "exact counts of the table, not for publication"
+
+NAN = ("nan", "+nan", "-nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Misfits:
+    """Rows of one attribute that no declared cell holds: exact counts, never to be published."""
+
+    attribute: Attribute
+    missing: int
+    unreadable: int
+    outside: int
+
+    @property
+    def misplaced(self) -> int:
+        """Rows that count in a cell that they may not belong to; missing values have their own where declared."""
+        return self.unreadable + self.outside + (0 if self.attribute.null else self.missing)
+
+    def warning(self, rows: int) -> str:
+        """What to say of more than a few of them; empty where there is nothing to say."""
+        if self.misplaced <= WORTH_A_WORD * rows:
+            return ""
+        attribute, said = self.attribute, []
+        if self.unreadable:
+            said.append(f"{self.unreadable:,} cannot be read as {attribute.kind} (counted as {self._null})")
+        if self.outside:
+            said.append(f"{self.outside:,} outside what is declared (counted {self._outside})")
+        if self.missing and not attribute.null:
+            said.append(f"{self.missing:,} missing (counted as {self._null})")
+        return (
+            f"{attribute.name}: {self.misplaced:,} of {rows:,} rows fit no declared cell: {', '.join(said)}. "
+            f"Compare the declared type and values with how the column {attribute.column!r} is written"
+        )
+
+    @property
+    def _null(self) -> str:
+        return repr(self.attribute.labels[self.attribute.null_cell])
+
+    @property
+    def _outside(self) -> str:
+        if self.attribute.outside is Outside.CLAMP:
+            return "in the nearest cell"
+        return f"as {self.attribute.labels[self.attribute.outside_cell]!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The number of rows in the table, and those that do not fit, attribute by attribute."""
+
+    rows: int
+    attributes: tuple[Misfits, ...]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [said for misfits in self.attributes if (said := misfits.warning(self.rows))]
+
+    def lines(self) -> list[str]:
+        """The counts for a custodian at a terminal."""
+        width = max(len(misfits.attribute.name) for misfits in self.attributes)
+        return [
+            f"{self.rows:,} rows were read. How many have no value, or none that is declared, in {EXACT}:",
+            *(
+                f"  {m.attribute.name:<{width}}  {m.missing:>9,} missing  {m.unreadable:>9,} unreadable  "
+                f"{m.outside:>9,} outside"
+                for m in self.attributes
+            ),
+        ]
+
+    def as_dict(self) -> dict[str, object]:
+        """The same for machines."""
+        counts = {
+            m.attribute.name: {"missing": m.missing, "unreadable": m.unreadable, "outside": m.outside}
+            for m in self.attributes
+        }
+        return {"note": EXACT, "rows": self.rows, "misfits": counts, "warnings": self.warnings}
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Conditions on a row's value: not there; there and not readable; readable and in no declared cell."""
+
+    missing: Expression
+    unreadable: Expression
+    outside: Expression
+
+
+@singledispatch
+def misfit(attribute: Attribute, column: Expression, dialect: Dialect) -> Misfit:
+    """Where a value of `column` fits no declared cell, and why. Each value has one reason at most."""
+    raise TypeError(f"no encoding for {type(attribute).__name__}")
+
+
+@misfit.register
+def _(attribute: Categories, column: Expression, dialect: Dialect) -> Misfit:
+    unknown = find_cell(attribute, column, dialect).isnull()
+    return Misfit(column.isnull(), _never(column), column.notnull() & unknown)
+
+
+@misfit.register
+def _(attribute: Boolean, column: Expression, dialect: Dialect) -> Misfit:
+    unreadable = _never(column)
+    if not column.type().is_boolean():
+        word = dialect.word(column.cast("string"))
+        unreadable = column.notnull() & ~word.isin(attribute.TRUE + attribute.FALSE)
+    return Misfit(column.isnull(), unreadable, _never(column))
+
+
+@misfit.register
+def _(attribute: Bins, column: Expression, dialect: Dialect) -> Misfit:
+    number, nothing = as_number(attribute, column, dialect)
+    unreadable = _never(column)
+    if (
+        column.type().is_string()
+    ):  # what has a type can be read, and NaN is a way to say that nothing is there
+        unreadable = column.notnull() & number.isnull() & ~dialect.word(column).isin(NAN)
+    return Misfit(nothing & ~unreadable, unreadable, ~nothing & ~within(attribute, number))
+
+
+def _never(column: Expression) -> Expression:
+    """False in every row: a constant alone is no column that could be summed."""
+    return column.isnull() & column.notnull()

@@ -1,0 +1,235 @@
+"""What a refused release is told: every method that a message names fits, once the message is followed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from understudy.declaration_file import parse
+from understudy.errors import DomainError, InsufficientBudgetError, ParameterError, RefusedError
+from understudy.ledger.place import ledger_place
+from understudy.ledger.store import DurableLedger
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import ZCDP, PureDP
+from understudy.project import Project
+from understudy.query.workload import Workload
+from understudy.releases import methods
+from understudy.releases.release import release
+from understudy.releases.run import Run, largest_epsilon
+
+PURE, DELTA = "{epsilon: 1}", "{epsilon: 1, delta: 1e-9}"
+SIZES = {"small": (3, 2), "middle": (30, 30, 10, 10, 8), "wide": (16,) * 8}
+COMMAND_LINE = [name for name, method in methods.METHODS.items() if not method.python_only]
+
+
+def project(
+    sizes: tuple[int, ...], budget: str, neighbours: str = "replace", ledger=None, more=""
+) -> Project:
+    rng = np.random.default_rng(1)
+    columns = {f"a{i}": rng.integers(0, size, 300) for i, size in enumerate(sizes)}
+    table = pa.table({**columns, "sex": rng.choice(["F", "M"], 300).tolist()})
+    listed = "".join(f"  a{i}: {{type: integer, bounds: [0, {size - 1}]}}\n" for i, size in enumerate(sizes))
+    declared = parse(
+        f"understudy: 1\nname: people\nsource: people.parquet\nbudget: {budget}\nneighbours: {neighbours}\n{more}"
+        f"attributes:\n  sex: {{type: category, values: [F, M]}}\n{listed}"
+    )
+    return Project.frame(table, declared, ledger=ledger)
+
+
+def run_of(about: Project, *, delta: Fraction | None = None, order: int = 2) -> Run:
+    own = about.declaration.budget
+    budget = Budget(Fraction(1), own.delta if delta is None else delta)
+    return Run(about.curator, Workload.all_marginals(about.domain, order), budget, "spring")
+
+
+def refusal(run: Run, method: str, options: dict) -> str | None:
+    """What `perform` says before it looks; None where the method fits."""
+    try:
+        if method == "auto" and not options.get("ranges"):
+            methods.chosen(run)
+            return None
+        known = methods.named("residual" if method == "auto" else method)
+        if not known.obstacle(run, options):
+            return None
+        methods.perform(run, method, options)
+    except RefusedError as error:
+        return str(error)
+    raise AssertionError("what has an obstacle is refused")
+
+
+def followed(run: Run, told: str, options: dict) -> list[tuple[str, str]]:
+    """Each method that a message names as a way out, and its obstacle when that way is taken."""
+    found = []
+    advice = told.partition("Nothing was spent. ")[2]
+    for name in re.findall(r"[Tt]ake --method (\w+)", advice):
+        found.append((name, methods.named(name).obstacle(run, options)))
+    for name, cells in re.findall(r"--method (\w+) --option cells=(\d+)", advice):
+        found.append((name, methods.named(name).obstacle(run, {**options, "cells": int(cells)})))
+    given = re.search(r"\(budget: ({.*?})\), then (\w+) fits", advice)
+    if given is not None:
+        budget = project((2,), given[1]).declaration.budget
+        assert (budget.epsilon, budget.is_pure) == (run.curator.ledger.budget.epsilon, False)
+        richer = Project.over(run.curator._truth.source, replace(run.curator.declaration, budget=budget))
+        again = Run(richer.curator, run.workload, budget, "spring")
+        found.append((given[2], methods.named(given[2]).obstacle(again, options)))
+    for name in re.findall(r"[Ll]eave out --delta, then (\w+) fits", advice):
+        again = replace(run, budget=replace(run.budget, delta=run.curator.ledger.budget.delta))
+        found.append((name, methods.named(name).obstacle(again, options)))
+    for left_out, name in re.findall(r"[Ll]eave out ([a-z, ]+), then (\w+) fits", advice):
+        rest = {key: value for key, value in options.items() if key not in left_out.split(", ")}
+        found.append((name, methods.named(name).obstacle(run, rest)))
+    mentioned = set(re.findall(rf"\b({'|'.join(methods.METHODS)})\b", advice))
+    assert mentioned == {name for name, _ in found}, (
+        f"{advice} names a method in words that are not followed here"
+    )
+    return found
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("size", SIZES)
+def test_every_method_that_a_refusal_names_fits(size, neighbours):
+    refused = 0
+    for budget, delta in ((PURE, None), (DELTA, None), (DELTA, Fraction(0))):
+        about = project(SIZES[size], budget, neighbours)
+        run = run_of(about, delta=delta)
+        for method, options in product(["auto", *COMMAND_LINE], ({}, {"ranges": ["a0"]})):
+            if options and method not in ("auto", "residual"):
+                continue
+            told = refusal(run, method, options)
+            if told is None:
+                continue
+            refused += 1
+            ways = followed(run, told, options)
+            assert ways, told
+            assert [obstacle for _, obstacle in ways] == [""] * len(ways), told
+            reasons = told.partition("Nothing was spent. ")[0]
+            for name, _ in ways if method == "auto" and not options else []:
+                assert f"{name}:" not in reasons, f"{name} is refused and proposed: {told}"
+        assert about.ledger.spent.units == 0
+    assert refused >= 5
+
+
+def test_a_wide_table_with_a_pure_budget_is_told_to_have_a_delta():
+    run = run_of(project(SIZES["wide"], PURE))
+    told = refusal(run, "auto", {})
+    assert told is not None
+    assert told.endswith("Give the budget a delta (budget: {epsilon: 1, delta: 1e-9}), then adaptive fits")
+    assert "residual" not in told
+
+
+def test_a_budget_that_was_drawn_on_stays_pure_and_nobody_is_told_otherwise(tmp_path):
+    declared = project(SIZES["wide"], PURE).declaration
+    place = ledger_place("understudy.ledger", base=tmp_path, environ={})
+    ledger = DurableLedger(place, "people", declared.budget)
+    about = project(SIZES["wide"], PURE, ledger=ledger)
+    try:
+        with pytest.raises(RefusedError, match="Give the budget a delta"):
+            release(about, "2-way", epsilon=1)
+        assert not list(tmp_path.iterdir())  # nothing was spent, and no ledger was made
+        about.ask("count by sex", epsilon=0.1)
+        for method, options in (("auto", {}), ("residual", {"ranges": ["a0"]}), ("mwem", {})):
+            told = refusal(run_of(about), method, options)
+            assert told is not None
+            assert "drawn on" in told
+            assert "coarser bins or fewer attributes, so that mwem fits" in told
+            assert ("leave out ranges" in told) == bool(options)
+            assert "give the budget" not in told.lower()
+        with pytest.raises(RefusedError, match=r"Leave --delta out$"):
+            release(about, "2-way", epsilon=0.5, delta=1e-9)
+        assert ledger.spent.amount == 0.1
+    finally:
+        ledger.close()
+
+
+def test_settings_and_constraints_do_not_lead_in_circles():
+    small = run_of(project(SIZES["small"], PURE))
+    for method, options in (("mwem", {"cells": 3}), ("smalldb", {"alpha": 1e-7})):
+        told = refusal(small, method, options)
+        assert told is not None
+        assert [obstacle for _, obstacle in followed(small, told, options)] == [""], told
+    for size, budget, method in product(SIZES, (PURE, DELTA), ("smalldb", "ic")):
+        run = run_of(project(SIZES[size], budget, more="constraints:\n  - impossible: a0 < 1 and a1 < 1\n"))
+        told = refusal(run, method, {})
+        assert told is not None
+        assert "declared to be empty" in told
+        ways = followed(run, told, {})
+        assert ways
+        assert not any(obstacle for _, obstacle in ways), told
+
+
+def test_auto_takes_the_adaptive_method_where_nothing_else_fits_a_smaller_universe(monkeypatch):
+    run = run_of(project(SIZES["middle"], DELTA))
+    too_large = replace(methods.METHODS["residual"], obstacle=lambda run, options: "too large")
+    monkeypatch.setattr(methods, "METHODS", {**methods.METHODS, "residual": too_large})
+    assert methods.chosen(run) == "adaptive"
+
+
+def test_mistakes_are_told_before_what_stands_in_the_way():
+    about = project(SIZES["wide"], PURE)
+    cases: list[tuple[type[Exception], str, dict[str, Any]]] = [
+        (ParameterError, "sex has no order", {"ranges": ["sex"]}),
+        (DomainError, "there is no attribute 'nope'", {"ranges": ["nope"]}),
+        (ParameterError, "residual does not take rounds", {"method": "residual", "rounds": 3}),
+        (ParameterError, "net needs databases, which it is given from Python only", {"method": "net"}),
+        (
+            ParameterError,
+            r"one of auto, smalldb, ic, mwem, residual, adaptive, aim, not 'mwm'",
+            {"method": "mwm"},
+        ),
+    ]
+    for kind, words, arguments in cases:
+        with pytest.raises(kind, match=words):
+            release(about, "2-way", epsilon=1, **arguments)
+    with_delta = project(SIZES["small"], DELTA)
+    with pytest.raises(ParameterError, match="cells_limit must be at least 1"):
+        release(with_delta, "2-way", epsilon=1, method="residual", cells_limit=0)
+    assert about.ledger.spent.units == with_delta.ledger.spent.units == 0
+
+
+# ---- too little is left
+
+
+@pytest.mark.parametrize("budget", [PURE, DELTA])
+def test_what_is_proposed_where_too_little_is_left_can_be_paid(budget):
+    about = project(SIZES["small"], budget)
+    about.ask("count by sex", epsilon=0.4 if budget == PURE else None, rho=None if budget == PURE else 0.005)
+    with pytest.raises(
+        InsufficientBudgetError, match=r"remains\. Nothing was spent\. Give a smaller --epsilon: at most "
+    ) as found:
+        release(about, "1-way", epsilon=1)
+    most = float(re.findall(r"at most ([\d.e-]+)\.$", str(found.value))[0])
+    assert found.value.remedy.startswith("Give a smaller")
+    with pytest.raises(InsufficientBudgetError):
+        release(about, "1-way", epsilon=most * 1.001)
+    release(about, "1-way", epsilon=most)
+    with pytest.raises(InsufficientBudgetError, match=r"smaller|its own --name"):
+        release(about, "1-way", epsilon=1)
+
+
+def test_a_limit_for_an_analyst_is_said_to_be_one():
+    about = project(SIZES["small"], PURE, more="limits: {analyst: 0.2}\n")
+    with pytest.raises(
+        InsufficientBudgetError, match=r"0\.2 remains within the limit for now.*at most 0\.2"
+    ) as found:
+        release(about, "1-way", epsilon=1, analyst="ada")
+    assert found.value.limit == "now"
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9), Fraction(1, 100)])
+@pytest.mark.parametrize("amount", [1e-9, 0.0123456, 0.9999999, 1.0, 3.7])
+def test_the_largest_epsilon_is_paid_and_a_thousandth_more_is_not(amount: float, delta: Fraction):
+    left = (PureDP if delta == 0 else ZCDP)(round(amount * 10**15))
+    most = largest_epsilon(left, delta)
+    if most is None:
+        assert delta
+        return
+    assert Budget.of(most, delta).cap.units <= left.units
+    assert Budget.of(most * 1.0011, delta).cap.units > left.units
+    assert largest_epsilon(type(left)(0), delta) is None
