@@ -72,10 +72,10 @@ def test_nothing_is_overwritten_unless_asked(tmp_path):
     path = tmp_path / "people.csv"
     FRAME.to_csv(path, index=False)
     target = tmp_path / "understudy.yml"
-    target.write_text("mine")
+    target.write_text("understudy: mine")
     with pytest.raises(SourceError, match="exists already"):
         write(path, target)
-    assert target.read_text() == "mine"
+    assert target.read_text() == "understudy: mine"
     write(path, target, overwrite=True)
     assert read(target)
 

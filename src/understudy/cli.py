@@ -300,6 +300,8 @@ def ask(
 
     if session is None and (alpha is not None or queries is not None):
         raise ParameterError("--alpha and --queries belong to a session: add --session NAME")
+    if "#" in request:
+        raise ParameterError("a request's name must not hold '#', which numbers the purchases of a session")
     if session == "":
         raise ParameterError("a session's name must not be empty: write --session NAME")
     opened = open_project(project)

@@ -237,10 +237,20 @@ def _check_free(target: Path, *, overwrite: bool, read: Sequence[Path]) -> None:
     """Refuse to write over a file that nobody asked to replace, and ever over what is read."""
     if target.exists() and any(path.exists() and target.samefile(path) for path in read):
         raise SourceError(f"{target} is what is to be described: write elsewhere with --output")
+    if target.exists() and overwrite and not _is_declaration(target):
+        raise SourceError(f"{target} is no declaration, and is not replaced: write elsewhere with --output")
     if target.exists() and not overwrite:
         raise SourceError(
             f"{target} exists already; replace it with --overwrite, or write elsewhere with --output"
         )
+
+
+def _is_declaration(path: Path) -> bool:
+    """Whether a file may be a declaration, be it one with mistakes in it."""
+    try:
+        return re.search(r"^understudy:", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _check_readable(data: Path) -> None:

@@ -149,6 +149,6 @@ def test_questions_outside_of_the_family_fall_back_to_cells():
 
 def test_an_attribute_without_order_has_no_ranges():
     opened = project()
-    with pytest.raises(RefusedError, match="no order"):
+    with pytest.raises(ParameterError, match="no order"):
         us.release(opened, us.marginals(2), epsilon=1, ranges=["sex"], method="residual")
     assert opened.ledger.spent.amount == 0

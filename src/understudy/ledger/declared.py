@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from sqlalchemy.engine import URL
+
 from understudy.declaration import Declaration
 from understudy.errors import LedgerError
 from understudy.ledger.place import ledger_place, witness_place
@@ -52,7 +54,15 @@ def declared_witness(
 ) -> Witness | None:
     """The witness of the declared ledger, where there is one."""
     path = witness_place(declaration.witness, base=base, environ=environ)
-    return None if path is None else Witness(path)
+    if path is None:
+        return None
+    ledger = ledger_place(declaration.ledger, base=base, environ=environ)
+    if ledger.get_backend_name() == "sqlite" and path.resolve() in map(Path.resolve, _files_of(ledger)):
+        raise LedgerError(
+            f"the witness cannot be the ledger itself ({path})",
+            remedy="Declare another `witness:`, best on another disk; nothing was spent",
+        )
+    return Witness(path)
 
 
 def project_files(
@@ -64,8 +74,13 @@ def project_files(
     found = [file, *(base / place for place in places if place.strip("/"))]
     ledger = ledger_place(declaration.ledger, base=base, environ=environ)
     if ledger.get_backend_name() == "sqlite":
-        found += [Path(f"{ledger.database}{ending}") for ending in ("", "-wal", "-shm", "-journal")]
+        found += _files_of(ledger)
     witness = witness_place(declaration.witness, base=base, environ=environ)
     if witness is not None:
         found += [witness, *(witness.with_name(witness.name + ending) for ending in (".new", ".lock"))]
     return found
+
+
+def _files_of(ledger: URL) -> list[Path]:
+    """The file of a SQLite ledger, and those that SQLite keeps beside it."""
+    return [Path(f"{ledger.database}{ending}") for ending in ("", "-wal", "-shm", "-journal")]

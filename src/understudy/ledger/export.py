@@ -35,10 +35,18 @@ def document(url: URL, name: str, *, answers: bool = True) -> dict[str, Any]:
 
 def verify(url: URL, name: str, *, witness: Witness | None = None) -> dict[str, Any]:
     """The verifier's verdict on a stored ledger, with what only its owner can check: states, and the witness."""
-    found, problems = _read(url, name, answers=True)
+    seen = None if witness is None else witness.seen(name)
+    try:
+        found, problems = _read(url, name, answers=True)
+    except LedgerError:
+        if seen is None:
+            raise
+        raise LedgerError(
+            f"there is no ledger of {name!r}, and the witness saw {seen[0]} entries of it",
+            remedy="Put the ledger back",
+        ) from None
     verdict = verifier.verify(found)
     verdict["problems"] += problems
-    seen = None if witness is None else witness.seen(name)
     if seen is not None:
         entries, head = seen
         if entries > len(found["entries"]):
@@ -134,5 +142,5 @@ def _raw(value: Any) -> bytes:
 def _missing(name: str, place: str) -> LedgerError:
     return LedgerError(
         f"there is no ledger of {name!r} in {place}",
-        remedy="It is made by the first charge; nothing was spent",
+        remedy="The first charge makes it; if something was charged before, put the ledger back",
     )

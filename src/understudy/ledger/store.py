@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select
@@ -288,7 +289,7 @@ class DurableLedger:
         return True
 
     def _is_stored(self) -> bool:
-        if self._database.is_sqlite and not os.path.exists(self._database.place):
+        if self._database.is_sqlite and not _is_there(Path(self._database.place)):
             return False  # to connect would make the file
         self._database.check()
         with self._database.reading() as tx:
@@ -359,6 +360,25 @@ def _apply(tickets: list[Ticket[Operation]], page: Page) -> None:
             ticket.result, ticket.error = ticket.work.apply(page), None
         except UnderstudyError as refusal:
             ticket.error = refusal
+
+
+def _is_there(file: Path) -> bool:
+    """Whether there is a ledger's file; what cannot be looked at, or has lost its half, is not called absent."""
+    try:
+        size = file.stat().st_size
+    except FileNotFoundError:
+        size = 0
+    except OSError as error:
+        raise LedgerError(
+            f"the ledger {file} cannot be looked at: {error.strerror}", remedy="Ask whoever keeps it"
+        ) from error
+    log = file.with_name(file.name + "-wal")
+    if size == 0 and log.exists() and log.stat().st_size:
+        raise LedgerError(
+            f"half of the ledger is missing: {log.name} is there, and {file.name} is not",
+            remedy="Put the file back, and do not remove the other; nothing was spent",
+        )
+    return file.exists()
 
 
 def _rolled_back(found: int, seen: int) -> LedgerError:

@@ -68,6 +68,8 @@ def check_place(path: Path, *, overwrite: bool) -> None:
     """Refuse, before any work, a place where a plot cannot be written or would replace a file."""
     if path.suffix not in FORMATS:
         raise ParameterError(f"a plot is written as {', '.join(FORMATS)}, not {path.suffix or path.name!r}")
+    if not path.parent.is_dir():
+        raise ParameterError(f"there is no folder {path.parent}: make it, or write elsewhere")
     if path.exists() and not overwrite:
         raise RefusedError(f"{path} exists already; replace it with --overwrite, or write elsewhere")
 

@@ -111,11 +111,23 @@ def release(
     }  # fmt: skip
     started = note.name()
     check_free(out, force=force)
+    _check_apart(out, opened, project)
     asked = {"table": opened.declaration.name, "workload": _digest(wanted), **settings}
     with _noted(opened, note, asked, name) as before, _progress(quiet=as_json) as report:
         made = _made(opened, wanted, settings, before.name, report)
         made.save(out, rows=rows, seed=seed, within=rule, force=force)
     _tell(opened, made, out, before, rows=rows, resumed=started is not None, as_json=as_json)
+
+
+def _check_apart(out: Path, opened: Project, project: Path) -> None:
+    """A release replaces a folder, and none of the project's own files may be it or in it."""
+    from understudy.declaration_file import located
+    from understudy.ledger.declared import project_files
+
+    here = out.resolve()
+    for own in project_files(opened.declaration, file=located(project)):
+        if own.resolve() == here or own.resolve().is_relative_to(here):
+            raise ParameterError(f"{out} belongs to the project: name another folder. Nothing was spent")
 
 
 def _made(

@@ -19,6 +19,7 @@ from understudy.releases.purchases import is_drawn_on
 from understudy.releases.residual import planned, residual_error
 from understudy.releases.run import Outcome, Run, a_delta_for
 from understudy.releases.smalldb import smalldb_look
+from understudy.theory.arguments import whole
 
 MOST_FITTED = 1 << 22
 """Cells of a universe up to which `auto` takes a method that holds every cell."""
@@ -78,7 +79,8 @@ def _holds_every_cell(run: Run, most: int) -> str:
 
 
 def _of_mwem(run: Run, options: Options) -> str:
-    return _holds_every_cell(run, min(int(options.get("cells", FITTED_CELLS)), MOST_CELLS))
+    cells = whole(options.get("cells", FITTED_CELLS), "cells", at_least=1)
+    return _holds_every_cell(run, min(cells, MOST_CELLS))
 
 
 _FILLS_ALL = "it may put people into cells that are declared to be empty"

@@ -108,8 +108,10 @@ class Board:
         predicted = self._aligned(submission)
         checked = self._guess(predicted, guess)
         called = name or submission.stem
-        told = self.holdout.score_predictions(predicted[~self._public], guess=checked, label=called)
-        self._note(self.holdout.queries - told.left)
+        try:
+            told = self.holdout.score_predictions(predicted[~self._public], guess=checked, label=called)
+        finally:  # the answer that halts a board is counted, and raises
+            self._note(self.holdout.queries - self.holdout.left)
         return Standing(called, told)
 
     def show(self) -> list[Standing]:
