@@ -144,7 +144,7 @@ def test_a_killed_session_goes_on_where_it_was():
         assert (np.abs(repeated.value - answer.value) <= repeated.error + answer.error).all()
         assert repeated.cost.units == 0
     assert ledger.spent == spent
-    with pytest.raises(RefusedError, match="has alpha 0.02, .*ask with the same terms"):
+    with pytest.raises(RefusedError, match=r"has alpha 0\.02, .*ask with the same terms"):
         session_of(curator(ledger=ledger), alpha=0.03, beta=0.05, queries=200, name="mine")
 
 

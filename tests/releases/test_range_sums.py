@@ -12,7 +12,7 @@ import pytest
 import understudy as us
 from statistical import assert_at_most
 from understudy.declaration_file import parse
-from understudy.errors import RefusedError, SourceError
+from understudy.errors import ParameterError, SourceError
 from understudy.noise import SeededNoise
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.expression import parse as question_of
