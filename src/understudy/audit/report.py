@@ -94,9 +94,9 @@ class AuditReport:
         )
         return (
             f"{PAGE}"
-            "<style>body{font:14px/1.4 sans-serif;max-width:72em;margin:2em auto;padding:0 1em}"
+            "<style>body{font:14px/1.4 sans-serif;max-width:84em;margin:2em auto;padding:0 1em}"
             "table{border-collapse:collapse}td,th{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}"
-            "td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}"
+            "td{white-space:nowrap}td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}"
             ".bad{background:#fdd}</style>"
             f"<h1>Privacy audit of Understudy {escape(self.version)}</h1>"
             f"<p>{escape(self.date)}. Coins from {escape(self.coins)}.</p><p><b>{escape(self.conclusion)}</b></p>"
