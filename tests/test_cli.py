@@ -10,25 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from people import declaration, write_project
 from program import run
-
-DECLARATION = """\
-understudy: 1
-name: people
-source: people.csv
-budget: {epsilon: 1}
-attributes:
-  age: {type: integer, edges: [0, 18, 65, 120]}
-  sex: {type: category, values: [F, M]}
-"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    rows = [f"{age},{'FM'[age % 2]}" for age in range(100)] * 10
-    (tmp_path / "people.csv").write_text("age,sex\n" + "\n".join(rows) + "\n")
-    (tmp_path / "understudy.yml").write_text(DECLARATION)
-    return tmp_path
+    return write_project(tmp_path)
 
 
 def test_help_version_and_usage(tmp_path):
@@ -81,7 +69,7 @@ def test_a_refusal_is_status_1_and_a_mistake_is_status_2(folder):
         assert "epsilon" in run("ask", "count sex=F", f"--epsilon={price}", cwd=folder, status=2).stderr
     (folder / "people.csv").unlink()
     assert "cannot be read" in run("ask", "count sex=F", cwd=folder, status=1).stderr
-    (folder / "understudy.yml").write_text(DECLARATION.replace("[F, M]", "[F, F]"))
+    (folder / "understudy.yml").write_text(declaration().replace("[F, M]", "[F, F]"))
     assert "understudy.yml, line 7, attributes.sex" in run("check", cwd=folder, status=2).stderr
     (folder / "understudy.yml").unlink()
     assert "understudy init" in run("check", cwd=folder, status=2).stderr

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
+from understudy.ask_command import ask
 from understudy.audit.command import audit
 from understudy.ledger.command import ledger
-from understudy.options import Json, ProjectFile, emit
+from understudy.options import Json, ProjectFile, busy, emit
 from understudy.planner.command import plan
 from understudy.releases.command import release
 from understudy.validity.command import holdout, validity_audit
@@ -26,10 +24,7 @@ from understudy.validity.command import holdout, validity_audit
 INTERRUPTED = 130
 
 if TYPE_CHECKING:
-    from understudy.answer import Answer
     from understudy.importing.outline import Outline
-    from understudy.interactive.session import Session
-    from understudy.sql_answer import SqlAnswer
 
 app = typer.Typer(
     name="understudy",
@@ -156,7 +151,7 @@ def init(
         )
         text, lacking = outline.text(), outline.unfilled()
     elif data is not None:
-        with _busy("Reading the table", as_json):
+        with busy("Reading the table", quiet=as_json):
             text = write(data, output, table=table, overwrite=overwrite)
     else:
         raise typer.BadParameter("name the data, or a description with --from")
@@ -228,7 +223,7 @@ def check(
     check_ledger(declaration, base=path.parent)
     fit = None
     if read_through:
-        with _busy("Reading the table", as_json):
+        with busy("Reading the table", quiet=as_json):
             fit = source.read_through(declaration.domain, declaration.unit)
     marked = unreviewed(path.read_text(encoding="utf-8"))
     domain = declaration.domain
@@ -264,106 +259,7 @@ def check(
         typer.secho(f"Lines still marked READ OFF THE DATA: {_listed(marked)}.", fg="yellow", err=True)
 
 
-@app.command()
-def ask(
-    questions: Annotated[
-        list[str],
-        typer.Argument(help="Such as: count age<30 and sex=F by district; or: SELECT avg(age) FROM town"),
-    ],
-    project: ProjectFile = Path("understudy.yml"),
-    epsilon: Annotated[float | None, typer.Option(help="Price of each question, Laplace noise.")] = None,
-    rho: Annotated[float | None, typer.Option(help="Price of each question, Gaussian noise.")] = None,
-    error: Annotated[
-        float | None, typer.Option(help="Ask for this error, in people, and pay what it takes.")
-    ] = None,
-    beta: Annotated[float, typer.Option(help="Chance that an answer's error bar does not hold.")] = 0.05,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show price and error; ask nothing.")] = False,
-    analyst: Annotated[str, typer.Option(help="Who asks, where analysts have limits.")] = "",
-    request: Annotated[
-        str,
-        typer.Option(help="A name for this request: asked again under it, it is answered from the ledger."),
-    ] = "",
-    session: Annotated[
-        str | None, typer.Option(help="Ask in the session of this name: one promise for all of its answers.")
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="A session's error, as a part of all rows, such as 0.02.")
-    ] = None,
-    queries: Annotated[
-        int | None, typer.Option(help="Questions that are expected in the session; 10000 if nothing is said.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Answer questions privately; without a price each costs a hundredth of the budget."""
-    from understudy.errors import ParameterError
-    from understudy.project import open_project
-
-    if session is None and (alpha is not None or queries is not None):
-        raise ParameterError("--alpha and --queries belong to a session: add --session NAME")
-    if "#" in request:
-        raise ParameterError("a request's name must not hold '#', which numbers the purchases of a session")
-    if session == "":
-        raise ParameterError("a session's name must not be empty: write --session NAME")
-    opened = open_project(project)
-    price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "beta": beta}
-    if session is not None:
-        from understudy.interactive.command import open_named
-
-        terms = {"alpha": alpha, "beta": beta, "queries": queries, "analyst": analyst}
-        entered = open_named(opened, session, **terms, price=price, request=request)
-        _ask_in_session(entered, questions, dry_run=dry_run, as_json=as_json)
-        return
-    quotes = [
-        opened.quote(question, **price) for question in questions
-    ]  # every mistake is found before any look
-    if dry_run:
-        _show_quotes(questions, quotes, as_json=as_json)
-        return
-    answers = []
-    names = [f"{request} {i}" if len(questions) > 1 else request for i in range(1, len(questions) + 1)]
-    for question, name in zip(questions, names, strict=True):
-        with _busy(f"Looking: {question}", as_json):
-            answers.append(opened.ask(question, **price, analyst=analyst, request=name if request else None))
-        if not as_json:
-            _show_answer(question, answers[-1])
-    left = opened.ledger.remaining
-    if as_json:
-        rows = [{"question": q, **a.as_dict()} for q, a in zip(questions, answers, strict=True)]
-        emit({"answers": rows, "remaining": {left.currency: left.amount}})
-        return
-    typer.echo(f"{left.currency} left: {left.amount:.6g} of {opened.ledger.budget.cap.amount:.6g}")
-
-
-def _ask_in_session(entered: Session, questions: list[str], *, dry_run: bool, as_json: bool) -> None:
-    from understudy.interactive.command import answers, remarks, without_infinity
-
-    if dry_run:
-        costs = entered.dry_run(questions)
-        found = [
-            {"question": q, "cost": {c.currency: c.amount}} for q, c in zip(questions, costs, strict=True)
-        ]
-        if as_json:
-            emit(found)
-        for question, cost in [] if as_json else zip(questions, costs, strict=True):
-            typer.echo(f"{question}\n  ± {entered.width:,} people at most {cost.currency} {cost.amount:.4g}")
-        return
-    given = []
-    for question, answer in zip(questions, answers(entered, questions), strict=True):
-        given.append({"question": question, **answer.as_dict()})
-        if not as_json:
-            _show_answer(question, answer)
-            for remark in remarks(entered, answer):
-                typer.echo(f"  {remark}")
-    left = entered.remaining
-    if as_json:
-        remaining = {left.currency: left.amount}
-        emit(
-            {"answers": without_infinity(given), "remaining": remaining, "contradicted": entered.contradicted}
-        )
-        return
-    typer.echo(f"{left.currency} left: {left.amount:.6g}")
-
-
+app.command("ask")(ask)
 app.command("plan")(plan)
 app.command("release")(release)
 
@@ -380,7 +276,7 @@ def demo(
     """Invent a town, question it privately, release it, attack its holdout: with the truth beside everything."""
     from understudy.demo import run
 
-    with _busy(f"Inventing a town of {people:,} people", as_json):
+    with busy(f"Inventing a town of {people:,} people", quiet=as_json):
         town = run(folder, people=people, seed=seed)
     if as_json:
         emit(town.as_dict())
@@ -388,18 +284,6 @@ def demo(
     from understudy.demo import render
 
     render(town)
-
-
-@contextmanager
-def _busy(what: str, quiet: bool) -> Iterator[None]:
-    """A spinner on the error stream, for people at a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(what):
-        yield
 
 
 def _listed(lines: list[int]) -> str:
@@ -410,57 +294,6 @@ def _large(count: int) -> str:
     return (
         f"{count:,}" if count < 10**15 else f"{count:.3e}" if count < 10**300 else f"10^{len(str(count)) - 1}"
     )
-
-
-def _show_answer(question: str, answer: Answer | SqlAnswer) -> None:
-    from understudy.sql_answer import SqlAnswer
-
-    if isinstance(answer, SqlAnswer):
-        _show_rows(answer)
-        return
-    digits = 0 if "share" not in question.split()[0].lower() else 5
-    price = f"{answer.cost.currency} {answer.cost.amount:.4g}"
-    typer.echo(question)
-    rows = answer.rows()
-    width = max(len(", ".join(labels)) for labels, _, _ in rows)
-    for labels, value, error in rows:
-        name = f"{', '.join(labels):<{width}}  " if width else ""
-        off = f"{error:,.{digits}f}" if isfinite(error) else "∞"
-        typer.echo(f"  {name}{value:>12,.{digits}f} ± {off}")
-    if answer.source == "uncertified":  # there is no error to be within
-        typer.echo(f"  price {price}")
-        return
-    typer.echo(f"  all within the error with probability {1 - answer.beta:g}; price {price}")
-
-
-def _show_rows(answer: SqlAnswer) -> None:
-    from understudy.sql_answer import shown
-
-    typer.echo(answer.text)
-    table = [
-        [column.name for column in answer.columns],
-        *([shown(cell) for cell in row] for row in answer.cells),
-    ]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        typer.echo("  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)))
-    price = f"{answer.cost.currency} {answer.cost.amount:.4g}"
-    typer.echo(f"  all within their bounds with probability {1 - answer.beta:g}; price {price}")
-
-
-def _show_quotes(questions: list[str], quotes: list[Any], *, as_json: bool) -> None:
-    if as_json:
-        emit(
-            [
-                {"question": q, "cost": {w.cost.currency: w.cost.amount}, "error": w.error, "beta": w.beta}
-                for q, w in zip(questions, quotes, strict=True)
-            ]
-        )
-        return
-    for question, quote in zip(questions, quotes, strict=True):
-        typer.echo(
-            f"{question}\n  ± {quote.error:,.0f} people at {quote.cost.currency} {quote.cost.amount:.4g}"
-        )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,3 +38,15 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
 def emit(value: Any) -> None:
     """One line of JSON on the output."""
     typer.echo(json.dumps(value, ensure_ascii=False))
+
+
+@contextmanager
+def busy(what: str, *, quiet: bool) -> Iterator[None]:
+    """A spinner on the error stream, for people at a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield

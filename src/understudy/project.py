@@ -23,7 +23,7 @@ from understudy.declaration_file import located, read
 from understudy.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError
 from understudy.ledger.declared import open_ledger
-from understudy.ledger.interface import Ledger
+from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import UNITS, Cost
 from understudy.privacy.event import Together
@@ -112,6 +112,7 @@ class Project:
             return self.sql(
                 question, epsilon=epsilon, rho=rho, error=error, beta=beta, request=request, analyst=analyst
             )
+        _check_request(request)
         asked = parse(question, self.domain)
         price = self._price(asked, epsilon, rho, error, beta)
         parts = self._parts(asked)
@@ -167,6 +168,7 @@ class Project:
         Price, `request` and `analyst` are those of `ask`; the price is for the whole statement, and the `error`
         is that of every count that it measures.
         """
+        _check_request(request)
         compiled = self._sql.compile(text)
         each, each_beta = self._sql_price(compiled, epsilon, rho, error, beta)
         with _told_in(epsilon):
@@ -236,6 +238,14 @@ class Project:
     def _default(self) -> dict[str, Fraction]:
         cap = self.ledger.budget.cap
         return {cap.currency: Fraction(cap.units, UNITS) * DEFAULT_SHARE}
+
+
+def _check_request(request: str | None) -> None:
+    """Names with a separator are those of a session's purchases, which nobody else may take."""
+    if request is not None and SEPARATOR in request:
+        raise ParameterError(
+            f"a request's name must not hold {SEPARATOR!r}, which numbers the purchases of a session"
+        )
 
 
 @contextmanager

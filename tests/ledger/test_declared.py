@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
+from people import declaration
 from understudy.declaration_file import parse
 from understudy.errors import DeclarationError, InsufficientBudgetError, LedgerError
 from understudy.ledger.memory import MemoryLedger
@@ -17,15 +18,7 @@ from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger
 from understudy.query.linear import LinearQuery
 
-TEXT = """\
-understudy: 1
-name: people
-source: people.csv
-budget: {epsilon: 1}
-attributes:
-  age: {type: integer, edges: [0, 18, 65, 120]}
-  sex: {type: category, values: [F, M]}
-"""
+TEXT = declaration()
 
 
 @pytest.fixture

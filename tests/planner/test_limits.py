@@ -97,7 +97,7 @@ def test_a_plot_is_announced_and_replaces_no_file(tmp_path):
     plot = tmp_path / "frontier.svg"
     assert run(*known, cwd=tmp_path).stdout.endswith("Wrote frontier.svg.\n")
     plot.write_text("mine", encoding="utf-8")
-    assert "--overwrite" in run(*known, cwd=tmp_path, status=1).stderr
+    assert "--overwrite" in run(*known, cwd=tmp_path, status=2).stderr
     assert plot.read_text(encoding="utf-8") == "mine"
     reply = json.loads(run(*known, "--overwrite", "--json", cwd=tmp_path).stdout)
     assert reply["plot"] == "frontier.svg"

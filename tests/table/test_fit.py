@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from people import write_project
 from program import run
 from understudy.attribute import Attribute, Boolean, Categories, Outside
 from understudy.bins import Bins
@@ -130,23 +131,9 @@ def test_one_pass_counts_everything_here_and_few_do_elsewhere(monkeypatch):
     assert len(passes) == 1 + 3
 
 
-DECLARATION = """\
-understudy: 1
-name: people
-source: people.csv
-budget: {epsilon: 1}
-attributes:
-  age: {type: integer, edges: [0, 18, 65, 120]}
-  sex: {type: integer, bounds: [0, 1]}
-"""
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    rows = [f"{age},{'FM'[age % 2]}" for age in range(100)]
-    (tmp_path / "people.csv").write_text("age,sex\n" + "\n".join(rows) + "\n")
-    (tmp_path / "understudy.yml").write_text(DECLARATION)
-    return tmp_path
+    return write_project(tmp_path, rows=100, sex="{type: integer, bounds: [0, 1]}")
 
 
 def test_check_read_shows_a_column_that_is_not_what_it_is_declared_as(folder):

@@ -11,11 +11,8 @@ from typing import Any
 
 from understudy.errors import InsufficientBudgetError, LedgerError, ParameterError, RequestConflictError
 from understudy.interactive.terms import described
-from understudy.ledger.interface import Debit, Ledger
+from understudy.ledger.interface import SEPARATOR, Debit, Ledger
 from understudy.privacy.event import SpentBefore, Together
-
-SEPARATOR = "#"
-"""Between the name of a session and the number of a purchase: `mine 1` may be another session's name."""
 
 
 class Handle:

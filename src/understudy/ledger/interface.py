@@ -44,6 +44,10 @@ def fresh_request() -> str:
     return f"{time.time_ns() // 1_000_000:012x}-{secrets.token_hex(10)}"
 
 
+SEPARATOR = "#"
+"""Between a name and the number of a purchase under it: `mine 1` may be another name. No request has one."""
+
+
 def is_fresh(request: str) -> bool:
     """Whether a request id was drawn by `fresh_request`, not given as a name."""
     return _FRESH.fullmatch(request) is not None

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from understudy.errors import ParameterError
-from understudy.options import Json, emit
+from understudy.options import Json, Overwrite, check_output, emit
 
 LEGEND = {
     "split": "fresh rows for each query",
@@ -67,7 +67,7 @@ def plan(
         Path | None, typer.Option(help="Draw the frontier into a .svg, .png or .html file.")
     ] = None,
     against: Annotated[str, typer.Option(help="The plot's axis: rows, queries or epsilon.")] = "rows",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing plot.")] = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Say what known quantities buy, for every mechanism.
@@ -79,9 +79,10 @@ def plan(
         _show_table(as_json=as_json)
         return
     if plot is not None:
-        from understudy.planner.frontier import check_place
+        from understudy.planner.frontier import check_format
 
-        check_place(plot, overwrite=overwrite)
+        check_format(plot)
+        check_output(plot, overwrite=overwrite)
     from understudy.planner.solve import plan as solve
 
     declared = _declared(project, marginals, queries) if project else {}

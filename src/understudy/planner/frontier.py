@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from understudy.errors import ParameterError, RefusedError
+from understudy.errors import ParameterError
 from understudy.planner.mechanisms import MECHANISMS
 from understudy.planner.situation import Promise, Situation
 from understudy.planner.solve import VACUOUS, Plan, width_of
@@ -64,19 +64,15 @@ def _title(s: Situation) -> str:
     return f"{s.promise}: " + ", ".join(parts)
 
 
-def check_place(path: Path, *, overwrite: bool) -> None:
-    """Refuse, before any work, a place where a plot cannot be written or would replace a file."""
+def check_format(path: Path) -> None:
+    """Refuse, before any work, a plot in a format that nobody here writes."""
     if path.suffix not in FORMATS:
         raise ParameterError(f"a plot is written as {', '.join(FORMATS)}, not {path.suffix or path.name!r}")
-    if not path.parent.is_dir():
-        raise ParameterError(f"there is no folder {path.parent}: make it, or write elsewhere")
-    if path.exists() and not overwrite:
-        raise RefusedError(f"{path} exists already; replace it with --overwrite, or write elsewhere")
 
 
 def save(chart: alt.Chart, path: Path) -> None:
     """Write a chart as SVG, PNG or a self-contained HTML page; nothing is fetched from anywhere."""
-    check_place(path, overwrite=True)
+    check_format(path)
     spec: dict[str, Any] = chart.to_dict()
     if path.suffix == ".svg":
         path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from understudy.options import Json, emit
+from understudy.options import Json, Overwrite, check_output, emit
 
 holdout = typer.Typer(help="A leaderboard on sealed labels, whose scores hold for the population.")
 
@@ -115,16 +115,17 @@ def validity_audit(
     seed: Annotated[int, typer.Option(help="Of the invented data.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw claims and truths: .svg, .png or .html.")] = None,
     *,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing plot.")] = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Attack a holdout seven ways, on invented data: what it claims, what is true, how often its widths hold."""
-    from understudy.planner.frontier import check_place
+    from understudy.planner.frontier import check_format
     from understudy.validity.audit import MODES, draw_findings
     from understudy.validity.audit import validity_audit as attack
 
     if plot is not None:
-        check_place(plot, overwrite=overwrite)
+        check_format(plot)
+        check_output(plot, overwrite=overwrite)
 
     found = attack(
         rows=rows,
