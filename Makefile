@@ -6,7 +6,7 @@ export UV_COMPILE_BYTECODE := 1
 export UV_PROJECT_ENVIRONMENT := .venv
 WORKERS ?= 2
 # Counts of one state of the code are no evidence about another: a file for each.
-AUDIT_RECORD ?= audit-$(shell $(BIN)/python -c 'from understudy.audit.record import code_digest; print(code_digest())' 2>/dev/null || echo local).jsonl
+AUDIT_RECORD ?= audit-$(shell $(BIN)/python -c 'from understudy_audit.record import code_digest; print(code_digest())' 2>/dev/null || echo local).jsonl
 
 .PHONY: help demo test lint bench bench-synthesis audit audit-ledger audit-session audit-validity clean
 
@@ -56,7 +56,7 @@ audit: .venv/installed-test
 	$(BIN)/understudy audit privacy --effort full --resume $(AUDIT_RECORD) --workers $(WORKERS) --hours 8 --out audit.html
 
 audit-session: .venv/installed-test
-	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/interactive tests/privacy/test_joint_mixes.py -n $(WORKERS) --durations=20
+	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/sessions tests/lectures tests/privacy/test_joint_mixes.py -n $(WORKERS) --durations=20
 
 audit-validity: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/validity --durations=10

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from bench.clock import clocked, peak_mib
 from bench.tables import KEPT, ROOT
 from bench.verdict import Verdict, at_least, at_most, claim, ended, shown, verdict
-from understudy.bins import Bins
-from understudy.declaration import SourceSpec
-from understudy.domain import Domain
+from understudy.declaration.declaration import SourceSpec
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.table.counts import MarginalCounter
 from understudy.table.source import open_source
 from understudy.table.truth import Truth

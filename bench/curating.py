@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.tables import Table, counted, flat_cells
-from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
-from understudy.domain import Clique, Domain
+from understudy.curator.curator import Curator
+from understudy.declaration.declaration import Declaration, SourceSpec
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
 from understudy.ledger.interface import Ledger
 from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal

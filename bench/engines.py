@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from bench.postgres import NoServer, server
 from bench.tables import KEPT, ROOT
 from bench.verdict import Verdict, at_least, below, claim, ended, not_run, shown, verdict
-from understudy.bins import Bins
-from understudy.declaration import Counting, SourceSpec
-from understudy.domain import Domain
+from understudy.declaration.declaration import Counting, SourceSpec
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.table.source import open_source
 from understudy.table.truth import Truth
 

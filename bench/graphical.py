@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from bench.clock import best, clocked, rate
 from bench.tables import NotAtHand, Table, counted, load
 from bench.verdict import Verdict, at_most, claim, ended, not_run, shown, verdict
-from understudy.domain import Clique, Domain
-from understudy.standin.graphical import (
+from understudy.domain.domain import Clique, Domain
+from understudy.standin.graphical.belief import Propagator
+from understudy.standin.graphical.model import (
     CandidateSizes,
     FitSettings,
     GraphicalStandIn,
@@ -35,8 +36,7 @@ from understudy.standin.graphical import (
     fit,
     model_cells,
 )
-from understudy.standin.graphical_belief import Propagator
-from understudy.standin.graphical_tree import Attributes, JunctionTree, Layout, junction_tree
+from understudy.standin.graphical.tree import Attributes, JunctionTree, Layout, junction_tree
 from understudy.standin.measurement import Measurement
 
 CELLS = 150_000

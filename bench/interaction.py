@@ -36,13 +36,13 @@ from bench.interaction_workloads import (
 )
 from bench.tables import NotAtHand
 from bench.verdict import Verdict, at_most, ended, not_run, shown, verdict
-from understudy.interactive.session import Session, session
-from understudy.interactive.terms import conjunctions as announced
-from understudy.interactive.terms import ranges
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import marginals
+from understudy.sessions.session import Session, session
+from understudy.sessions.terms import conjunctions as announced
+from understudy.sessions.terms import ranges
 
 QUESTIONS = 10_000
 ALPHAS = (0.05, 0.02, 0.01)

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from bench.curating import CellTruth
 from bench.tables import Table, load
-from understudy.attribute import Categories
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.attribute import Categories
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 

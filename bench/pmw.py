@@ -30,8 +30,8 @@ from bench.curating import curator_over
 from bench.interaction import ALPHAS, QUESTIONS
 from bench.verdict import Verdict, at_least, ended, shown, verdict
 from bench.weights import domain_of
-from understudy.domain import Domain
-from understudy.interactive.online import OnlineConstruction, practical_terms
+from understudy.domain.domain import Domain
+from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery

@@ -26,9 +26,9 @@ from bench.interaction import BETA, BUDGET, opened, questioned, units
 from bench.interaction_workloads import adult, conjunctions
 from bench.tables import NotAtHand
 from bench.verdict import Verdict, not_run, shown
-from understudy.curator import Curator
+from understudy.curator.curator import Curator
 from understudy.errors import InsufficientBudgetError, RefusedError
-from understudy.interactive.online import (
+from understudy.lectures.online import (
     OnlineConstruction,
     OnlineTerms,
     practical_terms,

@@ -17,7 +17,7 @@ from bench.clock import clocked
 from bench.curating import CellTruth, Counts, curator_over
 from bench.tables import GENERATED, REAL, Table, at_hand, generated
 from bench.verdict import Verdict, not_run, shown
-from understudy.domain import Clique
+from understudy.domain.domain import Clique
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal

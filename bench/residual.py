@@ -27,13 +27,13 @@ from bench.release_score import (
 )
 from bench.tables import Table
 from bench.verdict import Verdict, ended
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
 from understudy.releases.ranges import range_ends
-from understudy.releases.residual import predicted_error, residual
-from understudy.releases.residual_plan import Residuals
+from understudy.releases.residual.plan import Residuals
+from understudy.releases.residual.residual import predicted_error, residual
 from understudy.releases.run import Run
 
 TABLES = ("nltcs", "adult")

@@ -24,14 +24,14 @@ from bench.curating import CellTruth, curator_over
 from bench.interaction_workloads import adult, conjunctions, rectangles
 from bench.tables import NotAtHand
 from bench.verdict import Verdict, at_least, at_most, ended, not_run, shown, verdict
-from understudy.interactive.session import Session, session
-from understudy.interactive.terms import ranges
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import Event, unversioned
 from understudy.privacy.neighbours import Neighbours, located
 from understudy.query.marginal import Marginal
+from understudy.sessions.session import Session, session
+from understudy.sessions.terms import ranges
 
 QUESTIONS = 2000
 BUDGET = Budget.of(1000, 1e-9)

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from bench.clock import clocked
 from bench.verdict import Verdict, at_most, claim, ended, shown, verdict
-from understudy.mechanism.small_database_chain import Chain
-from understudy.mechanism.small_database_levels import Enumeration
-from understudy.mechanism.small_database_tree import Tree
-from understudy.noise import SeededNoise
+from understudy.mechanism.small_database.chain import Chain
+from understudy.mechanism.small_database.levels import Enumeration
+from understudy.mechanism.small_database.tree import Tree
+from understudy.noise.samplers import SeededNoise
 
 QUERIES, CLASSES, ROWS = 32, 8, 10_000
 CANDIDATES = 100_000_000

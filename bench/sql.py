@@ -16,9 +16,9 @@ import sqlglot
 
 from bench.clock import median, repeated
 from bench.verdict import Verdict, below, ended, shown, verdict
-from understudy.declaration_file import parse
-from understudy.query.sql import SqlCompiler, compile_sql
-from understudy.town import declaration
+from understudy.declaration.file import parse
+from understudy.sql import SqlCompiler, compile_sql
+from understudy_demo.town import declaration
 
 STATEMENTS = {
     "three attributes, one count": "SELECT count(*) FROM town WHERE age < 30 AND sex = 'F' AND district = 'Inkwharf'",

@@ -24,11 +24,11 @@ from bench.release_score import run_over
 from bench.synthesis_score import open_run
 from bench.synthesis_tables import generated
 from bench.tables import ROOT
-from understudy.bins import Bins
-from understudy.declaration import SourceSpec
-from understudy.domain import Domain
+from understudy.declaration.declaration import SourceSpec
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.query.workload import Workload
-from understudy.releases.adaptive import adaptive
+from understudy.releases.adaptive.adaptive import adaptive
 from understudy.table.source import open_source
 from understudy.table.truth import Truth
 

@@ -13,8 +13,8 @@ from bench.release_score import Method, plain, run_over
 from bench.synthesis_bars import OURS
 from bench.synthesis_tables import Sheet
 from bench.tables import Codes
-from understudy.domain import Clique
-from understudy.releases.adaptive import adaptive
+from understudy.domain.domain import Clique
+from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.aim import aim
 from understudy.releases.methods import chosen, perform
 from understudy.releases.run import Outcome, Run

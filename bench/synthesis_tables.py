@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.tables import REAL, Codes, Table, counted, load
-from understudy.bins import Bins
-from understudy.domain import Clique, Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Clique, Domain
 from understudy.query.workload import Workload
 
 WORKLOAD_CELLS = 10_000

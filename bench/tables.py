@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from understudy.bins import Bins
-from understudy.domain import Clique, Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Clique, Domain
 
 VARIABLE = "UNDERSTUDY_BENCH_DATA"
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,11 +19,11 @@ from scipy.stats import binom
 from bench.clock import rate
 from bench.verdict import Verdict, at_least, at_most, below, claim, ended, shown, verdict
 from understudy.errors import RefusedError
-from understudy.noise import SeededNoise
-from understudy.validity.analysts.correlation import agreements, expected_majority, majority, selection
-from understudy.validity.analysts.game import Game, Plain
-from understudy.validity.audit import made, play, validity_audit
+from understudy.noise.samplers import SeededNoise
 from understudy.validity.holdout import Holdout
+from understudy_audit.analysts.correlation import agreements, expected_majority, majority, selection
+from understudy_audit.analysts.game import Game, Plain
+from understudy_audit.validity import made, play, validity_audit
 
 BETA = 0.05
 LONG = bool(os.environ.get("UNDERSTUDY_AUDIT"))

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from bench.clock import bests
 from bench.verdict import Verdict, at_least, at_most, ended, shown, verdict
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.query.linear import LinearQuery
-from understudy.standin.weights import DenseWeights, Precision
+from understudy.standin.dense.weights import DenseWeights, Precision
 
 BAR_LIMIT = 1.5
 """Passes over memory that an update and an answer may take."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from counted import Rows
 from release_runs import run_over
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
 from understudy.releases.run import MarginalAnswer, Outcome, Run

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counted import ROUNDING, Cells, curator_of
-from understudy.attribute import Categories
-from understudy.bins import Bins
-from understudy.curator import Curator
-from understudy.domain import Domain
-from understudy.interactive.conjunction import Box
-from understudy.interactive.group_bys import Marginals
-from understudy.interactive.one_way import OneWay
-from understudy.interactive.session import Session
-from understudy.interactive.wholesale import Grids
+from understudy.curator.curator import Curator
+from understudy.domain.attribute import Categories
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.privacy.neighbours import Neighbours
+from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions.group_bys import Marginals
+from understudy.sessions.one_way import OneWay
+from understudy.sessions.session import Session
+from understudy.sessions.wholesale import Grids
 
 Mask = NDArray[np.bool_]
 

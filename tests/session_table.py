@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from counted import curator_of
-from understudy.attribute import Categories
-from understudy.bins import Bins
-from understudy.curator import Curator
-from understudy.domain import Domain
+from understudy.curator.curator import Curator
+from understudy.domain.attribute import Categories
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.table.source import in_memory

@@ -18,10 +18,10 @@ from sqlalchemy.engine import URL
 
 from dying import dying
 from session_table import conjunction, curator, random_question
-from understudy.declaration import SourceSpec
-from understudy.interactive.session import Session, session
+from understudy.declaration.declaration import SourceSpec
 from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
+from understudy.sessions.session import Session, session
 from understudy.table.source import open_source
 
 QUESTIONS = 12

@@ -18,10 +18,10 @@ from sqlalchemy.engine import URL
 
 from counted import curator_of
 from dying import dying
-from understudy.bins import Bins
-from understudy.curator import Curator
-from understudy.domain import Domain
-from understudy.interactive.online import OnlineConstruction, practical_terms
+from understudy.curator.curator import Curator
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
 from understudy.query.linear import LinearQuery

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from understudy import town
-from understudy.attribute import Boolean, Categories, Outside
-from understudy.bins import Bins
-from understudy.cli import app
-from understudy.declaration_file import parse
-from understudy.domain import Domain
+from understudy.cli.app import app
+from understudy.declaration.file import parse
+from understudy.domain.attribute import Boolean, Categories, Outside
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.query.expression import parse as ask
+from understudy_demo import town
 
 ROOT = Path(__file__).resolve().parent.parent
 DECLARATION = (ROOT / "docs" / "declaration.md").read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def test_every_question_of_the_demo_can_be_asked(question):
 
 def test_importing_the_library_loads_no_engine():
     """Heavy imports happen when they are needed, not before."""
-    for module in ("understudy", "understudy.cli"):
+    for module in ("understudy", "understudy.cli.app"):
         code = f"import sys, {module}; print(*{{'ibis', 'duckdb', 'numpy', 'pyarrow'}} & set(sys.modules))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == ""

@@ -7,9 +7,9 @@ import pytest
 
 import understudy as us
 from statistical import assert_covers
-from understudy.declaration_file import parse
+from understudy.declaration.file import parse
 from understudy.errors import DeclarationError, ParameterError
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 
 TEXT = """\
 understudy: 1

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from understudy.declaration_file import parse
-from understudy.domain import Domain
-from understudy.noise import SeededNoise
+from understudy.declaration.file import parse
+from understudy.domain.domain import Domain
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import UNITS
 from understudy.project import Project
 from understudy.query.marginal import Marginal
@@ -114,7 +114,7 @@ def with_tiny() -> dict[str, methods.Method]:
 
 
 if __name__ == "__main__":
-    from understudy.cli import main
+    from understudy.cli.app import main
 
     methods.METHODS = with_tiny()
     main()

@@ -11,18 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from understudy.answer import Answer as Answer
-    from understudy.attribute import Boolean as Boolean
-    from understudy.attribute import Categories as Categories
-    from understudy.bins import Bins as Bins
-    from understudy.curator import Curator as Curator
-    from understudy.declaration import Declaration as Declaration
-    from understudy.domain import Domain as Domain
+    from understudy.answer.answer import Answer as Answer
+    from understudy.curator.curator import Curator as Curator
+    from understudy.declaration.declaration import Declaration as Declaration
+    from understudy.domain.attribute import Boolean as Boolean
+    from understudy.domain.attribute import Categories as Categories
+    from understudy.domain.bins import Bins as Bins
+    from understudy.domain.domain import Domain as Domain
     from understudy.errors import UnderstudyError as UnderstudyError
-    from understudy.interactive.session import session as session
-    from understudy.interactive.terms import conjunctions as conjunctions
-    from understudy.interactive.terms import pool as pool
-    from understudy.interactive.terms import ranges as ranges
     from understudy.planner.solve import plan as plan
     from understudy.privacy.budget import Budget as Budget
     from understudy.project import Project as Project
@@ -32,6 +28,10 @@ if TYPE_CHECKING:
     from understudy.query.workload import Workload as Workload
     from understudy.query.workload import marginals as marginals
     from understudy.releases.release import release as release
+    from understudy.sessions.session import session as session
+    from understudy.sessions.terms import conjunctions as conjunctions
+    from understudy.sessions.terms import pool as pool
+    from understudy.sessions.terms import ranges as ranges
     from understudy.sql_answer import SqlAnswer as SqlAnswer
     from understudy.validity.holdout import Holdout as Holdout
 
@@ -40,14 +40,14 @@ __version__ = "0.1.0"
 # Where each public name lives. They are imported when first used: the engine behind `open` takes a second to
 # load, and a program that only plans or reads a domain should not wait for it.
 _HOME = {
-    "Answer": "understudy.answer:Answer",
-    "Bins": "understudy.bins:Bins",
-    "Boolean": "understudy.attribute:Boolean",
+    "Answer": "understudy.answer.answer:Answer",
+    "Bins": "understudy.domain.bins:Bins",
+    "Boolean": "understudy.domain.attribute:Boolean",
     "Budget": "understudy.privacy.budget:Budget",
-    "Categories": "understudy.attribute:Categories",
-    "Curator": "understudy.curator:Curator",
-    "Declaration": "understudy.declaration:Declaration",
-    "Domain": "understudy.domain:Domain",
+    "Categories": "understudy.domain.attribute:Categories",
+    "Curator": "understudy.curator.curator:Curator",
+    "Declaration": "understudy.declaration.declaration:Declaration",
+    "Domain": "understudy.domain.domain:Domain",
     "Holdout": "understudy.validity.holdout:Holdout",
     "LinearQuery": "understudy.query.linear:LinearQuery",
     "Marginal": "understudy.query.marginal:Marginal",
@@ -55,14 +55,14 @@ _HOME = {
     "SqlAnswer": "understudy.sql_answer:SqlAnswer",
     "UnderstudyError": "understudy.errors:UnderstudyError",
     "Workload": "understudy.query.workload:Workload",
-    "conjunctions": "understudy.interactive.terms:conjunctions",
+    "conjunctions": "understudy.sessions.terms:conjunctions",
     "marginals": "understudy.query.workload:marginals",
     "open": "understudy.project:open_project",
     "plan": "understudy.planner.solve:plan",
-    "pool": "understudy.interactive.terms:pool",
-    "ranges": "understudy.interactive.terms:ranges",
+    "pool": "understudy.sessions.terms:pool",
+    "ranges": "understudy.sessions.terms:ranges",
     "release": "understudy.releases.release:release",
-    "session": "understudy.interactive.session:session",
+    "session": "understudy.sessions.session:session",
 }
 
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer import Answer
-from understudy.curator import Curator
-from understudy.declaration import Declaration
-from understudy.declaration_file import located, read
-from understudy.domain import Domain
+from understudy.answer.answer import Answer
+from understudy.curator.curator import Curator
+from understudy.declaration.declaration import Declaration
+from understudy.declaration.file import located, read
+from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
@@ -30,8 +30,8 @@ from understudy.privacy.event import Together
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.expression import Question, parse
 from understudy.query.marginal import Marginal
-from understudy.query.sql import CompiledSql, SqlCompiler
 from understudy.rational import Number, exact, probability
+from understudy.sql import CompiledSql, SqlCompiler
 from understudy.sql_answer import SqlAnswer, quote, run, share
 from understudy.table.source import Source, in_memory, open_source
 from understudy.table.truth import Truth

@@ -10,15 +10,15 @@ from html import escape
 from math import floor
 from typing import Any
 
-from understudy.curator import Curator
-from understudy.frames import to_frame
+from understudy.answer.frames import to_frame
+from understudy.curator.curator import Curator
 from understudy.privacy.cost import UNITS, Cost
 from understudy.privacy.event import Together
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
-from understudy.query.sql import Column, CompiledSql, Estimate
-from understudy.query.sql.compiled import Key
 from understudy.rational import Number, exact
+from understudy.sql import Column, CompiledSql, Estimate
+from understudy.sql.compiled import Key
 
 Cell = Key | Estimate
 

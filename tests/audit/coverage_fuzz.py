@@ -35,21 +35,21 @@ class Door:
 
 
 def declarations() -> Callable[[str], object]:
-    from understudy.declaration_file import parse
+    from understudy.declaration.file import parse
 
     return parse
 
 
 def sql() -> Callable[[str], object]:
-    from understudy.declaration_file import parse
-    from understudy.query.sql import SqlCompiler
+    from understudy.declaration.file import parse
+    from understudy.sql import SqlCompiler
 
     domain = parse(corpora.PLAIN_DECLARATION).domain
     return SqlCompiler(domain, tables={"t"}, rows_public=True).compile
 
 
 def questions() -> Callable[[str], object]:
-    from understudy.declaration_file import parse
+    from understudy.declaration.file import parse
     from understudy.query.expression import parse as ask
 
     domain = parse(corpora.PLAIN_DECLARATION).domain
@@ -57,7 +57,7 @@ def questions() -> Callable[[str], object]:
 
 
 def workloads() -> Callable[[str], object]:
-    from understudy.declaration_file import parse
+    from understudy.declaration.file import parse
     from understudy.releases.workload_file import as_workload
 
     domain = parse(corpora.PLAIN_DECLARATION).domain
@@ -72,10 +72,10 @@ def workloads() -> Callable[[str], object]:
 
 
 def descriptions() -> Callable[[str], object]:
-    from understudy.importing.document import compose
-    from understudy.importing.frictionless import is_frictionless
-    from understudy.importing.frictionless import outline as frictionless
-    from understudy.importing.smartnoise import outline as smartnoise
+    from understudy_importers.document import compose
+    from understudy_importers.frictionless import is_frictionless
+    from understudy_importers.frictionless import outline as frictionless
+    from understudy_importers.smartnoise import outline as smartnoise
 
     def door(text: str) -> None:
         root = compose(text, file="d.json")

@@ -17,18 +17,18 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.audit.replay import PUBLIC_STATE, Difference
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax
-from understudy.mechanism.small_database import SmallDatabase
+from understudy.mechanism.small_database.small_database import SmallDatabase
 from understudy.mechanism.sparse_vector import AboveThreshold
 from understudy.mechanism.strategies import Strategies
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event
+from understudy_audit.replay import PUBLIC_STATE, Difference
 
 Values = NDArray[np.int64]
 

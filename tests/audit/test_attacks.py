@@ -11,21 +11,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.audit.acts import AB, CELLS, A
-from understudy.audit.coins import FixedCoin, RecordingNoise
-from understudy.audit.neighbours import Setting, TellingLedger
-from understudy.curator import Candidate
+from understudy.curator.curator import Candidate
 from understudy.errors import UnderstudyError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gap import Guess, NoisyGaps
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax
-from understudy.noise import SeededNoise, SystemNoise, discrete_laplace
+from understudy.noise.samplers import SeededNoise, SystemNoise, discrete_laplace
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy_audit.acts import AB, CELLS, A
+from understudy_audit.coins import FixedCoin, RecordingNoise
+from understudy_audit.neighbours import Setting, TellingLedger
 
 ONE = Fraction(1)
 SETTING = Setting(Budget.of(10), rows_at_least=1, rows_at_most=4096)
@@ -166,7 +166,7 @@ def test_forked_processes_draw_different_noise():
 FRESH = """
 import numpy
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import SystemNoise
+from understudy.noise.samplers import SystemNoise
 print(LaplaceMechanism(epsilon=1, l1=100).release(numpy.zeros(16, numpy.int64), noise=SystemNoise()).tolist())
 """
 

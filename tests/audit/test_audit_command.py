@@ -8,14 +8,14 @@ from fractions import Fraction
 import pytest
 from typer.testing import CliRunner
 
-from understudy.audit import command
-from understudy.audit.claim import PureClaim
-from understudy.audit.privacy import Pair, Subject
-from understudy.audit.scalar import repeated
-from understudy.cli import app
+from understudy.cli.app import app
+from understudy.cli.app import audit as command
 from understudy.errors import ParameterError
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
+from understudy_audit.claim import PureClaim
+from understudy_audit.privacy import Pair, Subject
+from understudy_audit.scalar import repeated
 
 
 def run(*arguments: str):
@@ -62,7 +62,7 @@ def broken(names):
 
 
 def test_a_certified_excess_has_a_status_of_its_own(monkeypatch, tmp_path):
-    monkeypatch.setattr("understudy.audit.registry.named", broken)
+    monkeypatch.setattr("understudy_audit.registry.named", broken)
     page = tmp_path / "r.html"
     found = run("--samples", "4000", "--seed", "1", "--out", str(page))
     assert found.exit_code == 3
@@ -117,7 +117,7 @@ def test_a_run_that_is_stopped_says_so_and_goes_on(tmp_path):
 def test_part_of_a_run_is_reported_as_a_part(tmp_path, monkeypatch):
     """Time runs out between two stages."""
     clock = iter(range(1000))
-    monkeypatch.setattr("understudy.audit.command.monotonic", lambda: next(clock))
+    monkeypatch.setattr("understudy.cli.audit.monotonic", lambda: next(clock))
     record = str(tmp_path / "record")
     found = run("--mechanism", "laplace", "--samples", "4000", "--resume", record, "--hours", str(5 / 3600))
     assert "no excess so far" in found.output

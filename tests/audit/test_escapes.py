@@ -13,19 +13,19 @@ import pytest
 from sqlalchemy.engine import URL
 
 from audit.corpora import PLAIN_DECLARATION
-from understudy.declaration_file import parse
+from understudy.declaration.file import parse
 from understudy.errors import DeclarationError, LedgerError, ParameterError, QueryError, SourceError
-from understudy.importing.document import compose
 from understudy.ledger import export, verifier
 from understudy.ledger.chain import Entry, is_sealed
 from understudy.ledger.store import DurableLedger
 from understudy.ledger.witness import Witness
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import LaplaceNoise, Span, from_plain, from_text
-from understudy.query.sql import SqlCompiler
 from understudy.releases.folder import CERTIFICATE, STANDIN
 from understudy.releases.release import Release
 from understudy.releases.workload_file import as_workload
+from understudy.sql import SqlCompiler
+from understudy_importers.document import compose
 
 DOMAIN = parse(PLAIN_DECLARATION).domain
 BEYOND = ['"\\UFFFFFFFF"', '"\\U00110000"']

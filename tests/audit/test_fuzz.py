@@ -24,17 +24,17 @@ from audit import corpora
 from audit.corpora import PLAIN_DECLARATION, words
 from audit.fuzzing import MILLION, mutations, throw
 from memory_folder import memory_folder
-from understudy import cli
-from understudy.declaration_file import parse
+from understudy.cli.app import app as cli
+from understudy.declaration.file import parse
 from understudy.errors import ParameterError
-from understudy.importing.formats import read as read_description
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.event import as_plain, from_plain, from_text
 from understudy.project import Project
 from understudy.query.expression import parse as ask
 from understudy.releases.folder import ANSWERS, CERTIFICATE, STANDIN
 from understudy.releases.release import Release, release
 from understudy.releases.workload_file import as_workload
+from understudy_importers.formats import read as read_description
 
 DECLARED = parse(PLAIN_DECLARATION)
 TABLE = pa.table({"a": [0, 1, 1, 0], "b": ["x", "y", None, "x"]})

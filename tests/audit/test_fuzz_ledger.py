@@ -24,8 +24,8 @@ from audit import corpora
 from audit.fuzzing import mutations, throw
 from ledger.forging import resealed
 from memory_folder import memory_folder
-from understudy.curator import Curator
-from understudy.declaration_file import parse
+from understudy.curator.curator import Curator
+from understudy.declaration.file import parse
 from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger import export, verifier
 from understudy.ledger.books import Books
@@ -33,7 +33,7 @@ from understudy.ledger.chain import Entry
 from understudy.ledger.recorded import Recorded
 from understudy.ledger.store import DurableLedger
 from understudy.ledger.witness import Witness
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import LaplaceNoise, Selection, SparseVector
 from understudy.project import Project

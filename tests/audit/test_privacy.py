@@ -11,20 +11,20 @@ import pytest
 from scipy import stats
 
 from statistical import assert_at_most
-from understudy.audit.claim import CURVE, ConcentratedClaim, GaussianClaim, NormalClaim, PureClaim
-from understudy.audit.coins import exact_choice_law, largest_ratio
-from understudy.audit.composite import composites
-from understudy.audit.confidence import at_least, at_most, certified_epsilon, estimated_epsilon
-from understudy.audit.events import Column, Ends, Event, Score, Whole, as_plain, from_plain, learn
-from understudy.audit.holdout import holdout_subjects
-from understudy.audit.privacy import FAMILY_ERROR, Pair, Subject, audit, audit_pair, stacked
-from understudy.audit.registry import EFFORTS, MOST_SUBJECTS, named, subjects
-from understudy.audit.scalar import SHIFTS, repeated, scalar_subjects
-from understudy.audit.selection import score_pairs, single_subjects, stream_pairs
 from understudy.errors import ParameterError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
+from understudy_audit.claim import CURVE, ConcentratedClaim, GaussianClaim, NormalClaim, PureClaim
+from understudy_audit.coins import exact_choice_law, largest_ratio
+from understudy_audit.composite import composites
+from understudy_audit.confidence import at_least, at_most, certified_epsilon, estimated_epsilon
+from understudy_audit.events import Column, Ends, Event, Score, Whole, as_plain, from_plain, learn
+from understudy_audit.holdout import holdout_subjects
+from understudy_audit.privacy import FAMILY_ERROR, Pair, Subject, audit, audit_pair, stacked
+from understudy_audit.registry import EFFORTS, MOST_SUBJECTS, named, subjects
+from understudy_audit.scalar import SHIFTS, repeated, scalar_subjects
+from understudy_audit.selection import score_pairs, single_subjects, stream_pairs
 
 # ---- confidence
 

@@ -22,18 +22,18 @@ import pytest
 
 from counted import Rows
 from statistical import assert_at_most
-from understudy.bins import Bins
-from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
-from understudy.domain import Domain
+from understudy.curator.curator import Curator
+from understudy.declaration.declaration import Declaration, SourceSpec
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError
-from understudy.interactive.session import session
 from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise, discrete_laplace
+from understudy.noise.samplers import SeededNoise, discrete_laplace
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import LaplaceNoise
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions.session import session
 
 FULL = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 PEOPLE, QUESTIONS, BATCH = (400, 10_000, 100) if FULL else (100, 1_000, 50)

@@ -12,17 +12,17 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from statistical import assert_at_most
-from understudy.audit.claim import PureClaim
-from understudy.audit.command import Sitting
-from understudy.audit.confidence import certified_epsilon, estimated_epsilon
-from understudy.audit.privacy import FAMILY_ERROR, Pair, Subject
-from understudy.audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded
-from understudy.audit.registry import MOST_SUBJECTS, Effort
-from understudy.audit.scalar import repeated
-from understudy.cli import app
+from understudy.cli.app import app
+from understudy.cli.audit import Sitting
 from understudy.errors import ParameterError
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import SeededNoise, SystemNoise
+from understudy.noise.samplers import SeededNoise, SystemNoise
+from understudy_audit.claim import PureClaim
+from understudy_audit.confidence import certified_epsilon, estimated_epsilon
+from understudy_audit.privacy import FAMILY_ERROR, Pair, Subject
+from understudy_audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded
+from understudy_audit.registry import MOST_SUBJECTS, Effort
+from understudy_audit.scalar import repeated
 
 PLAN = {"understudy": "1", "effort": "full", "samples": None}
 
@@ -226,7 +226,7 @@ def test_the_plan_names_the_code(tmp_path, monkeypatch):
     path = tmp_path / "audit.jsonl"
     sitting = Sitting("quick", 64, path)
     sitting.examine(["laplace"], noise=SeededNoise(1), coins="a test")
-    monkeypatch.setattr("understudy.audit.record.code_digest", lambda: "another")
+    monkeypatch.setattr("understudy_audit.record.code_digest", lambda: "another")
     with pytest.raises(ParameterError, match="another plan"):
         sitting.examine(["laplace"], noise=SeededNoise(1), coins="a test")
 

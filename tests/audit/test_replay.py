@@ -13,31 +13,31 @@ import numpy as np
 import pytest
 
 from audit.taps import compared, tapped
-from understudy.audit.acts import AB, CELLS, ONE_CELL, WORKLOAD, A
-from understudy.audit.coins import (
+from understudy.curator.curator import Candidate, Curator
+from understudy.errors import InsufficientBudgetError, UnderstudyError
+from understudy.lectures.online import OnlineConstruction, practical_terms
+from understudy.mechanism.gap import Guess, WorstGuess
+from understudy.mechanism.worst_query import QueryClass, WorstQuery
+from understudy.noise.samplers import SeededNoise
+from understudy.privacy.budget import Budget
+from understudy.privacy.neighbours import Neighbours
+from understudy.releases.residual.residual import planned
+from understudy.releases.run import Run
+from understudy.sessions.session import session
+from understudy.standin.multiplicative import MultiplicativeWeights
+from understudy.validity.choice import mode_of
+from understudy.validity.holdout import Holdout
+from understudy_audit.acts import AB, CELLS, ONE_CELL, WORKLOAD, A
+from understudy_audit.coins import (
     OutOfCoinsError,
     RecordingNoise,
     ReplayedNoise,
     exact_choice_law,
     largest_ratio,
 )
-from understudy.audit.composite import Composite, composites
-from understudy.audit.neighbours import DOMAIN, Setting, table_pairs
-from understudy.audit.replay import control_flow, differences, perform, sensitivities
-from understudy.curator import Candidate, Curator
-from understudy.errors import InsufficientBudgetError, UnderstudyError
-from understudy.interactive.online import OnlineConstruction, practical_terms
-from understudy.interactive.session import session
-from understudy.mechanism.gap import Guess, WorstGuess
-from understudy.mechanism.worst_query import QueryClass, WorstQuery
-from understudy.noise import SeededNoise
-from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
-from understudy.releases.residual import planned
-from understudy.releases.run import Run
-from understudy.standin.multiplicative import MultiplicativeWeights
-from understudy.validity.choice import mode_of
-from understudy.validity.holdout import Holdout
+from understudy_audit.composite import Composite, composites
+from understudy_audit.neighbours import DOMAIN, Setting, table_pairs
+from understudy_audit.replay import control_flow, differences, perform, sensitivities
 
 FULL = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 PURE, BOTH = Budget.of(1), Budget.of(1, 1e-6)

@@ -17,10 +17,10 @@ import pytest
 
 from audit.taps import Taps, compared, tapped
 from counted import Cells, Rows
-from understudy.bins import Bins
-from understudy.curator import Candidate, Curator
-from understudy.declaration import Declaration, SourceSpec
-from understudy.domain import Domain
+from understudy.curator.curator import Candidate, Curator
+from understudy.declaration.declaration import Declaration, SourceSpec
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import UnderstudyError
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
@@ -28,7 +28,7 @@ from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrat
 from understudy.mechanism.strategies import Centred, Part, Strategies
 from understudy.mechanism.strategy import Strategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import LaplaceNoise, Selection
 from understudy.privacy.neighbours import Neighbours, Sensitivity

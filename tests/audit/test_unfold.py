@@ -12,30 +12,30 @@ import numpy as np
 import pytest
 
 from statistical import assert_does_not_follow, assert_follows
-from understudy.audit.acts import AB, CELLS, ONE_CELL, A
-from understudy.audit.claim import PureClaim
-from understudy.audit.composite import Composite, composites
-from understudy.audit.events import UNSAID
-from understudy.audit.neighbours import DOMAIN, Setting
-from understudy.audit.privacy import Subject, audit
-from understudy.audit.scripted import UnfoldingError
-from understudy.audit.unfold import Unfolding, beginning
-from understudy.curator import Curator
+from understudy.curator.curator import Curator
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.net import NetMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax
-from understudy.mechanism.small_database import SmallDatabase
-from understudy.mechanism.small_database_classes import QueryClass as SmallClass
+from understudy.mechanism.small_database.classes import QueryClass as SmallClass
+from understudy.mechanism.small_database.small_database import SmallDatabase
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.mechanism.strategy import Strategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.family import prefixes
 from understudy.query.marginal import Marginal
 from understudy.standin.table import SmallTable
+from understudy_audit.acts import AB, CELLS, ONE_CELL, A
+from understudy_audit.claim import PureClaim
+from understudy_audit.composite import Composite, composites
+from understudy_audit.events import UNSAID
+from understudy_audit.neighbours import DOMAIN, Setting
+from understudy_audit.privacy import Subject, audit
+from understudy_audit.scripted import UnfoldingError
+from understudy_audit.unfold import Unfolding, beginning
 
 ROWS = ((0, 0),) * 4 + ((1, 2),) * 2
 SETTING = Setting(Budget.of(4))

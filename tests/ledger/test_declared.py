@@ -11,7 +11,7 @@ import pytest
 
 import understudy as us
 from people import declaration
-from understudy.declaration_file import parse
+from understudy.declaration.file import parse
 from understudy.errors import DeclarationError, InsufficientBudgetError, LedgerError
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.place import ledger_place, witness_place

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from statistical import assert_at_most, assert_covers, assert_does_not_follow, assert_follows
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import Cost, concentrated, pure
 
 Additive = LaplaceMechanism | GaussianMechanism

@@ -21,7 +21,7 @@ from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of, whole
 from understudy.mechanism.randomized_response import RandomizedResponse
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
-from understudy.noise import NoiseSource, SeededNoise
+from understudy.noise.samplers import NoiseSource, SeededNoise
 from understudy.privacy.cost import UNITS, concentrated, epsilon, pure, rho
 
 VALUES = np.arange(40, dtype=np.int64)

@@ -16,7 +16,7 @@ from scipy.special import log_softmax
 from statistical import assert_at_most, assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
 from understudy.mechanism.exponential import ExponentialMechanism
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
 
 ROUNDING = 1e-9

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from statistical import assert_does_not_follow, assert_follows
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gap import MAX_COUNT, Guess, NoisyGaps, WorstGuess
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import epsilon, rho
 from understudy.privacy.neighbours import Neighbours
 from understudy.privacy.stability import add_remove_neighbours, privacy_curve, replace_neighbours

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from statistical import assert_does_not_follow, assert_follows
-from understudy.attribute import Boolean
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.attribute import Boolean
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism import net
 from understudy.mechanism.net import NetMechanism
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.stability import privacy_curve, replace_neighbours
 from understudy.query.marginal import Marginal
 from understudy.standin.table import SmallTable

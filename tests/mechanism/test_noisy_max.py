@@ -16,7 +16,7 @@ from statistical import assert_at_most, assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax, one_sided
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import epsilon, rho
 from understudy.privacy.stability import privacy_curve
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from statistical import assert_at_most, assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
 from understudy.mechanism.randomized_response import RandomizedResponse
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 
 ROUNDING = 1e-9
 

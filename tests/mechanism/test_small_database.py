@@ -14,23 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statistical import assert_does_not_follow, assert_follows
-from understudy.attribute import Boolean, Categories, Outside
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.attribute import Boolean, Categories, Outside
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, RefusedError
-from understudy.mechanism import small_database_shells
-from understudy.mechanism.small_database import (
+from understudy.mechanism.small_database import shells as small_database_shells
+from understudy.mechanism.small_database.chain import Chain, chain_order
+from understudy.mechanism.small_database.classes import QueryClass
+from understudy.mechanism.small_database.levels import Enumeration
+from understudy.mechanism.small_database.shells import Kind
+from understudy.mechanism.small_database.small_database import (
     Cover,
     SmallDatabase,
     best_design,
     cover,
 )
-from understudy.mechanism.small_database_chain import Chain, chain_order
-from understudy.mechanism.small_database_classes import QueryClass
-from understudy.mechanism.small_database_levels import Enumeration
-from understudy.mechanism.small_database_shells import Kind
-from understudy.mechanism.small_database_tree import Tree, set_tree
-from understudy.noise import SeededNoise
+from understudy.mechanism.small_database.tree import Tree, set_tree
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.stability import privacy_curve, replace_neighbours
 from understudy.query.family import conjunctions, prefixes, ranges
 from understudy.query.linear import LinearQuery

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from statistical import assert_at_most, assert_does_not_follow, assert_follows
 from understudy.errors import HandleClosedError, ParameterError
-from understudy.law import discrete_laplace_log_law
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
-from understudy.noise import SeededNoise
+from understudy.noise.law import discrete_laplace_log_law
+from understudy.noise.samplers import SeededNoise
 
 ROUNDING = 1e-9
 ALPHA_PIN = 0.008477307786476857

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism import strategy
 from understudy.mechanism.strategy import Strategy
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.event import GaussianNoise, Located
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery

@@ -7,10 +7,10 @@ import pytest
 
 import program
 import understudy as us
+from understudy.cli.plan import LEGEND
 from understudy.errors import RefusedError
-from understudy.mechanism.small_database_classes import QueryClass
+from understudy.mechanism.small_database.classes import QueryClass
 from understudy.planner import limits
-from understudy.planner.command import LEGEND
 from understudy.planner.solve import plan
 from understudy.releases import methods
 from understudy.theory.table import COLUMNS

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from understudy.errors import ParameterError, RefusedError
-from understudy.law import discrete_gaussian_log_law, discrete_laplace_log_law
+from understudy.noise.law import discrete_gaussian_log_law, discrete_laplace_log_law
 from understudy.privacy.cost import (
     UNITS,
     ZCDP,

@@ -20,28 +20,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counted import Cells
-from understudy.attribute import Categories
-from understudy.bins import Bins
-from understudy.curator import Candidate, Curator
-from understudy.declaration import Declaration, SourceSpec, Unit
-from understudy.domain import Domain
-from understudy.interactive.conjunction import Grid
-from understudy.interactive.group_bys import BuyMarginals, can_buy
-from understudy.interactive.histogram import Histogram
-from understudy.interactive.knowledge import Knowledge
-from understudy.interactive.purchase import Shop
-from understudy.interactive.wholesale import BuyGrids
+from understudy.curator.curator import Candidate, Curator
+from understudy.declaration.declaration import Declaration, SourceSpec, Unit
+from understudy.domain.attribute import Categories
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.strategy import Strategy
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy import joint
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.neighbours import Neighbours, Sensitivity
+from understudy.query.box import Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions.group_bys import BuyMarginals, can_buy
+from understudy.sessions.histogram import Histogram
+from understudy.sessions.knowledge import Knowledge
+from understudy.sessions.purchase import Shop
+from understudy.sessions.wholesale import BuyGrids
 
 DOMAIN = Domain(
     (

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from understudy.bins import Bins
-from understudy.domain import Clique, Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
 from understudy.privacy.neighbours import Neighbours, Sensitivity, lattice_bounds, sensitivity
 from understudy.query.linear import LinearQuery

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.attribute import Boolean, Categories
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.attribute import Boolean, Categories
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import QueryError, UnderstudyError
 from understudy.query.expression import parse
 

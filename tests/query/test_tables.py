@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.query import tables as module
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.tables import Tables
-from understudy.standin.weights import DenseWeights
+from understudy.standin.dense.weights import DenseWeights
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 

@@ -5,9 +5,9 @@ from math import comb
 import numpy as np
 import pytest
 
-from understudy.attribute import Categories
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.attribute import Categories
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.query import family
 from understudy.query.linear import LinearQuery

@@ -27,9 +27,9 @@ from adaptive_table import (
 from counted import Killed, Rows
 from release_runs import covered, furthest, same
 from statistical import assert_covers
-from understudy.curator import Curator
-from understudy.declaration import Unit
-from understudy.declaration_file import parse
+from understudy.curator.curator import Curator
+from understudy.declaration.declaration import Unit
+from understudy.declaration.file import parse
 from understudy.errors import (
     InsufficientBudgetError,
     ParameterError,
@@ -38,15 +38,15 @@ from understudy.errors import (
     TooLargeError,
 )
 from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.query.workload import Workload
 from understudy.releases import stored
-from understudy.releases.adaptive import adaptive
-from understudy.releases.adaptive_rule import Rule
+from understudy.releases.adaptive.adaptive import adaptive
+from understudy.releases.adaptive.rule import Rule
 from understudy.releases.release import Release
 from understudy.releases.run import Outcome, Progress, Run
-from understudy.standin.graphical import Constraint
+from understudy.standin.graphical.model import Constraint
 
 # ---------------------------------------------------------------------------------------- prices
 

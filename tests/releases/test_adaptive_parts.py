@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategies
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging, rare_together, simplex
 from understudy.query.workload import Workload
-from understudy.releases.adaptive_pick import Candidates, NoiseForecast, Situation, pick
-from understudy.releases.adaptive_rows import AdaptiveStandIn
-from understudy.releases.adaptive_rule import rule_for
-from understudy.releases.adaptive_shrink import shrunk
+from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Situation, pick
+from understudy.releases.adaptive.rows import AdaptiveStandIn
+from understudy.releases.adaptive.rule import rule_for
+from understudy.releases.adaptive.shrink import shrunk
 from understudy.releases.local_fit import locally_fitted, scaling
-from understudy.releases.residual_plan import Residuals
-from understudy.releases.residual_tables import ResidualTables
+from understudy.releases.residual.plan import Residuals
+from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.workload_answers import Interval, Knowledge
 from understudy.standin.graphical import fit
 from understudy.standin.measurement import Measurement

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import understudy as us
-from understudy.bins import Bins
-from understudy.declaration_file import parse
-from understudy.domain import Domain
+from understudy.declaration.file import parse
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError, RefusedError, TooLargeError
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.query.constraint import determines, impossible
 
 TEXT = """

@@ -11,13 +11,13 @@ import pyarrow.parquet as parquet
 import pytest
 
 import tiny_release
-from understudy.domain import Domain
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, RefusedError, SourceError
 from understudy.releases import folder as files
 from understudy.releases import stored
 from understudy.releases.release import Release, release
 from understudy.releases.run import MarginalAnswer
-from understudy.standin.graphical import Constraint, GraphicalStandIn, LogFactor
+from understudy.standin.graphical.model import Constraint, GraphicalStandIn, LogFactor
 from understudy.standin.table import SmallTable
 
 NAMES = {"answers.parquet", "certificate.json", "report.html", "standin.npz", "synthetic.parquet"}

@@ -11,20 +11,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from understudy.bins import Bins
-from understudy.curator import Curator
-from understudy.declaration import Declaration, SourceSpec
-from understudy.domain import Domain
-from understudy.interactive.online import OnlineConstruction, practical_terms
+from understudy.curator.curator import Curator
+from understudy.declaration.declaration import Declaration, SourceSpec
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.ledger.memory import MemoryLedger
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.query.linear import LinearQuery
 from understudy.query.workload import Workload
 from understudy.releases.iterative import iterative_construction
 from understudy.releases.run import Run
-from understudy.standin.graphical import GraphicalStandIn
-from understudy.standin.graphical_weights import GraphicalWeights
+from understudy.standin.graphical.model import GraphicalStandIn
+from understudy.standin.graphical.weights import GraphicalWeights
 from understudy.standin.multiplicative import MultiplicativeWeights
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth

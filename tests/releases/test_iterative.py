@@ -15,9 +15,9 @@ import pytest
 from counted import Cells, Killed, Rows
 from release_runs import covered, run_over, same
 from statistical import assert_at_most, assert_covers, assert_does_not_follow, assert_follows
-from understudy.answer import Answer
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.answer.answer import Answer
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import (
     InsufficientBudgetError,
     ParameterError,
@@ -25,10 +25,10 @@ from understudy.errors import (
     RefusedError,
     TooLargeError,
 )
-from understudy.law import discrete_laplace_log_law
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.worst_query import STEPS, QueryClass, WorstQuery, regret, selection
-from understudy.noise import SeededNoise
+from understudy.noise.law import discrete_laplace_log_law
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.privacy.stability import (
@@ -43,7 +43,7 @@ from understudy.releases import iterative
 from understudy.releases.distinguisher import Selection, StatisticalLearner, distinguisher
 from understudy.releases.iterative import Design, iterative_construction
 from understudy.releases.run import Run
-from understudy.standin.median import MedianUpdate
+from understudy.standin.median.median import MedianUpdate
 from understudy.standin.multiplicative import MultiplicativeWeights, ProjectedWeights
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from counted import Cells, Killed, Rows
 from release_runs import covered, furthest, run_over, same
 from statistical import assert_covers
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, TooLargeError
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import tiny_release
 import understudy
 from tiny_release import DECLARATION, ROWS, tiny
-from understudy.curator import Curator
-from understudy.declaration_file import parse
+from understudy.curator.curator import Curator
+from understudy.declaration.file import parse
 from understudy.errors import (
     DeclarationError,
     InsufficientBudgetError,
@@ -460,7 +460,7 @@ def test_workload_files_that_cannot_be_read(tmp_path):
 def test_the_public_name_is_the_function_whatever_was_imported_before():
     """A package of the function's own name would hide it once it is imported."""
     code = (
-        "import understudy as us, understudy.releases.mwem, understudy.interactive.session\n"
+        "import understudy as us, understudy.releases.mwem, understudy.sessions.session\n"
         "assert all(callable(getattr(us, name)) for name in us.__all__)\n"
         "assert us.release.__name__ == 'release' and us.session.__name__ == 'session'"
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.declaration_file import parse
+from understudy.declaration.file import parse
 from understudy.errors import DomainError, InsufficientBudgetError, ParameterError, RefusedError
 from understudy.ledger.place import ledger_place
 from understudy.ledger.store import DurableLedger

@@ -16,12 +16,12 @@ import pyarrow.parquet as parquet
 import pytest
 
 import tiny_release
-from understudy.cli import main
-from understudy.declaration_file import parse
+from understudy.cli.app import main
+from understudy.cli.release import _progress
+from understudy.declaration.file import parse
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.export import verify
 from understudy.releases import methods
-from understudy.releases.command import _progress
 from understudy.releases.folder import beside
 from understudy.releases.release import Release
 from understudy.releases.run import Progress

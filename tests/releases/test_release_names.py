@@ -10,8 +10,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 import tiny_release
-from understudy.cli import main
-from understudy.declaration_file import parse
+from understudy.cli.app import main
+from understudy.declaration.file import parse
 from understudy.errors import InsufficientBudgetError, RequestConflictError
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.store import DurableLedger

@@ -9,8 +9,8 @@ import pytest
 
 from counted import ROUNDING, Cells
 from release_runs import covered, furthest, run_over
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.query.workload import Workload
 from understudy.releases.run import MarginalAnswer, Outcome
 

@@ -15,23 +15,23 @@ import pytest
 from counted import Cells, Rows
 from release_runs import covered, furthest, run_over, same
 from statistical import assert_covers
-from understudy.bins import Bins
-from understudy.declaration import Unit
-from understudy.domain import Domain
+from understudy.declaration.declaration import Unit
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, TooLargeError
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
-from understudy.releases.residual import (
+from understudy.releases.residual.residual import (
     near,
     planned,
     predicted_error,
     residual,
     residual_error,
 )
-from understudy.releases.residual_tables import ResidualTables
+from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from statistical import assert_does_not_follow, assert_follows
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError
-from understudy.law import discrete_gaussian_log_law
 from understudy.mechanism import strategies
 from understudy.mechanism.strategies import Centred, Combinations, Part, Strategies, hosts, maximal
-from understudy.noise import SeededNoise
+from understudy.noise.law import discrete_gaussian_log_law
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
 from understudy.privacy.neighbours import Neighbours
 from understudy.releases.ranges import range_strategy

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, TooLargeError
-from understudy.law import discrete_gaussian_log_law
+from understudy.noise.law import discrete_gaussian_log_law
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
 from understudy.releases.ranges import MOST_RANGES, Cells, Ranges, basis, range_ends
-from understudy.releases.residual_plan import CLOSE, Residuals, check_size
-from understudy.releases.residual_tables import ResidualTables, half_width
+from understudy.releases.residual.plan import CLOSE, Residuals, check_size
+from understudy.releases.residual.tables import ResidualTables, half_width
 from understudy.standin import combination
 from understudy.standin.combination import Interaction, fit_histogram, fit_tree, stand_in
 

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from release_runs import run_over
-from understudy.attribute import Boolean
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.attribute import Boolean
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RefusedError
 from understudy.ledger.memory import MemoryLedger
-from understudy.mechanism.small_database_classes import QueryClass
+from understudy.mechanism.small_database.classes import QueryClass
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.neighbours import Neighbours

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.attribute import Attribute, Boolean, Categories, Outside
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, TooLargeError
 from understudy.releases.stored import StoredRates
 from understudy.releases.synthetic import Within, as_table, framed, sample_codes, systematic

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import DomainError, ParameterError, TooLargeError
 from understudy.query.linear import LinearQuery
-from understudy.standin.graphical import Constraint, GraphicalStandIn, LogFactor
+from understudy.standin.graphical.model import Constraint, GraphicalStandIn, LogFactor
 
 EMPTY = "forbid every cell"
 
@@ -216,7 +216,7 @@ def test_queries_are_answered_alike_expanded_and_factor_by_factor(model, seed):
     expected = float((rates * query.weights(domain.names)).sum())
     with pytest.MonkeyPatch.context() as patch:
         for limit in (0, 2**16):
-            patch.setattr("understudy.standin.graphical.EXPANDED_CELLS", limit)
+            patch.setattr("understudy.standin.graphical.model.EXPANDED_CELLS", limit)
             assert model.answer(query) == pytest.approx(expected, abs=1e-11)
 
 

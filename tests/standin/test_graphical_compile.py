@@ -8,7 +8,7 @@ import sys
 import numba
 import pytest
 
-from understudy.standin.graphical_compile import compiled
+from understudy.standin.graphical.compile import compiled
 
 
 def test_importing_the_package_does_not_load_the_compiler():

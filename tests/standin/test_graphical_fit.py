@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError
-from understudy.standin.graphical import Constraint, FitSettings, GraphicalStandIn, estimated_total, fit
+from understudy.standin.graphical.model import Constraint, FitSettings, GraphicalStandIn, estimated_total, fit
 from understudy.standin.measurement import Measurement
 
 CLOSE = FitSettings(accuracy=1e-7, noise_share=0.0, most_passes=3000)

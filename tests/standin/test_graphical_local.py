@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from understudy.errors import ParameterError
-from understudy.standin.graphical_local import locally_fitted
+from understudy.standin.graphical.local import locally_fitted
 from understudy.standin.measurement import Measurement
 
 CLIQUE = ("a", "b", "c")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from statistical import assert_does_not_follow, assert_follows
-from understudy.bins import Bins
-from understudy.domain import Domain
-from understudy.standin.graphical import GraphicalStandIn, LogFactor
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.standin.graphical.model import GraphicalStandIn, LogFactor
 
 
 def domain_of(*sizes: int) -> Domain:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.bins import Bins
-from understudy.domain import Domain
-from understudy.standin.graphical import CandidateSizes, model_cells
-from understudy.standin.graphical_tree import Layout, junction_tree
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.standin.graphical.model import CandidateSizes, model_cells
+from understudy.standin.graphical.tree import Layout, junction_tree
 
 
 def domain_of(*sizes: int) -> Domain:

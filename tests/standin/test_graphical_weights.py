@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, TooLargeError
 from understudy.query.linear import LinearQuery
-from understudy.standin.graphical_weights import GraphicalWeights
+from understudy.standin.graphical.weights import GraphicalWeights
 from understudy.standin.multiplicative import MultiplicativeWeights
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import DomainError, ParameterError
 from understudy.query.linear import LinearQuery
 from understudy.standin.linear import FriezeKannan, LinearHypothesis

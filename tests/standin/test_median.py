@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import DomainError, ParameterError, TooLargeError
 from understudy.query.linear import LinearQuery
-from understudy.standin.median import MedianUpdate, SurvivingSet
+from understudy.standin.median.median import MedianUpdate, SurvivingSet
 from understudy.theory.lecture7 import is_update_sequence, median_updates
 
 

@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from statistical import FALSE_ALARM
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import DomainError, ParameterError, TooLargeError
 from understudy.query.linear import LinearQuery
-from understudy.standin.median_sampled import SampledMedianUpdate, SampledSurvivors
+from understudy.standin.median.sampled import SampledMedianUpdate, SampledSurvivors
 
 
 def domain_of(*sizes: int) -> Domain:

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError
 from understudy.query.linear import LinearQuery
+from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.multiplicative import (
     ConsistentWeights,
     MultiplicativeWeights,
@@ -22,7 +23,6 @@ from understudy.standin.multiplicative import (
     tilt_to,
 )
 from understudy.standin.protocol import DatabaseUpdate
-from understudy.standin.weights import DenseWeights
 from understudy.theory.lecture7 import is_update_sequence, mw_updates
 
 

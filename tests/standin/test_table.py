@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.attribute import Boolean
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.attribute import Boolean
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import DomainError, ParameterError
 from understudy.query.linear import LinearQuery
 from understudy.standin.table import SmallTable

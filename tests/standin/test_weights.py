@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import DomainError, ParameterError, TooLargeError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.projection import Projection
-from understudy.standin import weights
-from understudy.standin.weights import DENSE_LIMIT, DenseWeights
+from understudy.standin.dense import weights
+from understudy.standin.dense.weights import DENSE_LIMIT, DenseWeights
 
 # Rows and columns fall differently: columns only, few or many rows, long rows, a last attribute that fills a row.
 SHAPES = [(7,), (2,) * 13, (5, 3, 40, 30), (3, 2000), (3, 40, 2000), (2, 70_000), (4, 3, 2, 5), (1, 1500, 1)]
@@ -300,8 +300,8 @@ def test_what_cannot_be_done_is_refused(act, error, sentence):
 
 def test_numba_is_imported_only_when_a_pass_is_made():
     program = (
-        "import sys, understudy, understudy.standin.weights, understudy.standin.multiplicative, "
-        "understudy.standin.median, understudy.standin.linear; print('numba' in sys.modules)"
+        "import sys, understudy, understudy.standin.dense.weights, understudy.standin.multiplicative, "
+        "understudy.standin.median.median, understudy.standin.linear; print('numba' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert said.stdout.strip() == "False"

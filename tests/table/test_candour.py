@@ -16,7 +16,7 @@ import pytest
 
 import understudy
 from program import PROGRAM
-from understudy.declaration_file import parse, read
+from understudy.declaration.file import parse, read
 from understudy.errors import SourceError
 from understudy.project import Project, open_project
 from understudy.table.source import open_source

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from understudy.bins import Bins
-from understudy.declaration import SourceSpec
-from understudy.domain import Domain
+from understudy.declaration.declaration import SourceSpec
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError
 from understudy.table import truth as module
 from understudy.table.source import in_memory, open_source

@@ -6,11 +6,11 @@ import duckdb
 import ibis
 import pytest
 
-from understudy.attribute import Boolean, Categories
-from understudy.bins import Bins
-from understudy.declaration import Counting, SourceSpec
-from understudy.declaration_file import parse
-from understudy.domain import Domain
+from understudy.declaration.declaration import Counting, SourceSpec
+from understudy.declaration.file import parse
+from understudy.domain.attribute import Boolean, Categories
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError, ParameterError, SourceError
 from understudy.table.source import open_source
 from understudy.table.truth import Truth

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.attribute import Attribute, Boolean, Categories, Outside
-from understudy.bins import Bins
-from understudy.declaration import Counting, SourceSpec, Unit
-from understudy.domain import Domain
+from understudy.declaration.declaration import Counting, SourceSpec, Unit
+from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.table import truth as truth_module

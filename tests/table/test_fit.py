@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from people import write_project
 from program import run
-from understudy.attribute import Attribute, Boolean, Categories, Outside
-from understudy.bins import Bins
-from understudy.declaration import SourceSpec, Unit
-from understudy.domain import Domain
+from understudy.declaration.declaration import SourceSpec, Unit
+from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.table.engine import AnyIbis
 from understudy.table.fit import Fit
 from understudy.table.look import Look

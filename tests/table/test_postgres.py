@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.attribute import Categories, Outside
-from understudy.bins import Bins
-from understudy.curator import Curator
-from understudy.declaration import Counting, Declaration, SourceSpec, Unit
-from understudy.domain import Domain
+from understudy.curator.curator import Curator
+from understudy.declaration.declaration import Counting, Declaration, SourceSpec, Unit
+from understudy.domain.attribute import Categories, Outside
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.attribute import Boolean, Categories, Outside
-from understudy.bins import Bins
-from understudy.declaration import SourceSpec, Unit
-from understudy.domain import Domain
+from understudy.declaration.declaration import SourceSpec, Unit
+from understudy.domain.attribute import Boolean, Categories, Outside
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import DomainError, SourceChangedError, SourceError
 from understudy.table.source import in_memory, open_source
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from program import run
-from understudy.bins import Bins
-from understudy.declaration import SourceSpec
-from understudy.domain import Domain
+from understudy.declaration.declaration import SourceSpec
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError
 from understudy.table.source import open_source
 from understudy.table.spark import _start

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.bins import Bins
-from understudy.declaration import Unit
-from understudy.domain import Domain
+from understudy.declaration.declaration import Unit
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import TooLargeError
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal

@@ -9,7 +9,7 @@ from statistics import mean, stdev
 import numpy as np
 import pytest
 
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.theory.guess_and_check import log_tree_queries
 from understudy.theory.ladder import _log_queries
 from understudy.validity.ladder import FreeLadder, Ladder

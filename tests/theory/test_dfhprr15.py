@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from statistical import assert_does_not_follow, assert_follows
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.theory.compression import compression_width
 from understudy.theory.thresholdout import thresholdout_params, thresholdout_rows
 from understudy.validity.modes import Heard, Look, Thresholdout

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.query.linear import LinearQuery
+from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.linear import FriezeKannan, LinearHypothesis
 from understudy.standin.multiplicative import MultiplicativeWeights
-from understudy.standin.weights import DenseWeights
 from understudy.theory.lecture7 import frieze_kannan_updates, mw_updates
 
 Vector = NDArray[np.float64]

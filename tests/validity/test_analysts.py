@@ -8,10 +8,10 @@ import pytest
 
 from statistical import FALSE_ALARM, assert_at_most
 from understudy.errors import RefusedError
-from understudy.noise import SeededNoise
-from understudy.validity.analysts.correlation import batches, expected_majority, majority, selection
-from understudy.validity.analysts.game import Game, Plain
-from understudy.validity.analysts.others import (
+from understudy.noise.samplers import SeededNoise
+from understudy_audit.analysts.correlation import batches, expected_majority, majority, selection
+from understudy_audit.analysts.game import Game, Plain
+from understudy_audit.analysts.others import (
     ANALYSTS,
     boosting,
     climbing,
@@ -19,7 +19,7 @@ from understudy.validity.analysts.others import (
     identification,
     queries_of,
 )
-from understudy.validity.audit import draw_findings, made, play, validity_audit
+from understudy_audit.validity import draw_findings, made, play, validity_audit
 
 CERTIFIED = ("gaussian", "check", "realised", "ladder")
 LONG = bool(os.environ.get("UNDERSTUDY_AUDIT"))

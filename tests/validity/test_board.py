@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from understudy.cli import app
+from understudy.cli.app import app
 from understudy.errors import RefusedError, SourceChangedError, SourceError
 from understudy.validity.board import Board, create
 
@@ -133,6 +133,6 @@ def test_audit_validity_from_the_command_line(tmp_path):
 
 
 def test_the_command_loads_no_engine():
-    code = "import sys, understudy.validity.command; print({'numpy', 'pyarrow'} & set(sys.modules))"
+    code = "import sys, understudy.cli.holdout; print({'numpy', 'pyarrow'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from understudy.cli import app
+from understudy.cli.app import app
 from understudy.errors import LedgerError, ParameterError, RefusedError, SourceError
 from understudy.validity.board import Board, create
 

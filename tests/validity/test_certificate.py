@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from understudy.errors import ParameterError
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.theory.composition import gdp_delta
 from understudy.theory.cvar import cvar_noise_gauss
 from understudy.theory.table import COLUMNS

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import understudy as us
 from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.validity.auc import PAIRS
 from understudy.validity.certificate import BOUNDED
 from understudy.validity.holdout import Holdout
@@ -83,7 +83,7 @@ def test_the_package_does_not_need_scikit_learn():
     code = (
         "import sys; sys.modules['sklearn'] = None; sys.modules['joblib'] = None\n"
         "from understudy.validity.holdout import Holdout\n"
-        "import understudy.validity.board, understudy.validity.audit, understudy.validity.monitor\n"
+        "import understudy.validity.board, understudy_audit.validity, understudy.validity.monitor\n"
         "print(Holdout([[0]]*4000, [0,1]*2000, queries=2).score_predictions([0,1]*2000).left)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import ParameterError
-from understudy.noise import SeededNoise, bernoulli
+from understudy.noise.samplers import SeededNoise, bernoulli
 from understudy.privacy.stability import privacy_curve, replace_neighbours
 from understudy.validity.monitor import choice_law, monitor
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from understudy.declaration import Declaration
+from understudy.declaration.declaration import Declaration
 from understudy.errors import LedgerError
 from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger

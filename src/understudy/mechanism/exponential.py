@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 
 from understudy.errors import ParameterError
 from understudy.mechanism.parameters import lattice_sensitivity, whole
-from understudy.noise import NoiseSource, choose_many
+from understudy.noise.samplers import NoiseSource, choose_many
 from understudy.privacy.event import Selection
 from understudy.rational import privacy_parameter, probability
 

@@ -20,7 +20,7 @@ from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import NoiseSource
+from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal

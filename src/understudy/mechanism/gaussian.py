@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from understudy.law import discrete_gaussian_log_law, discrete_gaussian_quantile, variance_parameter
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of
-from understudy.noise import NoiseSource, discrete_gaussian
+from understudy.noise.law import discrete_gaussian_log_law, discrete_gaussian_quantile, variance_parameter
+from understudy.noise.samplers import NoiseSource, discrete_gaussian
 from understudy.privacy.event import GaussianNoise
 from understudy.rational import Number, privacy_parameter
 

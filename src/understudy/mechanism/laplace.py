@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from understudy.law import discrete_laplace_log_law, discrete_laplace_quantile, scale_parameter
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of
-from understudy.noise import NoiseSource, discrete_laplace
+from understudy.noise.law import discrete_laplace_log_law, discrete_laplace_quantile, scale_parameter
+from understudy.noise.samplers import NoiseSource, discrete_laplace
 from understudy.privacy.event import LaplaceNoise
 from understudy.rational import Number, privacy_parameter
 

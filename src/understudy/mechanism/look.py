@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.noise import NoiseSource
+from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event
 from understudy.query.marginal import Marginal
 

@@ -16,12 +16,12 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique
+from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gap import MAX_COUNT
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.strategies import Strategies
-from understudy.noise import NoiseSource
+from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event, Together
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal

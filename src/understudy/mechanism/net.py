@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.exponential import ExponentialMechanism
-from understudy.noise import NoiseSource
+from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Selection
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
-from understudy.law import scale_parameter
 from understudy.mechanism.parameters import lattice_sensitivity, whole
-from understudy.noise import NoiseSource, discrete_laplace, uniform_array
+from understudy.noise.law import scale_parameter
+from understudy.noise.samplers import NoiseSource, discrete_laplace, uniform_array
 from understudy.privacy.event import NoisyMaximum
 from understudy.rational import privacy_parameter, probability
 

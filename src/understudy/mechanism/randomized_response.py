@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
 from understudy.mechanism.parameters import whole
-from understudy.noise import NoiseSource, bernoulli_exp, uniform_array
+from understudy.noise.samplers import NoiseSource, bernoulli_exp, uniform_array
 from understudy.privacy.event import RandomizedReport
 from understudy.rational import privacy_parameter
 

@@ -16,11 +16,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
-from understudy.law import variance_parameter
 from understudy.mechanism.strategy import MAX_WEIGHT
-from understudy.noise import NoiseSource, discrete_gaussian
+from understudy.noise.law import variance_parameter
+from understudy.noise.samplers import NoiseSource, discrete_gaussian
 from understudy.privacy.cost import UNITS, rounded_up
 from understudy.privacy.event import GaussianNoise
 from understudy.privacy.neighbours import Neighbours

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import NoiseSource
+from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event
 from understudy.privacy.neighbours import Neighbours, Sensitivity, located
 from understudy.query.marginal import Marginal

@@ -12,12 +12,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Domain
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gap import MAX_COUNT
 from understudy.mechanism.noisy_max import ReportNoisyMax
-from understudy.noise import NoiseSource
+from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import Factor, LinearQuery

@@ -15,7 +15,7 @@ import numpy as np
 from understudy.errors import ParameterError
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.planner.situation import Situation
 from understudy.privacy.compose import zcdp_rho
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from understudy.mechanism.small_database_classes import MATRIX_LIMIT
-from understudy.mechanism.small_database_levels import Enumeration
-from understudy.mechanism.small_database_shells import Kind, Shape
+from understudy.mechanism.small_database.classes import MATRIX_LIMIT
+from understudy.mechanism.small_database.levels import Enumeration
+from understudy.mechanism.small_database.shells import Kind, Shape
 from understudy.planner.situation import Situation
 from understudy.planner.widths import Width
-from understudy.standin.median import can_be_held
-from understudy.standin.weights import DENSE_LIMIT
+from understudy.standin.dense.weights import DENSE_LIMIT
+from understudy.standin.median.median import can_be_held
 from understudy.theory.lecture4 import claim1_size_min
 
 CONSTRUCTED_CELLS = 1 << 26

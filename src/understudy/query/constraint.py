@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError, QueryError, TooLargeError
 from understudy.query.expression import parse
 
@@ -45,8 +45,8 @@ class Constraint:
 def impossible(domain: Domain, condition: str) -> Constraint:
     """No row meets the condition, which is one of the question language.
 
-    >>> from understudy.attribute import Boolean
-    >>> from understudy.bins import Bins
+    >>> from understudy.domain.attribute import Boolean
+    >>> from understudy.domain.bins import Bins
     >>> domain = Domain((Bins.between("age", [0, 16, 120]), Boolean(name="retired")))
     >>> impossible(domain, "age < 16 and retired = true").allowed.tolist()
     [[True, False], [True, True]]

@@ -22,8 +22,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from understudy.attribute import COMPARISONS, Mask, Value
-from understudy.domain import Clique, Domain
+from understudy.domain.attribute import COMPARISONS, Mask, Value
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import DomainError, QueryError, TooLargeError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
@@ -77,9 +77,9 @@ class Region:
 def parse(text: str, domain: Domain) -> Question:
     """A question about `domain`, or a `QueryError` that says what to write instead. Reads no data.
 
-    >>> from understudy.attribute import Categories
+    >>> from understudy.domain.attribute import Categories
 
-    >>> from understudy.bins import Bins
+    >>> from understudy.domain.bins import Bins
     >>> domain = Domain((Bins.between("age", [0, 18, 65, 120]), Categories(name="sex", values=("F", "M"))))
     >>> parse("count age < 18 by sex", domain).marginal.by
     ('sex',)

@@ -14,8 +14,8 @@ from math import comb
 
 import numpy as np
 
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import QueryError
 from understudy.query.linear import LinearQuery
 

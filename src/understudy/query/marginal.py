@@ -9,7 +9,7 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.query.linear import LinearQuery
 from understudy.query.projection import Projection
 

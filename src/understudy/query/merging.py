@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.bins import Bins
-from understudy.domain import Clique, Domain
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Clique, Domain
 
 Table = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 
 BLOCK = 16
 """Cells of a block: neighbouring attributes are taken together up to here."""

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
 from understudy.query.linear import LinearQuery
 from understudy.query.projection import Projection

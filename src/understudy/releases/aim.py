@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique
+from understudy.domain.domain import Clique
 from understudy.errors import RefusedError
 from understudy.mechanism.gap import Guess, WorstGuess
 from understudy.mechanism.gaussian import GaussianMechanism
@@ -28,7 +28,7 @@ from understudy.query.merging import Merging
 from understudy.releases.distinguisher import square_root, whole_units
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.releases.workload_answers import Interval, Knowledge, answers
-from understudy.standin.graphical import CandidateSizes, FitSettings, GraphicalStandIn, fit
+from understudy.standin.graphical.model import CandidateSizes, FitSettings, GraphicalStandIn, fit
 from understudy.standin.measurement import Measurement
 
 Table = NDArray[np.float64]

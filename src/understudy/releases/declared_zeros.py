@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from understudy.domain import Domain
+from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, RefusedError, TooLargeError
 from understudy.query.constraint import Constraint, allowed_cells
 from understudy.releases.run import MarginalAnswer
-from understudy.standin.graphical import GraphicalStandIn
+from understudy.standin.graphical.model import GraphicalStandIn
 
 
 def check_possible(domain: Domain, constraints: Sequence[Constraint]) -> None:

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.curator import Curator
+from understudy.curator.curator import Curator
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax

@@ -30,9 +30,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from understudy.attribute import Attribute, Boolean, Categories, Outside
-from understudy.bins import Bins
-from understudy.domain import Domain
+from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
 from understudy.errors import RefusedError, SourceError
 from understudy.query.projection import Projection
 from understudy.releases.range_sums import RangeSums

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.curator import Curator
+from understudy.curator.curator import Curator
 from understudy.errors import ParameterError, RefusedError
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
@@ -30,7 +30,7 @@ from understudy.query.projection import Projection
 from understudy.rational import Number, exact, positive
 from understudy.releases.distinguisher import Distinguisher, Price, distinguisher, whole_units
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
-from understudy.standin.median import SurvivingSet
+from understudy.standin.median.median import SurvivingSet
 from understudy.standin.multiplicative import MultiplicativeWeights
 from understudy.standin.protocol import DatabaseUpdate
 from understudy.theory.lecture7 import ic_eps0, ic_threshold, stop_error

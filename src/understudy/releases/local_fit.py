@@ -12,9 +12,9 @@ from math import exp
 
 import numpy as np
 
-from understudy.domain import Clique
-from understudy.standin.graphical_compile import compiled
-from understudy.standin.graphical_residual import Table
+from understudy.domain.domain import Clique
+from understudy.standin.graphical.compile import compiled
+from understudy.standin.graphical.residual import Table
 from understudy.standin.measurement import Measurement
 
 SLACK_SHARE, LEAST_SLACK = 0.4, 0.2

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
 from understudy.query.constraint import Constraint, allowed_cells
 from understudy.standin.measurement import Measurement

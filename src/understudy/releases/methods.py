@@ -11,12 +11,12 @@ from importlib import import_module
 from math import inf
 from typing import Any
 
-from understudy.bins import Bins
+from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.releases.mwem import MOST_CELLS as FITTED_CELLS
 from understudy.releases.purchases import is_drawn_on
-from understudy.releases.residual import planned, residual_error
+from understudy.releases.residual.residual import planned, residual_error
 from understudy.releases.run import Outcome, Run, a_delta_for
 from understudy.releases.smalldb import smalldb_look
 from understudy.theory.arguments import whole
@@ -182,14 +182,14 @@ METHODS: Mapping[str, Method] = {
         ),
         Method(
             "residual",
-            "understudy.releases.residual:residual",
+            "understudy.releases.residual.residual:residual",
             "optimal noise on every interaction below the workload",
             _of_residual,
             residual_error,
         ),
         Method(
             "adaptive",
-            "understudy.releases.adaptive:adaptive",
+            "understudy.releases.adaptive.adaptive:adaptive",
             "measure, let a private selection find what the stand-in gets wrong, measure that, refit",
             _needs_a_delta,
             last_resort=True,

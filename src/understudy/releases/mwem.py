@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer import Answer
-from understudy.domain import Clique
+from understudy.answer.answer import Answer
+from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, TooLargeError
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.gaussian import GaussianMechanism
@@ -31,8 +31,8 @@ from understudy.query.marginal import Marginal
 from understudy.releases.distinguisher import square_root, whole_units
 from understudy.releases.maximum_entropy import DenseModel, components, maximum_entropy
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.measurement import Measurement
-from understudy.standin.weights import DenseWeights
 
 Table = NDArray[np.float64]
 

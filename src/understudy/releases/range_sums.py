@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import SourceError
 from understudy.mechanism.strategies import Combinations, Part, Strategies
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
 from understudy.releases.ranges import Basis, Ranges
-from understudy.releases.residual_plan import Residuals
-from understudy.releases.residual_tables import ResidualTables
+from understudy.releases.residual.plan import Residuals
+from understudy.releases.residual.tables import ResidualTables
 
 Values = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.answer import Answer
-from understudy.domain import Domain
+from understudy.answer.answer import Answer
+from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RequestConflictError
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
@@ -25,7 +25,6 @@ from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
-from understudy.query.sql import SqlCompiler
 from understudy.query.workload import AllMarginals, Workload
 from understudy.rational import Number, probability
 from understudy.releases import folder as files
@@ -37,6 +36,7 @@ from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run, Sums
 from understudy.releases.stored import as_arrays
 from understudy.releases.synthetic import Codes, Within, as_rule, as_table, framed, sample_codes
 from understudy.releases.workload_file import as_workload
+from understudy.sql import SqlCompiler
 from understudy.sql_answer import SqlAnswer
 
 Cells = NDArray[np.float64]

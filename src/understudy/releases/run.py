@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer import Answer
-from understudy.curator import Curator
-from understudy.domain import Clique, Domain
+from understudy.answer.answer import Answer
+from understudy.curator.curator import Curator
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.mechanism.look import Look
 from understudy.privacy.budget import Budget

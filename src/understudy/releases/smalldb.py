@@ -9,15 +9,15 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique
+from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, QueryError, RefusedError
-from understudy.mechanism.small_database import (
+from understudy.mechanism.small_database.classes import QueryClass
+from understudy.mechanism.small_database.small_database import (
     Design,
     SmallDatabase,
     best_design,
     cover,
 )
-from understudy.mechanism.small_database_classes import QueryClass
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal

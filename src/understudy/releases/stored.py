@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import SourceError
 from understudy.query.merging import Merging
 from understudy.query.projection import Projection
-from understudy.releases.adaptive_rows import AdaptiveStandIn
-from understudy.standin.graphical import Constraint, GraphicalStandIn, LogFactor
+from understudy.releases.adaptive.rows import AdaptiveStandIn
+from understudy.standin.graphical.model import Constraint, GraphicalStandIn, LogFactor
 from understudy.standin.measurement import Measurement
 from understudy.standin.table import SmallTable
 

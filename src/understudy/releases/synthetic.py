@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.attribute import Attribute, Boolean, Categories, Outside
-from understudy.bins import Bins
-from understudy.domain import CELL_LIMIT, Domain
+from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
+from understudy.domain.bins import Bins
+from understudy.domain.domain import CELL_LIMIT, Domain
 from understudy.errors import ParameterError, TooLargeError
 from understudy.query.projection import Projection
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique
+from understudy.domain.domain import Clique
 from understudy.query.merging import Merging
 from understudy.releases.run import MarginalAnswer
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from understudy.declaration_node import Node, text_of
-from understudy.domain import Clique, Domain
+from understudy.declaration.node import Node, text_of
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import DeclarationError, DomainError, QueryError
 from understudy.query.workload import AllMarginals, Workload
 

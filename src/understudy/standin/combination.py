@@ -24,13 +24,13 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.sparse import csc_array
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
 from understudy.query.constraint import Constraint
 from understudy.query.projection import Projection
-from understudy.standin.graphical import CandidateSizes, GraphicalStandIn, fit, model_cells
+from understudy.standin.dense.weights import DenseWeights
+from understudy.standin.graphical.model import CandidateSizes, GraphicalStandIn, fit, model_cells
 from understudy.standin.measurement import Measurement
-from understudy.standin.weights import DenseWeights
 
 Values = NDArray[np.float64]
 

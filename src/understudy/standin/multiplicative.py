@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
 from understudy.query.linear import LinearQuery
 from understudy.rational import Number, exact, positive
-from understudy.standin.weights import DenseWeights, Precision
+from understudy.standin.dense.weights import DenseWeights, Precision
 from understudy.theory.arguments import whole
 from understudy.theory.lecture7 import mw_updates
 from understudy.theory.logarithm import floor_log_over

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain import Clique, Domain
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import DomainError, ParameterError
 from understudy.query.linear import LinearQuery
 

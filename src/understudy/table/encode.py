@@ -14,8 +14,8 @@ import ibis
 import ibis.expr.datatypes as dtypes
 import numpy as np
 
-from understudy.attribute import Attribute, Boolean, Categories, Outside, spellings
-from understudy.bins import Bins
+from understudy.domain.attribute import Attribute, Boolean, Categories, Outside, spellings
+from understudy.domain.bins import Bins
 from understudy.errors import SourceError
 from understudy.table.dialect import DUCKDB, Dialect, Edge, Expression, day_number
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import ibis
 
-from understudy.declaration import SourceSpec
+from understudy.declaration.declaration import SourceSpec
 from understudy.errors import SourceError
 
 ASK_CUSTODIAN = "the custodian can see what it has with `understudy check`"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import singledispatch
 
-from understudy.attribute import Attribute, Boolean, Categories, Outside
-from understudy.bins import Bins
+from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
+from understudy.domain.bins import Bins
 from understudy.table.dialect import Dialect, Expression
 from understudy.table.encode import as_number, find_cell, within
 

@@ -13,8 +13,8 @@ import ibis
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.declaration import Counting, Unit
-from understudy.domain import CELL_LIMIT, Clique, Domain
+from understudy.declaration.declaration import Counting, Unit
+from understudy.domain.domain import CELL_LIMIT, Clique, Domain
 from understudy.query.linear import Factor
 from understudy.query.marginal import Marginal
 from understudy.table.counts import roll_up

@@ -10,9 +10,9 @@ import ibis
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.attribute import Attribute
-from understudy.declaration import Unit
-from understudy.domain import Clique, Domain
+from understudy.declaration.declaration import Unit
+from understudy.domain.attribute import Attribute
+from understudy.domain.domain import Clique, Domain
 from understudy.errors import SourceError
 from understudy.table.dialect import Expression
 from understudy.table.encode import code_type, encode

@@ -19,7 +19,7 @@ import ibis
 import numpy as np
 from ibis.backends.sql.datatypes import PostgresType
 
-from understudy.declaration import SourceSpec
+from understudy.declaration.declaration import SourceSpec
 from understudy.errors import SourceChangedError, SourceError
 from understudy.table.dialect import POSTGRES, Dialect, Expression
 from understudy.table.engine import Columns, Habits, View

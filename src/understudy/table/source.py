@@ -22,8 +22,8 @@ import pyarrow
 import pyarrow as pa
 import pyarrow.compute
 
-from understudy.declaration import Counting, SourceSpec, Unit
-from understudy.domain import Domain
+from understudy.declaration.declaration import Counting, SourceSpec, Unit
+from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError, UnderstudyError
 from understudy.table.encode import check_type
 from understudy.table.engine import AnyIbis, Embedded, Engine

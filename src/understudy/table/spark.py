@@ -20,7 +20,7 @@ import ibis
 import numpy as np
 import pyarrow as pa
 
-from understudy.declaration import SourceSpec
+from understudy.declaration.declaration import SourceSpec
 from understudy.errors import SourceChangedError, SourceError
 from understudy.table.dialect import SPARK, Dialect, Expression
 from understudy.table.engine import BATCH_ROWS, Columns, Habits, View

@@ -12,8 +12,8 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.declaration import Unit
-from understudy.domain import CELL_LIMIT, Clique, Domain
+from understudy.declaration.declaration import Unit
+from understudy.domain.domain import CELL_LIMIT, Clique, Domain
 from understudy.errors import QueryError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.query.tables import Tables

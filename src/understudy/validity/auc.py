@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import ParameterError
-from understudy.noise import NoiseSource, normal
+from understudy.noise.samplers import NoiseSource, normal
 from understudy.theory.composition import log_gdp_delta
 from understudy.theory.minimise import best_from
 from understudy.validity.certificate import (

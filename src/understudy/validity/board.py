@@ -29,7 +29,7 @@ from understudy.errors import (
     SourceChangedError,
     SourceError,
 )
-from understudy.noise import NoiseSource
+from understudy.noise.samplers import NoiseSource
 from understudy.validity.choice import takes_guesses
 from understudy.validity.holdout import Holdout, Score
 from understudy.validity.metrics import Area

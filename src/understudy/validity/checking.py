@@ -14,7 +14,7 @@ from math import ceil, floor, sqrt
 from typing import Any
 
 from understudy.errors import HandleClosedError
-from understudy.noise import NoiseSource
+from understudy.noise.samplers import NoiseSource
 from understudy.theory.capacity import rows_needed
 from understudy.theory.guess_and_check import gnc_dev, gnc_failures_width, gnc_width, step_grid
 from understudy.validity.certificate import VACUOUS, Certificate

@@ -24,7 +24,7 @@ from understudy.errors import HandleClosedError, ParameterError
 from understudy.ledger.interface import Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.store import DurableLedger
-from understudy.noise import NoiseSource, SystemNoise
+from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.budget import Budget
 from understudy.rational import Number, probability
 from understudy.validity.auc import about_pairs

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import ParameterError
-from understudy.noise import NoiseSource
+from understudy.noise.samplers import NoiseSource
 from understudy.theory.ladder import ladder_width
 from understudy.validity.certificate import BEST, Certificate
 from understudy.validity.modes import Heard, Look, Said

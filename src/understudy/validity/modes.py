@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import HandleClosedError, ParameterError, RefusedError
-from understudy.noise import NoiseSource, normal
+from understudy.noise.samplers import NoiseSource, normal
 from understudy.theory.capacity import rows_needed
 from understudy.theory.guess_and_check import step_grid
 from understudy.validity.certificate import (

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
 from understudy.mechanism.exponential import ExponentialMechanism
-from understudy.noise import NoiseSource, SystemNoise
+from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.rational import Number, exact
 from understudy.theory.lecture18 import monitor_ceiling, monitor_gain
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.stats import binom
 
 from audit.mutants.mutant import Mutant
-from understudy.interactive.simulation import LatticeNoise, draws_for, safe_quantile
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.noise import SeededNoise, discrete_laplace
+from understudy.noise.samplers import SeededNoise, discrete_laplace
+from understudy.sessions.simulation import LatticeNoise, draws_for, safe_quantile
 
 BETA, CELLS, GAMES = 0.05, 40, 20_000
 SCALE = Fraction(20)

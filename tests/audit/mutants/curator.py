@@ -11,24 +11,24 @@ from audit.mutants.mutant import ERROR, ONE, Mutant
 from audit.mutants.noise import laplace
 from audit.mutants.sensitivity import HalfCounts
 from audit.mutants.tables import ROWS, SETTING
-from understudy.audit.acts import AB, CELLS, ONE_CELL, A
-from understudy.audit.claim import PureClaim
-from understudy.audit.contract import (
+from understudy.curator.curator import Curator
+from understudy.curator.sparse_handle import SparseHandle
+from understudy.mechanism.sparse_vector import AboveThreshold
+from understudy.noise.samplers import SeededNoise
+from understudy.privacy.cost import UNITS
+from understudy.privacy.event import LaplaceNoise, Selection
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.marginal import Marginal
+from understudy_audit.acts import AB, CELLS, ONE_CELL, A
+from understudy_audit.claim import PureClaim
+from understudy_audit.contract import (
     answers_again,
     charges_first,
     handle_survives,
     keeps_the_charge,
 )
-from understudy.audit.neighbours import TellingLedger, table_pairs
-from understudy.audit.privacy import Pair, audit_pair, stacked
-from understudy.curator import Curator
-from understudy.mechanism.sparse_vector import AboveThreshold
-from understudy.noise import SeededNoise
-from understudy.privacy.cost import UNITS
-from understudy.privacy.event import LaplaceNoise, Selection
-from understudy.privacy.neighbours import Neighbours
-from understudy.query.marginal import Marginal
-from understudy.sparse_handle import SparseHandle
+from understudy_audit.neighbours import TellingLedger, table_pairs
+from understudy_audit.privacy import Pair, audit_pair, stacked
 
 
 class Forgetful(Curator):

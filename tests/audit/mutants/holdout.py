@@ -13,13 +13,13 @@ from scipy.stats import binom
 
 from audit.mutants.mutant import Mutant
 from understudy.errors import HandleClosedError
-from understudy.noise import SeededNoise
-from understudy.validity.analysts.correlation import majority
-from understudy.validity.analysts.game import Plain
-from understudy.validity.audit import made, play
+from understudy.noise.samplers import SeededNoise
 from understudy.validity.checking import Checking
 from understudy.validity.holdout import Holdout
 from understudy.validity.modes import Mode, Thresholdout
+from understudy_audit.analysts.correlation import majority
+from understudy_audit.analysts.game import Plain
+from understudy_audit.validity import made, play
 
 ROWS, QUERIES, BETA, RUNS = 500, 200, 0.05, 60
 FALSE_ALARM = 1e-9

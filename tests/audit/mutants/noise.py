@@ -10,13 +10,13 @@ from math import exp
 import numpy as np
 
 from audit.mutants.mutant import ERROR, ONE, Mutant
-from understudy.audit.claim import ConcentratedClaim, GaussianClaim, PureClaim
-from understudy.audit.privacy import Pair, audit_pair
-from understudy.audit.scalar import repeated
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.randomized_response import RandomizedResponse
-from understudy.noise import SeededNoise, discrete_laplace
+from understudy.noise.samplers import SeededNoise, discrete_laplace
+from understudy_audit.claim import ConcentratedClaim, GaussianClaim, PureClaim
+from understudy_audit.privacy import Pair, audit_pair
+from understudy_audit.scalar import repeated
 
 
 def vector_caught(mechanism, first, second, claim, *, samples=1_000_000) -> bool:

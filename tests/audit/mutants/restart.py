@@ -7,16 +7,16 @@ from collections.abc import Callable
 import numpy as np
 
 from audit.mutants.mutant import Mutant
-from understudy.audit.acts import AB, CELLS, ONE_CELL
-from understudy.audit.neighbours import Setting, TellingLedger, table_pairs
-from understudy.curator import Curator
-from understudy.interactive.handle import Handle
-from understudy.interactive.session import Session
-from understudy.interactive.terms import Terms
+from understudy.curator.curator import Curator
 from understudy.ledger.interface import Ledger, fresh_request
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
+from understudy.sessions.handle import Handle
+from understudy.sessions.session import Session
+from understudy.sessions.terms import Terms
+from understudy_audit.acts import AB, CELLS, ONE_CELL
+from understudy_audit.neighbours import Setting, TellingLedger, table_pairs
 
 SETTING = Setting(Budget.of(8), rows_at_least=1, rows_at_most=4096)
 ROWS = next(iter(table_pairs(Neighbours.REPLACE, rows=100))).first

@@ -9,13 +9,13 @@ from typing import Any
 from unittest.mock import patch
 
 from audit.mutants.mutant import ERROR, Mutant
-from understudy.audit.composite import composites
-from understudy.audit.privacy import audit_pair
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.sparse_vector import AboveThreshold
 from understudy.mechanism.strategies import Strategies
-from understudy.noise import SeededNoise
+from understudy.noise.samplers import SeededNoise
+from understudy_audit.composite import composites
+from understudy_audit.privacy import audit_pair
 
 Fault = Callable[[], AbstractContextManager[Any]]
 

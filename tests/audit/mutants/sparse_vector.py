@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 
 from audit.mutants.mutant import ERROR, ONE, Mutant
-from understudy.audit.claim import PureClaim
-from understudy.audit.contract import (
+from understudy.mechanism.sparse_vector import AboveThreshold
+from understudy.noise.samplers import SeededNoise, discrete_laplace
+from understudy_audit.claim import PureClaim
+from understudy_audit.contract import (
     counts_hits,
 )
-from understudy.audit.privacy import Pair, audit_pair
-from understudy.mechanism.sparse_vector import AboveThreshold
-from understudy.noise import SeededNoise, discrete_laplace
+from understudy_audit.privacy import Pair, audit_pair
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from understudy.audit.neighbours import Setting, table_pairs
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
+from understudy_audit.neighbours import Setting, table_pairs
 
 SETTING = Setting(Budget.of(10), rows_at_least=1, rows_at_most=4096)
 ADD = Setting(Budget.of(10), Neighbours.ADD_REMOVE, rows_at_least=1, rows_at_most=4096)

@@ -1,0 +1,157 @@
+"""`understudy holdout`: a leaderboard on sealed labels. `understudy audit validity`: attack the modes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from understudy.cli.options import Json, Overwrite, check_output, emit
+
+holdout = typer.Typer(help="A leaderboard on sealed labels, whose scores hold for the population.")
+
+BoardFile = Annotated[Path, typer.Argument(help="The board that `holdout create` wrote.")]
+
+
+@holdout.command()
+def create(
+    labels: Annotated[Path, typer.Argument(help="CSV or Parquet file with an id and a label for each row.")],
+    queries: Annotated[int, typer.Option(help="Submissions that will ever be scored.")],
+    board: Annotated[
+        Path, typer.Option("--output", "-o", help="The board, a .json file; its .db is made beside it.")
+    ] = Path("board.json"),
+    id_column: Annotated[str, typer.Option("--id", help="Column of ids.")] = "id",
+    label: Annotated[str, typer.Option(help="Column of labels.")] = "label",
+    metric: Annotated[str, typer.Option(help="accuracy, brier, log_loss or auc.")] = "accuracy",
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="ladder, gaussian, check, realised, thresholdout, auc, or auto for the narrowest. "
+            "free-ladder keeps no file: Python only."
+        ),
+    ] = "ladder",
+    theorem: Annotated[str, typer.Option(help="Certificate of the mode gaussian.")] = "cvar",
+    rejections: Annotated[int | None, typer.Option(help="Guesses that may be wrong.")] = None,
+    public: Annotated[float, typer.Option(help="Share of rows that guesses are made from.")] = 0.0,
+    beta: Annotated[float, typer.Option(help="Chance that any of the widths does not hold.")] = 0.05,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Seal labels and fix what is promised about every score that will be given."""
+    from understudy.validity.board import create as make
+
+    made = make(
+        board, labels, id=id_column, label=label, public=public, queries=queries, beta=beta,
+        metric=metric, mode=mode, theorem=theorem, rejections=rejections,
+    )  # fmt: skip
+    promised = made.holdout.certificate()
+    if as_json:
+        emit({"board": str(made.path)} | promised | {"needs_guess": made.needs_guess})
+        return
+    typer.echo(f"Wrote {made.path}: {made.holdout.rows:,} sealed rows, {queries:,} submissions.")
+    typer.echo(f"{made.path.with_suffix('.db').name} beside it counts them: keep the two together.")
+    typer.echo(str(made.holdout.mode.certificate))
+    if made.needs_guess:
+        typer.echo(
+            f"The mode {made.holdout.mode.name} compares guesses with the sealed rows, and no rows are public: "
+            f"every score must bring a guess (`holdout score --guess`). A board with `--public` makes its own."
+        )
+
+
+@holdout.command()
+def score(
+    board: BoardFile,
+    submission: Annotated[Path, typer.Argument(help="CSV or Parquet file of ids and predictions.")],
+    name: Annotated[str, typer.Option(help="Who submits; the file's name if left out.")] = "",
+    guess: Annotated[float | None, typer.Option(help="The score to be checked, from other rows.")] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Score one submission; a malformed one is refused and not counted."""
+    from understudy.validity.board import Board
+
+    standing = Board(board).score(submission, name=name, guess=guess)
+    if as_json:
+        emit(standing.as_dict())
+        return
+    found = standing.score
+    value = f"{found.value:.4f} ± {found.width:.4f}"
+    said = f"no better than the best so far, {value}" if _repeats(found) else f"{value} ({found.source})"
+    typer.echo(f"{standing.name}: {said}; {found.left:,} left")
+
+
+@holdout.command()
+def show(board: BoardFile, *, as_json: Json = False) -> None:
+    """Print everything that was said, with certified widths."""
+    from understudy.validity.board import Board
+
+    opened = Board(board)
+    standings = opened.show()
+    if as_json:
+        emit({"certificate": opened.holdout.certificate(), "scores": [s.as_dict() for s in standings]})
+        return
+    width = max([len(s.name) for s in standings], default=4)
+    typer.echo(f"{'':>5} {'name':<{width}} {'score':>8} {'±':>8}  source")
+    for place, standing in enumerate(standings, start=1):
+        found = standing.score
+        source = "no better than the best so far" if _repeats(found) else found.source
+        typer.echo(f"{place:>5} {standing.name:<{width}} {found.value:>8.4f} {found.width:>8.4f}  {source}")
+    typer.echo(str(opened.holdout.mode.certificate))
+
+
+def _repeats(found: Any) -> bool:
+    """Whether a ladder repeated the running best, which says of the submission only that it is no better."""
+    return found.source == "repeat"
+
+
+def validity_audit(
+    rows: Annotated[int, typer.Option(help="Rows of the holdout.")] = 2000,
+    queries: Annotated[int, typer.Option(help="Questions that each analyst asks.")] = 500,
+    mode: Annotated[list[str] | None, typer.Option(help="A mode to attack; all if left out.")] = None,
+    runs: Annotated[int, typer.Option(help="Runs of each attack.")] = 20,
+    rejections: Annotated[int, typer.Option(help="Wrong guesses that the modes are made for.")] = 10,
+    beta: Annotated[float, typer.Option(help="Chance that any of the widths does not hold.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="Of the invented data.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw claims and truths: .svg, .png or .html.")] = None,
+    *,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Attack a holdout seven ways, on invented data: what it claims, what is true, how often its widths hold."""
+    from understudy.planner.frontier import check_format
+    from understudy_audit.validity import MODES, draw_findings
+    from understudy_audit.validity import validity_audit as attack
+
+    if plot is not None:
+        check_format(plot)
+        check_output(plot, overwrite=overwrite)
+
+    found = attack(
+        rows=rows,
+        queries=queries,
+        beta=beta,
+        modes=mode or MODES,
+        runs=runs,
+        rejections=rejections,
+        seed=seed,
+    )
+    if plot is not None:
+        draw_findings(found, plot)
+    if as_json:
+        emit([finding.as_dict() for finding in found])
+        return
+    typer.echo(f"{'analyst':<20}{'mode':<14}{'claimed':>8}{'true':>8}{'±':>8}{'worst':>8}  all within")
+    for finding in found:
+        typer.echo(_line(finding))
+    if plot is not None:
+        typer.echo(f"Wrote {plot}.")
+
+
+def _line(finding: Any) -> str:
+    head = f"{finding.analyst:<20}{finding.mode:<14}"
+    if not finding.runs:
+        return f"{head}refused: {finding.refused.split(';')[0]}"
+    numbers = (finding.claimed, finding.truth, finding.width, finding.largest_error)
+    stopped = "  stopped early" if finding.refused else ""
+    return head + "".join(f"{x:>8.3f}" for x in numbers) + f"  {finding.covered}/{finding.runs}{stopped}"

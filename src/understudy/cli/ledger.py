@@ -1,0 +1,170 @@
+"""`understudy ledger`: what was spent, by whom and on what."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit
+
+if TYPE_CHECKING:
+    from understudy.declaration.declaration import Declaration
+
+ledger = typer.Typer(
+    help="What was spent, by whom and on what: show, verify or export it.", no_args_is_help=True
+)
+
+
+@ledger.command()
+def show(
+    project: ProjectFile = Path("understudy.yml"),
+    last: Annotated[int, typer.Option(min=0, help="How many of the newest entries to list.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """What was spent and what remains, and the newest entries."""
+    from understudy.declaration.file import located, read
+    from understudy.ledger.declared import open_ledger
+    from understudy.ledger.export import document
+
+    path = located(project)
+    books = open_ledger(read(path), base=path.parent)
+    entries = document(books.url, books.name, answers=False)["entries"] if books.is_begun else []
+    spent, left, cap = books.spent, books.remaining, books.budget.cap
+    newest = entries[max(0, len(entries) - last) :]
+    if as_json:
+        totals = {"spent": spent.amount, "remaining": left.amount, "cap": cap.amount}
+        emit(
+            {
+                "table": books.name,
+                "place": books.place,
+                "budget": str(books.budget),
+                "currency": cap.currency,
+                **totals,
+                "entries": len(entries),
+                "newest": newest,
+            }
+        )
+        return
+    for line in _lines(newest, cap.currency) if newest else []:
+        typer.echo(line)
+    many = f"{len(entries)} entries" if entries else "nothing was charged yet, and no entry written"
+    typer.echo(
+        f"{books.name} in {books.place}: {many}; budget {books.budget}; {cap.currency} spent "
+        f"{spent.amount:.6g} of {cap.amount:.6g}, {left.amount:.6g} left"
+    )
+
+
+def _lines(entries: list[dict[str, Any]], currency: str) -> Iterator[str]:
+    """Entries for people, under heads; names that were drawn at random tell nothing and are left out."""
+    from understudy.ledger.interface import is_fresh
+    from understudy.ledger.verifier import UNITS
+
+    rows = [("entry", "time (UTC)", "kind", currency, "analyst", "name", "question")]
+    for entry in entries:
+        question = entry["question"] or (f"for entry {entry['debit']}" if entry["debit"] else "")
+        name = entry["request"] or ""
+        rows.append(
+            (
+                str(entry["number"]),
+                entry["at"][:19].replace("T", " "),
+                entry["kind"],
+                f"{entry['cost'] / UNITS:.6g}" if entry["event"] else "",
+                _cut(entry["analyst"] or "", 20),
+                "" if is_fresh(name) else _cut(name, 30),
+                _cut(question, 70),
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, at, kind, cost, *words in rows:
+        head = f"{number:>{widths[0]}}  {at:<{widths[1]}}  {kind:<{widths[2]}}  {cost:>{widths[3]}}"
+        tail = (f"{word:<{width}}" for word, width in zip(words, widths[4:], strict=True) if width)
+        yield "  ".join((head, *tail)).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    """A text that is too long by its beginning, up to a word's end where there is one not far off."""
+    if len(text) <= width:
+        return text
+    end = text.rfind(" ", width // 3, width - 1)
+    return f"{text[:end]} …" if end > 0 else f"{text[: width - 1]}…"
+
+
+@ledger.command()
+def verify(
+    project: ProjectFile = Path("understudy.yml"),
+    pld: Annotated[
+        bool, typer.Option("--pld", help="Compare the total with a privacy-loss-distribution accountant.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check every hash, link, price and sum of the ledger by code that shares nothing with what wrote it."""
+    from understudy.ledger.declared import declared_witness
+    from understudy.ledger.export import document
+    from understudy.ledger.export import verify as examine
+    from understudy.ledger.verifier import UNITS
+
+    declaration, base, url = _ledger_of(project)
+    verdict = examine(url, declaration.name, witness=declared_witness(declaration, base=base))
+    if pld:
+        from understudy.ledger.pld import compare
+
+        verdict["pld"] = compare(document(url, declaration.name, answers=False))
+    if as_json:
+        emit(verdict)
+    else:
+        steps = verdict["steps_checked"]
+        answers = verdict["answers_checked"] - steps
+        for problem in verdict["problems"]:
+            typer.secho(f"WRONG  {problem}", fg="red")
+        typer.echo(
+            f"{verdict['entries']} entries: {verdict['debits']} debits, {answers} answers, {steps} steps: "
+            f"{'sound' if verdict['sound'] else 'NOT SOUND'}; spent {verdict['spent_units'] / UNITS:.6g} "
+            f"{verdict['currency']}\nlast hash {verdict['head']}"
+        )
+        if pld:
+            typer.echo(verdict["pld"]["words"])
+    if not verdict["sound"]:
+        sys.exit(1)
+
+
+@ledger.command()
+def export(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")] = Path(
+        "ledger_export.py"
+    ),
+    project: ProjectFile = Path("understudy.yml"),
+    answers: Annotated[
+        bool, typer.Option("--answers/--no-answers", help="With the answers, or with their hashes only.")
+    ] = True,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write one file that holds the ledger and checks itself: `python FILE` needs nothing but Python."""
+    from understudy.declaration.file import located
+    from understudy.ledger.declared import project_files
+    from understudy.ledger.export import document, self_contained
+
+    declaration, _, url = _ledger_of(project)
+    belonging = project_files(declaration, file=located(project))
+    check_output(output, overwrite=overwrite, belonging=belonging)
+    found = document(url, declaration.name, answers=answers)
+    output.write_text(self_contained(found), encoding="utf-8")
+    if as_json:
+        emit({"written": str(output), "entries": len(found["entries"]), "head": found["head"]["hash"]})
+        return
+    typer.echo(f"Wrote {output}: {len(found['entries'])} entries. `python {output}` verifies it.")
+
+
+def _ledger_of(project: Path) -> tuple[Declaration, Path, Any]:
+    """The declaration, its folder, and where its ledger is; the ledger is not opened, and may be broken."""
+    from understudy.declaration.file import located, read
+    from understudy.ledger.place import ledger_place
+
+    path = located(project)
+    declaration = read(path)
+    return declaration, path.parent, ledger_place(declaration.ledger, base=path.parent, environ=os.environ)

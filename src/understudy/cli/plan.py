@@ -1,0 +1,196 @@
+"""`understudy plan`: what would n, k, epsilon buy me?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from understudy.cli.options import Json, Overwrite, check_output, emit
+from understudy.errors import ParameterError
+
+LEGEND = {
+    "split": "fresh rows for each query",
+    "naive": "exact means, NOT valid for adaptive queries",
+    "c1": "normal noise, Lecture 18 (corrected)",
+    "c2": "normal noise, Bassily et al. 2016",
+    "d": "normal noise, Jung et al. 2020",
+    "rz": "normal noise, Rogers et al. 2020",
+    "CVaR": "normal noise, CVaR transfer",
+    "DRIFT": "normal noise, posterior drift (our own)",
+    "e": "GuessAndCheck, no guess wrong",
+    "e'": "GuessAndCheck, guesses typically off",
+    "f": "median mechanism, |X| = 1024",
+    "f*": "GuessAndCheck with multiplicative weights, |X| = 2^20",
+    "g": "private multiplicative weights, |X| = 1024",
+    "Lad": "ladder, the running best only",
+    "Tr": "exact means, rounded",
+}
+"""The columns of `--table`, in words. Where they come from: `theory.table`."""
+
+
+def plan(
+    rows: Annotated[float | None, typer.Option(help="Rows of the table, or of the holdout.")] = None,
+    queries: Annotated[
+        float | None, typer.Option(help="Questions, each chosen after earlier answers.")
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="Half-width that every answer must keep.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget.")] = None,
+    delta: Annotated[float, typer.Option(help="Of the privacy budget; 0 for pure epsilon.")] = 0.0,
+    beta: Annotated[float, typer.Option(help="Chance that any of the widths does not hold.")] = 0.05,
+    universe: Annotated[
+        str | None, typer.Option(help="Cells of the universe, such as 1024, 1e6 or 2^20.")
+    ] = None,
+    project: Annotated[
+        Path | None, typer.Option("--project", "-p", help="Take universe and budget from a declaration.")
+    ] = None,
+    marginals: Annotated[
+        int | None, typer.Option(help="The queries are all marginals of this order, of the declared domain.")
+    ] = None,
+    vc: Annotated[int | None, typer.Option(help="VC dimension of the queries.")] = None,
+    promise: Annotated[str, typer.Option(help="privacy, validity or both.")] = "privacy",
+    guesses: Annotated[
+        bool, typer.Option("--guesses", help="The analyst brings guesses from other rows.")
+    ] = False,
+    failures: Annotated[int, typer.Option(help="How many of the guesses may be wrong.")] = 0,
+    best_only: Annotated[bool, typer.Option("--best-only", help="Only the running best matters.")] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="The certificates side by side, 20 situations.")
+    ] = False,
+    typical: Annotated[
+        bool,
+        typer.Option("--expected", help="Also the typical error, simulated on invented data: no promise."),
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the frontier into a .svg, .png or .html file.")
+    ] = None,
+    against: Annotated[str, typer.Option(help="The plot's axis: rows, queries or epsilon.")] = "rows",
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Say what known quantities buy, for every mechanism.
+
+    Leave out one of rows, queries, alpha and epsilon, to be solved for; for the promise of validity, which has no
+    epsilon, one of rows, queries and alpha.
+    """
+    if table:
+        _show_table(as_json=as_json)
+        return
+    if plot is not None:
+        from understudy.planner.frontier import check_format
+
+        check_format(plot)
+        check_output(plot, overwrite=overwrite)
+    from understudy.planner.solve import plan as solve
+
+    declared = _declared(project, marginals, queries) if project else {}
+    if marginals is not None and not project:
+        raise ParameterError("--marginals counts the queries of a declared domain: give --project as well")
+    if project and (universe or epsilon is not None or delta):
+        raise ParameterError(
+            "a declaration gives universe and budget: leave --universe, --epsilon, --delta out"
+        )
+    known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "universe": _universe(universe), **declared}
+    if promise == "validity":
+        known |= {"epsilon": None, "delta": 0.0}
+    known.setdefault("queries", queries)
+    found = solve(
+        rows=rows, alpha=alpha, beta=beta, vc=vc, promise=promise,
+        guesses=guesses, failures=failures, best_only=best_only, **known,
+    )  # fmt: skip
+    if plot is not None:
+        from understudy.planner.frontier import frontier, save
+
+        save(frontier(found, against=against), plot)
+    simulated = _simulated(found) if typical else {}
+    if as_json:
+        reply = found.as_dict()
+        for entry in reply["mechanisms"]:
+            if entry["mechanism"] in simulated:
+                entry["expected"] = simulated[entry["mechanism"]]
+        if plot is not None:
+            reply["plot"] = str(plot)
+        emit(reply)
+        return
+    typer.echo(str(found))
+    if typical:
+        typer.echo("typical largest error, simulated on invented data (not a promise):")
+        for name, error in simulated.items():
+            typer.echo(f"  {name:<26}{error:>16.4g}")
+    if plot is not None:
+        typer.echo(f"Wrote {plot}.")
+
+
+def _simulated(found: Any) -> dict[str, float]:
+    """Typical errors of the mechanisms that can be run, in the situation that was solved."""
+    from understudy.planner.expected import expected
+
+    errors: dict[str, float] = {}
+    for option in found.options:
+        if option.solved is not None:
+            known = {} if found.unknown == "alpha" else {found.unknown: option.solved}
+            error = expected(option.mechanism, replace(found.situation, **known))
+            if error is not None:
+                errors[option.mechanism] = error
+    return errors
+
+
+def _declared(project: Path, marginals: int | None, queries: float | None) -> dict[str, Any]:
+    from understudy.declaration.file import located, read
+    from understudy.query.workload import Workload
+
+    declaration = read(located(project))
+    budget = declaration.budget
+    known = {
+        "universe": declaration.domain.size(),
+        "epsilon": float(budget.epsilon),
+        "delta": float(budget.delta),
+    }
+    if marginals is None:
+        return known
+    if queries is not None:
+        raise ParameterError("give --queries or --marginals, not both")
+    return known | {"queries": Workload.all_marginals(declaration.domain, marginals).queries}
+
+
+def _universe(text: str | None) -> int | None:
+    """A whole number written as 1024, 1e6 or 2^20."""
+    if text is None:
+        return None
+    base, power, exponent = text.partition("^")
+    try:
+        number = float(base) if not power else int(base) ** _small(int(exponent))
+        whole = int(base) if not power and base.isdecimal() else int(number)
+    except (ValueError, OverflowError):
+        raise ParameterError(
+            f"the universe is a whole number such as 1024, 1e6 or 2^20, not {text!r}"
+        ) from None
+    if whole != number:
+        raise ParameterError(f"the universe is a whole number, not {text}")
+    return whole
+
+
+def _small(exponent: int) -> int:
+    if not 0 <= exponent <= 100_000:
+        raise ValueError
+    return exponent
+
+
+def _show_table(*, as_json: bool) -> None:
+    from understudy.theory.table import certificates
+
+    rows = certificates()
+    if as_json:
+        emit(rows)
+        return
+    names = [name for name in rows[0] if name not in ("n", "k")]
+    typer.echo(f"{'n':>8}{'k':>8}" + "".join(f"{name:>8}" for name in names))
+    for row in rows:
+        typer.echo(f"{row['n']:>8}{row['k']:>8}" + "".join(f"{row[name]:>8.4f}" for name in names))
+    typer.echo(
+        "Half-widths for k adaptive queries on n rows, all at once with probability 0.95; 1 says nothing."
+    )
+    for name in names:
+        typer.echo(f"{name:>8}  {LEGEND[name]}")

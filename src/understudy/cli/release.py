@@ -1,0 +1,327 @@
+"""`understudy release`: a synthetic table, its answers, its certificate and its report, in one folder."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from understudy.cli.options import Json, ProjectFile, emit
+from understudy.errors import ParameterError, RequestConflictError, UnderstudyError
+
+if TYPE_CHECKING:
+    from understudy.project import Project
+    from understudy.query.workload import Workload
+    from understudy.releases.purchases import Purchases
+    from understudy.releases.release import Release
+    from understudy.releases.run import Progress
+    from understudy.releases.unfinished import Unfinished
+
+
+def release(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The folder to write; --force replaces one that exists.")
+    ],
+    epsilon: Annotated[float | None, typer.Option(help="What the release may spend.")] = None,
+    project: ProjectFile = Path("understudy.yml"),
+    workload: Annotated[
+        str, typer.Option(help="all-1-way, all-2-way, all-3-way …, or a YAML, JSON or CSV file of marginals.")
+    ] = "all-3-way",
+    max_cells: Annotated[
+        int | None, typer.Option(min=1, help="Leave out marginals with more cells than this.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="auto, adaptive, residual, mwem, smalldb, ic or aim.")] = "auto",
+    delta: Annotated[
+        float | None, typer.Option(help="Of the release; by default that of the project's budget.")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="The error, as a rate, to aim at; for methods with a target.")
+    ] = None,
+    beta: Annotated[float, typer.Option(help="Chance that any of the error bars does not hold.")] = 0.05,
+    memory: Annotated[
+        str | None, typer.Option(help="What the stand-in may take, such as 500MB; for adaptive.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="CPU time that its fits may take, as forecast; for adaptive.")
+    ] = None,
+    ranges: Annotated[
+        str | None, typer.Option(help="Ordered attributes whose ranges are asked: age,hours; by residual.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE, for the method; may be repeated.")
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=0, max=10**9, help="Rows of the synthetic table; by default as many as people."),
+    ] = None,
+    within: Annotated[
+        str, typer.Option(help="Which value of its bin a number shows: uniform or middle.")
+    ] = "uniform",
+    seed: Annotated[int, typer.Option(min=0, help="Of the synthetic rows; protects nobody.")] = 0,
+    name: Annotated[
+        str, typer.Option(help="A name for this run in the ledger; under it what was bought comes back.")
+    ] = "",
+    analyst: Annotated[str, typer.Option(help="Who asks, where analysts have limits.")] = "",
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace the folder of an earlier release; the new one is paid anew."),
+    ] = False,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Close the unfinished release of this folder; run nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a public stand-in for the table: synthetic rows, answers with errors, a certificate, a report.
+
+    The folder appears complete or not at all. A run that was stopped goes on when the same command is given
+    again: what it bought comes back from the ledger and is not paid twice.
+    """
+    from understudy.project import open_project
+    from understudy.releases.folder import check_free
+    from understudy.releases.synthetic import as_rule
+    from understudy.releases.unfinished import Unfinished
+    from understudy.releases.workload_file import as_workload
+
+    note = Unfinished(out)
+    opened = open_project(project)
+    if abandon:
+        _abandon(opened, note, as_json=as_json)
+        return
+    if epsilon is None:
+        raise ParameterError("say what the release may spend: --epsilon 1")
+    rule = as_rule(within)  # mistakes are found before anything is bought
+    wanted = as_workload(opened.domain, workload, max_cells=max_cells)
+    given = {
+        "memory": None if memory is None else as_bytes(memory),
+        "seconds": seconds,
+        "ranges": None if ranges is None else [name.strip() for name in ranges.split(",")],
+    }
+    options = {key: value for key, value in given.items() if value is not None} | _options(option or [])
+    settings: dict[str, Any] = {
+        "epsilon": epsilon, "delta": delta, "method": method, "alpha": alpha, "beta": beta, "analyst": analyst,
+        **options,
+    }  # fmt: skip
+    started = note.name()
+    check_free(out, force=force)
+    _check_apart(out, opened, project)
+    asked = {"table": opened.declaration.name, "workload": _digest(wanted), **settings}
+    with _noted(opened, note, asked, name) as before, _progress(quiet=as_json) as report:
+        made = _made(opened, wanted, settings, before.name, report)
+        made.save(out, rows=rows, seed=seed, within=rule, force=force)
+    _tell(opened, made, out, before, rows=rows, resumed=started is not None, as_json=as_json)
+
+
+def _check_apart(out: Path, opened: Project, project: Path) -> None:
+    """A release replaces a folder, and none of the project's own files may be it or in it."""
+    from understudy.declaration.file import located
+    from understudy.ledger.declared import project_files
+
+    here = out.resolve()
+    for own in project_files(opened.declaration, file=located(project)):
+        if own.resolve() == here or own.resolve().is_relative_to(here):
+            raise ParameterError(f"{out} belongs to the project: name another folder. Nothing was spent")
+
+
+def _made(
+    project: Project, workload: Workload, settings: dict[str, Any], run: str, report: Callable[..., None]
+) -> Release:
+    from understudy.releases.release import release as make
+
+    return make(project, workload, name=run, progress=report, **settings)
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    """NAME=VALUE as a name and a whole number, a real or a word."""
+    options: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.isidentifier():
+            raise ParameterError(f"an option of a method is written NAME=VALUE, not {text!r}")
+        options[key] = _number(value)
+    return options
+
+
+def as_bytes(text: str) -> int:
+    """An amount of memory: a number, and a unit of 1000 or 1024 bytes.
+
+    >>> as_bytes("500MB"), as_bytes("2 GiB"), as_bytes("4096")
+    (500000000, 2147483648, 4096)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", text, re.IGNORECASE)
+    if found is None:
+        raise ParameterError(f"memory is written such as 500MB or 2GiB, not {text!r}")
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " "))
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _digest(workload: Workload) -> str:
+    """A name for a workload, so that the same one can be recognised."""
+    listed = [
+        (clique, str(weight)) for clique, weight in zip(workload.cliques, workload.weights, strict=True)
+    ]
+    return sha256(repr(listed).encode()).hexdigest()
+
+
+@contextmanager
+def _noted(project: Project, note: Unfinished, asked: dict[str, Any], name: str) -> Iterator[Purchases]:
+    """Note the run's name beside the folder while it is not finished, and tell what it bought before.
+
+    Nothing bought, nothing to remember: a refusal leaves no note and no folder.
+    """
+    from understudy.releases.purchases import purchases
+    from understudy.releases.release import checked, fresh_name
+
+    begun, missing = note.name(), note.missing()
+    run = note.begin(asked, checked(name) if name else fresh_name())
+    if name and run != name:
+        raise ParameterError(f"this folder's unfinished release is called {run}: leave --name out, or say so")
+    before: Purchases | None = None
+    try:
+        before = purchases(project.ledger, run)
+        yield before
+    except BaseException as stop:
+        bought = purchases(project.ledger, run).requests
+        conflict = isinstance(stop, RequestConflictError)  # the same command again would meet it again
+        new = before is None or bought != before.requests
+        if not bought or (begun is None and (conflict or not new)):
+            note.end(folders=missing)
+        elif conflict:
+            raise RequestConflictError(
+                f"the release {run} of {note.folder} cannot go on: the table or its declaration has changed since "
+                "it was begun. Close it with --abandon"
+            ) from None
+        else:
+            typer.secho(
+                f"The release {run} is not finished. What it bought is kept: give the same command again to go on "
+                "and pay nothing twice, or --abandon to close it.",
+                fg="yellow",
+                err=True,
+            )
+        if isinstance(stop, KeyboardInterrupt):  # else typer takes it for a success
+            raise typer.Abort from None
+        raise
+    note.end()
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
+    """A bar with the time left on the error stream, for people at a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Opening the table", total=None)
+
+        def report(progress: Progress) -> None:
+            bar.update(task, description=standing(progress), completed=progress.done, total=progress.of)
+
+        yield report
+
+
+def standing(progress: Progress) -> str:
+    """Where a run stands, in a line: what is done, what was spent, and what the method tells of itself."""
+    told = [progress.what[:60]]
+    if progress.spent:
+        told.append(f"{progress.spent:.3g} spent")
+    told += [f"{value:,} {name}" for name, value in progress.details.items() if isinstance(value, int)]
+    return " · ".join(told)
+
+
+def _abandon(project: Project, note: Unfinished, *, as_json: bool) -> None:
+    from understudy.privacy.cost import UNITS
+    from understudy.releases.release import paid_before
+
+    try:
+        run = note.name()
+    except UnderstudyError:  # unreadable: closing it is all that can be done
+        run = ""
+    if run is None:
+        raise ParameterError(f"there is no unfinished release of {note.folder}")
+    spent = paid_before(project.ledger, run) / UNITS if run else 0.0
+    note.end()
+    if as_json:
+        emit({"abandoned": run, "spent": {project.ledger.spent.currency: spent}})
+        return
+    typer.echo(
+        f"Closed the unfinished release {run}; the {project.ledger.spent.currency} {spent:.6g} that it spent "
+        f"stays spent. `--name {run}` would still bring back what it bought."
+    )
+
+
+def _spending(before: Purchases, now: float) -> str:
+    """What a release was charged, in words; under a name that was used before, what of it is new."""
+    if not before.units:
+        return f"spent {before.currency} {now:.6g}"
+    if not now:
+        return f"nothing new was spent ({before.currency} {before.amount:.6g} was, before)"
+    return f"spent {before.currency} {now:.6g}, beside {before.amount:.6g} before"
+
+
+def _tell(
+    project: Project,
+    made: Release,
+    out: Path,
+    before: Purchases,
+    *,
+    rows: int | None,
+    resumed: bool,
+    as_json: bool,
+) -> None:
+    from understudy.privacy.cost import UNITS
+    from understudy.releases.release import paid_before
+
+    told, left = made.certificate, project.ledger.remaining
+    now = (paid_before(project.ledger, before.name) - before.units) / UNITS
+    drawn = round(made.rows) if rows is None else rows
+    error, usual = (found if isfinite(found) else None for found in (made.largest_error, made.usual_error))
+    if as_json:
+        kept = ("method", "mechanism", "theorem", "parameters", "privacy", "cost", "run", "beta", "workload")
+        emit(
+            {
+                "written": str(out),
+                "rows": drawn,
+                "people": made.rows,
+                "largest_error": error,
+                "usual_error": usual,
+                "resumed": resumed,
+                **{key: told[key] for key in kept},
+                "spent": {left.currency: now},
+                "remaining": {left.currency: left.amount},
+            }
+        )
+        return
+    width = "no certified error"
+    if usual is not None:
+        rest = "not all are certified" if error is None else f"every one within ± {error:,.0f}"
+        width = f"half of them within ± {usual:,.1f} people, {rest}"
+    typer.echo(
+        f"Wrote {out}: {drawn:,} synthetic rows; {told['workload']['queries']:,} answers in "
+        f"{told['workload']['marginals']:,} marginals, {width}"
+        + ("." if usual is None else f", all together with probability {1 - made.beta:g}.")
+    )
+    typer.echo(
+        f"{told['method']}{': ' if told['theorem'] else ''}{told['theorem']}; {_spending(before, now)}, "
+        f"{left.amount:.6g} of {project.ledger.budget.cap.amount:.6g} left. "
+        f"Look at {out / 'report.html'}."
+    )

@@ -1,0 +1,439 @@
+"""The Curator: holds the truth and the ledger, and is the only door to the data.
+
+Every request goes the same way: validate it without data, charge its event, look, keep the answer, release it.
+What is charged is the event of the very mechanism object that then runs, so the two cannot differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.answer.answer import Answer
+from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
+from understudy.declaration.declaration import Declaration, Protect
+from understudy.domain.domain import Clique, Domain
+from understudy.errors import (
+    ParameterError,
+    ProtectionError,
+    QueryError,
+    RefusedError,
+    RequestConflictError,
+)
+from understudy.ledger.interface import Debit, Ledger, fresh_request
+from understudy.mechanism.exponential import ExponentialMechanism
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.look import Look
+from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
+from understudy.noise.samplers import NoiseSource, SystemNoise
+from understudy.privacy.calibrate import cheapest
+from understudy.privacy.cost import Cost
+from understudy.privacy.event import Event, Located, Together
+from understudy.privacy.neighbours import Neighbours, Sensitivity, located, sensitivity
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, exact, positive, probability
+from understudy.table.truth import Truth
+
+Additive = LaplaceMechanism | GaussianMechanism
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A query and a public guess of its count: a private selection looks for the worst guess."""
+
+    query: LinearQuery
+    guess: Fraction
+
+
+class Curator:
+    """Charge, then look.
+
+    `noise` is the operating system's unless a test or a simulation passes another one.
+    """
+
+    def __init__(
+        self,
+        truth: Truth,
+        ledger: Ledger,
+        declaration: Declaration,
+        *,
+        noise: NoiseSource | None = None,
+    ) -> None:
+        self._truth = truth
+        self._noise: NoiseSource = SystemNoise() if noise is None else noise
+        self.ledger = ledger
+        self.declaration = declaration
+
+    @property
+    def domain(self) -> Domain:
+        return self.declaration.domain
+
+    @property
+    def edition(self) -> str:
+        """What is added to a question about a file: one that was answered from another version is another one.
+
+        Frames have none, so that a notebook goes on with its frame, and neither have databases: there the caller
+        sees to it that a name is not used again for other rows.
+        """
+        return f" @{self._truth.version}" if self._truth.is_file else ""
+
+    # ---- what is public about the number of rows
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, where it is public."""
+        if self.declaration.neighbours is not Neighbours.REPLACE:
+            raise RefusedError(
+                "under `neighbours: add-remove` the number of rows is private: ask for it, `count`"
+            )
+        return self._truth.rows
+
+    @property
+    def rows_at_least(self) -> int:
+        """A public lower bound on the number of rows."""
+        if self.declaration.neighbours is Neighbours.REPLACE:
+            return self._truth.rows
+        if self.declaration.rows_at_least is None:
+            raise RefusedError(
+                "this needs a public lower bound on the number of rows: declare `rows: {at_least: …}`"
+            )
+        return self.declaration.rows_at_least
+
+    @property
+    def rows_at_most(self) -> int | None:
+        """A public upper bound on the number of rows, if there is one."""
+        if self.declaration.neighbours is Neighbours.REPLACE:
+            return self._truth.rows
+        return self.declaration.rows_at_most
+
+    def anticipate(self, cliques: Iterable[Clique]) -> None:
+        """Say which cliques will be looked at, each when it is paid for: they can be counted in one pass."""
+        tell = getattr(self._truth, "anticipate", None)  # only what counts rows can count ahead
+        if tell is not None:
+            tell(cliques)
+
+    # ---- measuring
+
+    def mechanism(
+        self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None
+    ) -> tuple[Additive, int]:
+        """The mechanism that would answer at this price, and its lattice resolution. Reads no data."""
+        if marginal.domain != self.domain:
+            raise QueryError("the question is about another domain")
+        if (epsilon is None) == (rho is None):
+            raise ParameterError("give one price: epsilon for Laplace noise, or rho for Gaussian noise")
+        if epsilon is not None:
+            price = positive(epsilon, "epsilon")
+            return self._finest(marginal, lambda moved: LaplaceMechanism(epsilon=price, l1=moved.l1))
+        assert rho is not None
+        price = positive(rho, "rho")
+        return self._finest(marginal, lambda moved: GaussianMechanism(rho=price, l2_squared=moved.l2_squared))
+
+    def _finest(self, marginal: Marginal, build: Callable[[Sensitivity], Result]) -> tuple[Result, int]:
+        """The mechanism on the finest lattice whose noise can still be drawn.
+
+        Counting queries live on the integers. Other weights are rounded to 1/128 of 1/rows, so that all rows
+        together are off by less than half a hundredth of a person; less finely where the noise is so large
+        that its sampler would overflow, when the rounding is still far below the noise.
+        """
+        resolution = 1
+        if not marginal.where.is_counting:
+            bits = self._rows_bound().bit_length()
+            resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
+        while True:
+            moved = self.sensitivity(marginal, resolution)
+            try:
+                return build(moved), resolution
+            except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
+                if resolution == 1:
+                    raise
+            resolution //= 2
+
+    def _rows_bound(self) -> int:
+        bound = self.rows_at_most
+        if bound is None:
+            raise RefusedError(
+                "weights other than 0 and 1 are rounded, and the error of that needs a public bound on the number "
+                "of rows: declare `rows: {at_most: …}`"
+            )
+        return max(bound, 1)
+
+    def sensitivity(self, marginal: Marginal, resolution: int = 1) -> Sensitivity:
+        """How far neighbours can move a marginal's counts, in steps of 1/resolution, as declared."""
+        declared = self.declaration
+        return sensitivity(marginal, declared.neighbours, resolution=resolution, max_rows=declared.max_rows)
+
+    def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
+        """Half-width of every cell's count, joint at 1 - `beta`: noise, and the rounding of weights."""
+        noise = mechanism.error(beta, cells=marginal.size) / resolution
+        return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
+
+    def price_of(self, marginal: Marginal, *, error: Number, beta: Number = 0.05) -> dict[str, Fraction]:
+        """The smallest price, as the keyword of `measure`, at which the error is at most `error` people."""
+        target = positive(error, "error")
+        currency = "epsilon" if self.ledger.budget.is_pure else "rho"
+
+        def suffices(price: Fraction) -> bool:
+            try:
+                mechanism, resolution = self.mechanism(marginal, **{currency: price})
+                return self.error(marginal, mechanism, resolution, beta) <= target
+            except ParameterError:  # noise too large to draw
+                return False
+
+        probability(beta)
+        return {currency: cheapest(suffices)}
+
+    def quote(self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None) -> Cost:
+        """What `measure` would be charged now. Reads no data."""
+        mechanism, _ = self.mechanism(marginal, epsilon=epsilon, rho=rho)
+        return self.ledger.quote(self._located(marginal, mechanism))
+
+    def _located(self, marginal: Marginal, mechanism: Additive) -> Event:
+        declared = self.declaration
+        return self.versioned(located(marginal, mechanism.event, declared.neighbours, declared.max_rows))
+
+    def versioned(self, event: Event) -> Event:
+        """The event with the version of the table in it; plain noise where nothing tells one version from another.
+
+        A person may have another row in another version of the table, and other rows count where the declaration
+        cuts them otherwise: such events must not be priced jointly.
+        """
+        if isinstance(event, Together):
+            return Together(tuple(self.versioned(part) for part in event.events))
+        if not isinstance(event, Located):
+            return event
+        version = self._truth.version
+        return event.noise if version is None else replace(event, relation=f"{event.relation} @{version}")
+
+    def measure(
+        self,
+        marginal: Marginal,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        beta: Number = 0.05,
+        request: str | None = None,
+        analyst: str = "",
+    ) -> Answer:
+        """Counts for each cell of a marginal, with Laplace noise for `epsilon` or Gaussian noise for `rho`."""
+        return self.measure_all(
+            [marginal], epsilon=epsilon, rho=rho, beta=beta, request=request, analyst=analyst
+        )[0]
+
+    def measure_all(
+        self,
+        marginals: Sequence[Marginal],
+        *,
+        epsilon: Number | Sequence[Number] | None = None,
+        rho: Number | Sequence[Number] | None = None,
+        beta: Number = 0.05,
+        request: str | None = None,
+        analyst: str = "",
+    ) -> list[Answer]:
+        """Several marginals at once, each at the given price or its own: all are paid and answered, or none."""
+        if not marginals:
+            return []
+        built = [
+            self.mechanism(marginal, epsilon=one_epsilon, rho=one_rho)
+            for marginal, one_epsilon, one_rho in zip(
+                marginals, _each(epsilon, len(marginals)), _each(rho, len(marginals)), strict=True
+            )
+        ]
+        errors = [self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True)]
+        events = tuple(
+            self._located(marginal, mechanism)
+            for marginal, (mechanism, _) in zip(marginals, built, strict=True)
+        )
+        self._truth.check_size(marginals)
+
+        def look() -> list[list[int]]:
+            sums = self._sums(marginals, [resolution for _, resolution in built])
+            return [
+                mechanism.release(values, noise=self._noise).ravel().tolist()
+                for (mechanism, _), values in zip(built, sums, strict=True)
+            ]
+
+        question = "measure " + "; ".join(marginal.key for marginal in marginals)
+        event = events[0] if len(events) == 1 else Together(events)
+        debit, released = self._paid(event, question, request, analyst, look)
+        costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
+        return [
+            self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, beta)
+            for marginal, steps, cost, (_, resolution), error in zip(
+                marginals, released, costs, built, errors, strict=True
+            )
+        ]
+
+    def _sums(self, marginals: Sequence[Marginal], resolutions: Sequence[int]) -> list[NDArray[np.int64]]:
+        """Sums in steps of each marginal's own resolution; one pass for each resolution that occurs."""
+        found: dict[int, NDArray[np.int64]] = {}
+        for resolution in set(resolutions):
+            places = [i for i, own in enumerate(resolutions) if own == resolution]
+            sums = self._truth.sums_of([marginals[i] for i in places], resolution=resolution)
+            found.update(zip(places, sums, strict=True))
+        return [found[i] for i in range(len(marginals))]
+
+    def _answer(
+        self,
+        marginal: Marginal,
+        steps: NDArray[np.int64],
+        cost: Cost,
+        resolution: int,
+        error: float,
+        beta: Number,
+    ) -> Answer:
+        noisy = steps.reshape(marginal.shape) / resolution
+        return Answer(
+            query=marginal,
+            value=self._possible(noisy),
+            error=np.full(marginal.shape, float(error)),
+            noisy=noisy,
+            cost=cost,
+            beta=float(exact(beta)),
+            source="public" if error == 0 else "measured",
+        )
+
+    def _possible(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Counts clipped to what is possible: never further from the truth than before."""
+        return np.clip(noisy, 0, self.rows_at_most)
+
+    # ---- choosing
+
+    def choose(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        epsilon: Number,
+        request: str | None = None,
+        analyst: str = "",
+    ) -> int:
+        """The index of a candidate whose guess is far off: the exponential mechanism on |count - guess|."""
+        if not candidates:
+            raise ParameterError("a selection needs at least one candidate")
+        marginals = [Marginal.of(candidate.query) for candidate in candidates]
+        for candidate in candidates:
+            counting_query(candidate.query, self.domain)
+        moved = max(self.sensitivity(marginal, 1).l1 for marginal in marginals)
+        mechanism = ExponentialMechanism(epsilon=exact(epsilon, "epsilon"), sensitivity=moved)
+        guesses = [whole_guess(candidate.guess) for candidate in candidates]
+        self._truth.check_size(marginals)
+
+        def look() -> int:
+            counts = self._truth.sums_of(marginals)
+            gaps = [abs(int(count) - guess) for count, guess in zip(counts, guesses, strict=True)]
+            return mechanism.choose(np.array(gaps, dtype=np.int64), noise=self._noise)
+
+        keys = " ".join(f"{m.key}?{guess}" for m, guess in zip(marginals, guesses, strict=True))
+        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look)[1]
+
+    # ---- any other mechanism
+
+    def run(self, look: Look, *, request: str | None = None, analyst: str = "") -> Any:
+        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases."""
+        marginals = list(look.marginals)
+        for marginal in marginals:
+            counting_query(marginal.where, self.domain)
+        self._truth.check_size(marginals)
+        return self._paid(
+            self.versioned(look.event),
+            look.key,
+            request,
+            analyst,
+            lambda: look.release(self._truth.sums_of(marginals), noise=self._noise),
+        )[1]
+
+    # ---- sparse vector
+
+    def sparse(
+        self,
+        *,
+        threshold: int,
+        epsilon: Number,
+        hits: int = 1,
+        numeric: bool = False,
+        request: str | None = None,
+        analyst: str = "",
+    ) -> SparseHandle:
+        """Open a sparse vector on counts: charged here, once, for everything that it will say.
+
+        The same `request` gives the same handle again, where it stood. One whose opening was interrupted after
+        the charge is opened now: nothing was ever said by it.
+        """
+        mechanism = self._sparse_vector(threshold, exact(epsilon, "epsilon"), hits, numeric=numeric)
+        question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
+        self._truth.check_unchanged()
+        debit = self.ledger.charge(
+            mechanism.event,
+            question=question + self.edition,
+            request=request or fresh_request(),
+            analyst=analyst,
+        )
+        if not debit.repeated or self.ledger.answered(debit) is None:
+            state = mechanism.open(noise=self._noise)
+            self.ledger.settle(debit, b"opened", hidden=state.as_bytes())
+        handle = SparseHandle(self._truth, self.ledger, debit, mechanism, self._noise)
+        handle.check_open()
+        return handle
+
+    def _sparse_vector(
+        self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool
+    ) -> AboveThreshold | NumericSparse:
+        kind = NumericSparse if numeric else AboveThreshold
+        return kind(epsilon=epsilon, sensitivity=self.declaration.max_rows, threshold=threshold, hits=hits)
+
+    # ---- the exact door
+
+    def exact(self, marginal: Marginal, *, resolution: int = 1) -> NDArray[np.int64]:
+        """Exact sums in steps of 1/resolution, for mechanisms that protect validity alone."""
+        if self.declaration.protect is not Protect.VALIDITY:
+            raise ProtectionError(
+                "exact values are for projects that declare `protect: validity`; this one protects privacy"
+            )
+        return self._truth.sums(marginal, resolution=resolution)
+
+    # ---- the one way
+
+    def _paid(
+        self, event: Event, question: str, request: str | None, analyst: str, look: Callable[[], Result]
+    ) -> tuple[Debit, Result]:
+        """Charge, look, keep, release. A request that was answered before gets the same answer.
+
+        What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
+        """
+        self._truth.check_unchanged()
+        debit = self.ledger.charge(
+            event, question=question + self.edition, request=request or fresh_request(), analyst=analyst
+        )
+        known = self.ledger.answered(debit) if debit.repeated else None
+        if known is None and debit.event != event:
+            raise RequestConflictError(
+                f"the request {debit.request!r} was charged for another version of the table, and never answered: "
+                f"take a new one"
+            )
+        if known is None:
+            known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
+        return debit, json.loads(known)
+
+
+def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:
+    """What was charged, shared out in proportion to what each part costs on its own; the parts add up to it."""
+    shares, left, weight = [], whole.units, sum(prices)
+    for price in prices:
+        part = left * price // weight if weight else 0
+        shares.append(type(whole)(part))
+        left, weight = left - part, weight - price
+    return shares
+
+
+def _each(price: Number | Sequence[Number] | None, parts: int) -> Sequence[Number | None]:
+    """One price for each part."""
+    return price if isinstance(price, Sequence) else [price] * parts

@@ -1,0 +1,103 @@
+"""An open sparse vector: charged once by the Curator, asked often."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from math import floor
+
+from understudy.domain.domain import Domain
+from understudy.errors import HandleClosedError, ParameterError, QueryError
+from understudy.ledger.interface import Debit, Hidden, Ledger
+from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
+from understudy.noise.samplers import NoiseSource
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, exact
+from understudy.table.truth import Truth
+
+MAX_GUESS = 2**60
+"""Far above every count: a guess beyond would make the comparison overflow, or not, by what the count is."""
+
+
+def counting_query(query: LinearQuery, domain: Domain) -> None:
+    """A query that a count's sensitivity is right for: on the declared domain, with weights 0 and 1."""
+    if query.domain != domain:
+        raise QueryError("the question is about another domain")
+    if not query.is_counting:
+        raise QueryError("selections and sparse vectors take counting queries: weights must be 0 or 1")
+
+
+def whole_guess(guess: Fraction) -> int:
+    """A public guess of a count, as a whole number."""
+    if abs(guess) > MAX_GUESS:
+        raise ParameterError("a guess of a count must be within 2^60 of 0")
+    return floor(guess + Fraction(1, 2))
+
+
+class SparseHandle:
+    """An open sparse vector. Its state is in the ledger; only its answers are seen."""
+
+    def __init__(
+        self,
+        truth: Truth,
+        ledger: Ledger,
+        debit: Debit,
+        mechanism: AboveThreshold | NumericSparse,
+        noise: NoiseSource,
+    ) -> None:
+        self._truth = truth
+        self._ledger = ledger
+        self._debit = debit
+        self._mechanism = mechanism
+        self._noise = noise
+
+    def _latest(self) -> Hidden:
+        latest = self._ledger.hidden(self._debit)
+        if latest is None:
+            raise HandleClosedError(
+                "this sparse vector's state was lost: it is closed, and its price is spent"
+            )
+        return latest
+
+    def _open_state(self) -> tuple[int, SparseState]:
+        """How many steps it has made, and where it stands; refused once its hits are used up."""
+        latest = self._latest()
+        state = SparseState.from_bytes(latest.state)
+        if state.above >= self._mechanism.hits:
+            raise HandleClosedError(
+                f"this sparse vector has given its {self._mechanism.hits} answers; open another"
+            )
+        return latest.step, state
+
+    def check_open(self) -> None:
+        """Refuse a handle that was paid for but whose state was never stored."""
+        self._latest()
+
+    @property
+    def hits_left(self) -> int:
+        return self._mechanism.hits - SparseState.from_bytes(self._latest().state).above
+
+    def ask(self, query: LinearQuery, *, guess: Number | None = None) -> bool | int | None:
+        """Whether a count (or its distance from a public guess) is above the threshold.
+
+        A numeric handle gives the noisy value, or None when it is below. A question that a process did not live to
+        see answered is asked again: either the answer was kept, and the state moved on with it, or nothing was.
+        """
+        step, state = self._open_state()
+        counting_query(query, self._truth.domain)
+        marginal = Marginal.of(query)
+        target = None if guess is None else whole_guess(exact(guess, "guess"))
+        count = int(self._truth.sums(marginal))
+        value = count if target is None else abs(count - target)
+        question = marginal.key if target is None else f"{marginal.key}?{target}"
+        while True:
+            answer, after = self._mechanism.ask(state, value, noise=self._noise)
+            kept = json.dumps(answer).encode()
+            # Another thread's or process's answer may have come first: then this one was never released, and
+            # the question is put again to the state that other answer left.
+            if self._ledger.advance(
+                self._debit, step=step, question=question, answer=kept, state=after.as_bytes()
+            ):
+                return answer
+            step, state = self._open_state()

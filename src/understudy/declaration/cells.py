@@ -1,0 +1,100 @@
+"""Attributes from what is known of a column: its values, or its lowest and highest one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+
+from understudy.declaration.outline import Entry, scalar
+
+BINS = 20
+"""About as many bins as an ordered attribute is cut into when nobody says how many."""
+
+MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12000)
+"""Lengths of bins of dates."""
+
+
+def boolean(name: str, *, null: bool) -> Entry:
+    """A yes-or-no attribute."""
+    return Entry(name, {"type": "boolean"} | _null(null), {})
+
+
+def category(name: str, values: Iterable[str], *, null: bool) -> Entry:
+    """An attribute with a cell for each listed value."""
+    listed = ", ".join(scalar(value) for value in values)
+    return Entry(name, {"type": "category", "values": f"[{listed}]"} | _null(null), {})
+
+
+def ordered(name: str, kind: str, low: Fraction | dt.date, high: Fraction | dt.date, *, null: bool) -> Entry:
+    """An integer, real or date attribute between two bounds, cut at round places."""
+    if kind == "integer" and isinstance(low, Fraction) and isinstance(high, Fraction):
+        low, high = Fraction(ceil(low)), Fraction(floor(high))
+        if 0 < high - low < 2 * BINS:
+            return Entry(name, {"type": kind, "bounds": f"[{low}, {high}]"} | _null(null), {})
+    if isinstance(low, dt.date) and isinstance(high, dt.date):
+        if 0 < (high - low).days < 2 * BINS:
+            return Entry(name, {"type": kind, "bounds": f"[{low}, {high}]"} | _null(null), {})
+        edges = [day.isoformat() for day in _month_edges(low, max(high, low + dt.timedelta(days=1)))]
+    else:
+        edges = [_written(edge, kind) for edge in _round_edges(Fraction(low), Fraction(high), kind)]  # type: ignore[arg-type]
+    remark = f"{len(edges) - 1} bins, a choice: cut where questions will cut" if len(edges) > 2 else ""
+    return Entry(name, {"type": kind, "edges": f"[{', '.join(edges)}]"} | _null(null), {}, remark)
+
+
+def unknown(name: str, kind: str, *, null: bool, what: str = "") -> Entry:
+    """An attribute of which only the type is known."""
+    lacking = {
+        "category": {"values": "the values, such as [red, green]"},
+        "integer": {"bounds": "the lowest and the highest value, such as [0, 120]"},
+        "real": {"bounds": "the lowest and the highest value, such as [0, 1000]"},
+        "date": {"edges": "the days where bins begin and the last day, such as [1990-01-01, 2024-12-31]"},
+    }[kind]
+    field, usual = next(iter(lacking.items()))
+    more = {"bins": str(BINS)} if kind == "real" else {}
+    return Entry(name, {"type": kind} | more | _null(null), {field: what or usual})
+
+
+def budget() -> Entry:
+    """The budget, which no description knows."""
+    what = "epsilon and delta, the total for this table, for ever, such as {epsilon: 1, delta: 1e-9}"
+    return Entry("budget", {}, {"epsilon": what})
+
+
+def round_step(low: Fraction, high: Fraction, kind: str) -> Fraction:
+    """The smallest of 1, 2 and 5 times a power of ten that cuts the range into at most `BINS` steps."""
+    # No finer than a float of this size can tell.
+    rough = max((high - low) / BINS, Fraction(1, 10**9), abs(high) / 10**12)
+    unit = Fraction(10) ** (Decimal(rough.numerator) / Decimal(rough.denominator)).adjusted()
+    step = next(unit * m for m in (1, 2, 5, 10, 20) if unit * m >= rough)
+    return max(step, Fraction(1)) if kind == "integer" else step
+
+
+def _round_edges(low: Fraction, high: Fraction, kind: str) -> list[Fraction]:
+    """Both bounds and the round numbers between them."""
+    step = round_step(low, high, kind)
+    high = high if high > low else low + step
+    inner = [i * step for i in range(floor(low / step) + 1, ceil(high / step))]
+    return [low, *inner, high]
+
+
+def _month_edges(low: dt.date, high: dt.date) -> list[dt.date]:
+    """Both bounds, and between them the first days of months, quarters, years or more."""
+    first, last = low.year * 12 + low.month, high.year * 12 + high.month
+    step = next(months for months in MONTHS if last - first <= months * BINS)
+    starts = (dt.date(month // 12, month % 12 + 1, 1) for month in range(first - first % step, last, step))
+    return [low, *(day for day in starts if low < day < high), high]
+
+
+def _written(edge: Fraction, kind: str) -> str:
+    """A number as text that reads back as the same number, where decimals can say it."""
+    if kind == "integer" or edge.denominator == 1:
+        return str(int(edge))
+    exact = Decimal(edge.numerator) / Decimal(edge.denominator)
+    return format(exact.normalize(), "f") if -12 < exact.adjusted() < 18 else str(exact.normalize())
+
+
+def _null(null: bool) -> dict[str, str]:  # noqa: FBT001 (a column either can be empty or not)
+    return {"null": "true"} if null else {}

@@ -1,0 +1,199 @@
+"""An ordered attribute: numbers or dates cut into consecutive bins."""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain.attribute import Attribute, Mask, Outside, Value
+from understudy.errors import DomainError, QueryError
+
+Ordered = Any
+"""An int, a float or a date; all edges of one attribute are of one type (checked when it is made)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bins(Attribute):
+    """An ordered attribute: consecutive bins [start, next start), the last one up to `upper` inclusive.
+
+    `integers` and dates step by one; so do their bins when every value is a cell of its own.
+    """
+
+    starts: tuple[Ordered, ...]
+    upper: Ordered
+    outside: Outside = Outside.CLAMP
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.starts:
+            raise DomainError(f"{self.name}: at least two edges are needed to make a bin")
+        for edge in (*self.starts, self.upper):
+            if type(edge) is not type(self.starts[0]):
+                raise DomainError(f"{self.name}: edges must be all integers, all reals or all dates")
+            if isinstance(edge, float) and not isfinite(edge):
+                raise DomainError(f"{self.name}: edges must be finite numbers, not {edge}")
+            if isinstance(edge, int) and not -(2**63) <= edge < 2**63:
+                raise DomainError(f"{self.name}: integer edges must fit into 64 bits")
+            if isinstance(edge, dt.date) and edge == dt.date.max:
+                raise DomainError(f"{self.name}: dates end at 9999-12-30")
+        if isinstance(self.starts[0], float):  # minus zero is zero
+            object.__setattr__(self, "starts", tuple(s + 0.0 for s in self.starts))
+            object.__setattr__(self, "upper", self.upper + 0.0)
+        rising = all(a < b for a, b in zip(self.starts, self.starts[1:], strict=False))
+        closed = self.upper > self.starts[-1] or (self.discrete and self.upper == self.starts[-1])
+        if not (rising and closed):
+            raise DomainError(f"{self.name}: edges must rise strictly")
+
+    @classmethod
+    def between(
+        cls, name: str, edges: Sequence[Ordered], *, outside: Outside = Outside.CLAMP, null: bool = False
+    ) -> Bins:
+        """Bins with the given edges; the last bin includes the last edge.
+
+        >>> Bins.between("age", [0, 18, 65, 120]).labels
+        ('0-17', '18-64', '65-120')
+        """
+        if len(edges) < 2 or edges[-1] == edges[-2]:
+            raise DomainError(f"{name}: edges must rise strictly, and there must be two at least")
+        return cls(name=name, starts=tuple(edges[:-1]), upper=edges[-1], outside=outside, null=null)
+
+    @classmethod
+    def integers(cls, name: str, lower: int, upper: int, *, outside: Outside = Outside.CLAMP) -> Bins:
+        """Every integer from `lower` to `upper` is a cell."""
+        return cls(name=name, starts=tuple(range(lower, upper + 1)), upper=upper, outside=outside)
+
+    @property
+    def kind(self) -> str:
+        return {int: "integer", float: "real", dt.date: "date"}[type(self.starts[0])]
+
+    @property
+    def discrete(self) -> bool:
+        return not isinstance(self.starts[0], float)
+
+    def _after(self, value: Ordered) -> Ordered:
+        """The next value of a discrete attribute."""
+        return value + dt.timedelta(days=1) if isinstance(value, dt.date) else value + 1
+
+    def _before(self, value: Ordered) -> Ordered:
+        return value - dt.timedelta(days=1) if isinstance(value, dt.date) else value - 1
+
+    @property
+    def proper_labels(self) -> tuple[str, ...]:
+        return self._bin_labels
+
+    @cached_property
+    def _bin_labels(self) -> tuple[str, ...]:
+        if not self.discrete:
+            ends = [f"{end:g})" for end in self.starts[1:]] + [f"{self.upper:g}]"]
+            return tuple(f"[{start:g}, {end}" for start, end in zip(self.starts, ends, strict=True))
+        lasts = [*(self._before(start) for start in self.starts[1:]), self.upper]
+        join = ".." if self.kind == "date" or self.starts[0] < 0 else "-"
+        return tuple(
+            str(start) if start == last else f"{start}{join}{last}"
+            for start, last in zip(self.starts, lasts, strict=True)
+        )
+
+    @cached_property
+    def representatives(self) -> NDArray[np.float64]:
+        """The middle of each declared bin, as a number (dates: days since 1970-01-01)."""
+        numbers = [_as_number(edge) for edge in (*self.starts, self.upper)]
+        step = 1.0 if self.discrete else 0.0
+        lasts = [n - step for n in numbers[1:-1]] + [numbers[-1]]
+        return (np.array(numbers[:-1]) + np.array(lasts)) / 2
+
+    def proper_code(self, value: object) -> int | None:
+        number = self._read(value)
+        if number is None or number != number:
+            return self.null_cell
+        if number < self.starts[0]:
+            return 0 if self.outside is Outside.CLAMP else None
+        if number > self.upper:
+            return self.proper_size - 1 if self.outside is Outside.CLAMP else None
+        return bisect_right(self.starts, number) - 1
+
+    def _read(self, value: object) -> Ordered | None:
+        """A number or date that can be compared with the edges; None when the value is neither."""
+        if self.kind == "date":
+            if isinstance(value, dt.datetime):
+                return value.date()
+            return value if isinstance(value, dt.date) else None
+        if isinstance(value, bool | int | float | np.integer | np.floating):
+            return float(value) if isinstance(value, float | np.floating) else int(value)
+        return None
+
+    def compare(self, operator: str, value: Value) -> Mask:
+        constant = self._constant(value)
+        if operator in ("=", "!="):
+            mask = self._equal(constant)
+            return mask if operator == "=" else ~mask
+        cut = self._cut(constant, operator)
+        if cut is None:
+            raise QueryError(self._misses_edge(operator, constant))
+        below = self._mask(np.arange(self.proper_size) < cut, other_is_known=False)
+        return below if operator in ("<", "<=") else ~below
+
+    def _cut(self, constant: Ordered, operator: str) -> int | None:
+        """How many bins lie under the constant; None when it would cut one.
+
+        ``x <= c`` and ``x > c`` cut after c: at the next value of a discrete attribute, nowhere in a real one.
+        """
+        after = operator in ("<=", ">")
+        if after and constant >= self.upper:
+            return self.proper_size
+        if after and self.discrete:
+            constant, after = self._after(constant), False
+        if constant > self.upper:
+            return self.proper_size
+        if constant < self.starts[0]:
+            return 0
+        bin_of = bisect_right(self.starts, constant) - 1
+        return bin_of if self.starts[bin_of] == constant and not after else None
+
+    def _constant(self, value: Value) -> Ordered:
+        wanted = type(self.starts[0])
+        if wanted is dt.date:
+            try:
+                day = value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
+                return min(day, dt.date.max - dt.timedelta(days=1))  # no edge lies beyond
+            except ValueError:
+                raise QueryError(f"{self.name} is a date: write it as 2024-12-31, not {value!r}") from None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            raise QueryError(f"{self.name} is a number: compare it with one, not with {value!r}")
+        if wanted is int and value != int(value):
+            raise QueryError(f"{self.name} is an integer: compare it with one, not with {value!r}")
+        return wanted(value)
+
+    def _equal(self, constant: Ordered) -> Mask:
+        if not self.discrete:
+            raise QueryError(f"{self.name} is real: ask for a range, {self.name} >= a and {self.name} < b")
+        if not self.starts[0] <= constant <= self.upper:
+            return self._mask(np.zeros(self.proper_size, bool), other_is_known=False)
+        cell = bisect_right(self.starts, constant) - 1
+        end = self.starts[cell + 1] if cell + 1 < self.proper_size else self._after(self.upper)
+        if self._after(constant) != end or self.starts[cell] != constant:
+            whole = self.proper_labels[cell]
+            raise QueryError(
+                f"{self.name} = {constant} cuts the bin {whole}; ask for the whole bin as a range"
+            )
+        return self._mask(np.arange(self.proper_size) == cell, other_is_known=False)
+
+    def _misses_edge(self, operator: str, constant: Ordered) -> str:
+        bin_of = bisect_right(self.starts, constant) - 1
+        near = [self.starts[bin_of], (*self.starts, self.upper)[bin_of + 1]]
+        strict = "<" if operator in ("<", "<=") else ">="
+        tries = " or ".join(f"{self.name} {strict} {edge}" for edge in near)
+        if near[0] == constant:
+            return f"{self.name} {operator} {constant} cuts the bin {self.proper_labels[bin_of]}: try {tries}"
+        return f"{constant} is not a bin edge of {self.name}; nearest: {near[0]} and {near[1]}: try {tries}"
+
+
+def _as_number(edge: Ordered) -> float:
+    return float((edge - dt.date(1970, 1, 1)).days) if isinstance(edge, dt.date) else float(edge)

@@ -1,0 +1,124 @@
+"""The public universe X: a product of declared attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from understudy.domain.attribute import Attribute, nearest, same_text
+from understudy.errors import DomainError, TooLargeError
+
+Clique = tuple[str, ...]
+"""Names of attributes, in domain order."""
+
+CELL_LIMIT = 2**27
+"""Largest table of cells that is ever allocated (1 GiB of int64)."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The product of named attributes. Sizes are exact: 10^100 cells are no trouble until allocated."""
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        if not self.attributes:
+            raise DomainError("a domain needs at least one attribute")
+        names = [attribute.name for attribute in self.attributes]
+        for name in names:
+            if names.count(name) > 1:
+                raise DomainError(f"the attribute {name!r} is declared twice (as Unicode text)")
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {attribute.name: i for i, attribute in enumerate(self.attributes)}
+
+    @property
+    def names(self) -> Clique:
+        return tuple(self._position)
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    def __iter__(self) -> Iterator[Attribute]:
+        return iter(self.attributes)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and same_text(name) in self._position
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self.attributes[self.position(name)]
+
+    def position(self, name: str) -> int:
+        position = self._position.get(same_text(name))
+        if position is None:
+            raise DomainError(f"there is no attribute {name!r}; the domain has: {nearest(name, self.names)}")
+        return position
+
+    def clique(self, names: Iterable[str]) -> Clique:
+        """The named attributes in domain order; each may be named once."""
+        positions = [self.position(name) for name in names]
+        if len(set(positions)) != len(positions):
+            raise DomainError("a clique names an attribute twice")
+        return tuple(self.attributes[i].name for i in sorted(positions))
+
+    def project(self, names: Iterable[str]) -> Domain:
+        """The domain of some of the attributes, in domain order."""
+        return Domain(tuple(self[name] for name in self.clique(names)))
+
+    def merge(self, other: Domain) -> Domain:
+        """The attributes of both, this one's first; a shared name must mean the same attribute."""
+        for attribute in other:
+            if attribute.name in self and self[attribute.name] != attribute:
+                raise DomainError(f"the two domains declare {attribute.name!r} differently")
+        return Domain((*self.attributes, *(a for a in other if a.name not in self)))
+
+    def shape(self, names: Iterable[str] | None = None) -> tuple[int, ...]:
+        return tuple(self[name].size for name in (self.names if names is None else names))
+
+    def size(self, names: Iterable[str] | None = None) -> int:
+        """Number of cells, as an exact integer.
+
+        >>> from understudy.domain.bins import Bins
+        >>> Domain(tuple(Bins.integers(f"a{i}", 0, 9) for i in range(100))).size() == 10**100
+        True
+        """
+        return prod(self.shape(names))
+
+    def allocatable_shape(self, names: Iterable[str]) -> tuple[int, ...]:
+        """The shape of a table over a clique, refused when it would not fit in memory."""
+        names = tuple(names)
+        if (cells := self.size(names)) > CELL_LIMIT:
+            raise TooLargeError(f"the table over {len(names)} attributes", cells=cells, limit=CELL_LIMIT)
+        return self.shape(names)
+
+    def index(self, cells: Sequence[int], names: Iterable[str] | None = None) -> int:
+        """The flat index of a cell, as an exact integer (C order)."""
+        shape = self.shape(names)
+        if len(cells) != len(shape):
+            raise DomainError(f"a cell of {len(shape)} attributes needs {len(shape)} codes, not {len(cells)}")
+        flat = 0
+        for code, size in zip(cells, shape, strict=True):
+            if not 0 <= code < size:
+                raise DomainError(f"a code lies outside its attribute of {size} cells")
+            flat = flat * size + int(code)
+        return flat
+
+    def cell(self, index: int, names: Iterable[str] | None = None) -> tuple[int, ...]:
+        """The inverse of `index`."""
+        shape = self.shape(names)
+        if not 0 <= index < prod(shape):
+            raise DomainError(f"the index lies outside a domain of {prod(shape):,} cells")
+        codes: list[int] = []
+        for size in reversed(shape):
+            index, code = divmod(index, size)
+            codes.append(code)
+        return tuple(reversed(codes))
+
+    def labels(self, cells: Sequence[int], names: Iterable[str] | None = None) -> tuple[str, ...]:
+        """What a cell is called, one label for each attribute."""
+        names = self.names if names is None else tuple(names)
+        return tuple(self[name].labels[code] for name, code in zip(names, cells, strict=True))

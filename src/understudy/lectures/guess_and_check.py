@@ -1,0 +1,228 @@
+"""GuessAndCheck(η, m): the analyst guesses, the sample says whether it agrees.
+
+This protects the conclusion, not the people: it compares with exact values, so it runs only in projects that
+declare `protect: validity`. What it says is so little that it generalises: a transcript is a path in a tree
+that is known in advance, and the width is a union bound over the tree's queries (`theory.guess_and_check`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from threading import RLock
+from typing import Any, Protocol
+
+from understudy.curator.curator import Curator
+from understudy.errors import HandleClosedError, ParameterError, QueryError
+from understudy.ledger.journal import Journal
+from understudy.query.box import from_plain, plain
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, exact, positive, probability
+from understudy.theory.guess_and_check import gnc_dev, gnc_failures_width
+
+GUESSES = 10**12
+"""Guesses are rounded to multiples of 1/`GUESSES`."""
+
+RESOLUTION = 1 << 20
+"""Weights other than 0 and 1 are rounded to this: the query that is checked is the rounded one."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A rate, how far it is at most from the sample's, and from the population's with the promised probability."""
+
+    value: float
+    error: float
+    population_error: float
+    accepted: bool
+
+    @property
+    def source(self) -> str:
+        return "checked" if self.accepted else "measured"
+
+
+class Guesser(Protocol):
+    """Where guesses come from: the transcript, or data that are not the checking sample's."""
+
+    def guess(self, query: LinearQuery) -> float: ...
+
+    def learn(self, query: LinearQuery, value: float) -> None:
+        """The guess was wrong; the sample's answer is near `value`."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckTerms:
+    """What is promised: fixed in advance.
+
+    η is the tolerance, k the number of queries. With m rejections at most, a rejected round is answered on a grid
+    of ⌈2/η⌉ midpoints, within η/4, and GuessAndCheck halts at the next one. Without a limit it never halts:
+    answers come on ⌈1/(2η)⌉ midpoints, within η, and the width grows with the failures so far.
+    """
+
+    eta: Fraction
+    queries: int
+    beta: Fraction
+    rejections: int | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eta", positive(self.eta, "eta", at_most=1))
+        object.__setattr__(self, "beta", probability(self.beta))
+        if self.queries < 1 or (self.rejections is not None and self.rejections < 0):
+            raise ParameterError("give the number of queries, at least 1, and of rejections, at least 0")
+
+    @property
+    def grid(self) -> int:
+        return ceil(2 / self.eta) if self.rejections is not None else ceil(1 / (2 * self.eta))
+
+    def text(self) -> str:
+        most = "any number of" if self.rejections is None else self.rejections
+        return f"guess and check eta {self.eta} queries {self.queries} beta {self.beta} {most} rejections"
+
+    def nearest(self, value: Fraction) -> Fraction:
+        """The midpoint of the grid cell that a rate lies in."""
+        cell = min(floor(value * self.grid), self.grid - 1)
+        return Fraction(2 * cell + 1, 2 * self.grid)
+
+    def width(self, rows: int, failures: int, *, accepted: bool) -> float:
+        """How far an answer can be from the population, jointly over all answers of the session."""
+        if self.rejections is None:
+            return gnc_failures_width(rows, self.queries, failures, self.eta, self.beta)
+        near = self.eta if accepted else Fraction(1, 2 * self.grid)
+        return float(near) + gnc_dev(rows, self.queries, self.rejections, self.grid, self.beta)
+
+
+class GuessAndCheck:
+    """GuessAndCheck on the rows of a project that protects validity; its journal is kept in the ledger.
+
+    Accuracy    All answers before it halts are within η (accepted) or 1/(2G) (rejected) of the sample, always, and
+                within `population_error` of the population with probability 1 - β, for every analyst whose coins
+                are independent of the rows. The rows must be independent draws, and nothing else may look at them.
+    """
+
+    def __init__(self, curator: Curator, terms: CheckTerms, *, name: str = "", analyst: str = "") -> None:
+        self.curator = curator
+        self.terms = terms
+        self.rows = curator.rows
+        if self.rows < 1:
+            raise QueryError("there are no rows to check a guess against")
+        self.asked = 0
+        self.failures = 0
+        self._lock = RLock()
+        self._journal = Journal(curator.ledger, terms.text() + curator.edition, name=name, analyst=analyst)
+        self.past: list[dict[str, Any]] = []
+        self._pupil: Guesser | None = None
+        self._told = 0
+        self._catch_up()
+
+    @property
+    def name(self) -> str:
+        """The name under which it is continued."""
+        return self._journal.name
+
+    def check(self, query: LinearQuery, guess: Number) -> Checked:
+        """Whether a guess of a rate is within η of the sample's; if not, the sample's rate on a grid."""
+        # On a fine grid: what is written down of a guess must not depend on whether it was right.
+        guessed = Fraction(round(exact(guess, "guess") * GUESSES), GUESSES)
+        if not -1 <= guessed <= 2:
+            raise ParameterError("a guess is a rate, between 0 and 1")
+        if query.domain != self.curator.domain:
+            raise QueryError("the question is about another domain")
+        with self._lock:
+            while (found := self._try(query, guessed)) is None:
+                self._catch_up()
+            return found
+
+    def ask(self, query: LinearQuery, guesser: Guesser) -> Checked:
+        """Check what a guesser says, and tell it when it was wrong.
+
+        A guesser that goes on is also told what was rejected elsewhere, in another process or by another one's
+        guess, before it says anything: its guess is always that of the whole transcript.
+        """
+        if query.domain != self.curator.domain:
+            raise QueryError("the question is about another domain")
+        with self._lock:
+            self._catch_up()
+            if self._pupil is not guesser:
+                self._pupil, self._told = guesser, len(self.past)
+            while True:
+                self._tell(guesser)
+                guess = min(max(guesser.guess(query), 0.0), 1.0)
+                found = self._try(query, Fraction(round(exact(guess, "guess") * GUESSES), GUESSES))
+                if found is not None:
+                    if not found.accepted:
+                        guesser.learn(query, found.value)
+                    self._told = len(self.past)
+                    return found
+                self._catch_up()
+
+    def teach(self, guesser: Guesser) -> None:
+        """Tell a new guesser every rejection so far, as one was told that saw them happen."""
+        with self._lock:
+            self._pupil, self._told = guesser, 0
+            self._tell(guesser)
+
+    def _tell(self, guesser: Guesser) -> None:
+        for step in self.past[self._told :]:
+            if not step["accepted"] and step["value"] is not None:
+                query = from_plain(self.curator.domain, step["query"]).where
+                guesser.learn(query, float(Fraction(step["value"])))
+        self._told = len(self.past)
+
+    def _try(self, query: LinearQuery, guess: Fraction) -> Checked | None:
+        """Check it and write it down; None if something was written elsewhere that is not known here."""
+        self._check_open()
+        step = self._look(query, guess)
+        if not self._journal.add(f"{Marginal.of(query).describe()}?{float(guess):g}", step):
+            return None
+        self._take(step)
+        return self._checked(step)
+
+    @property
+    def rejections_left(self) -> int | None:
+        return None if self.terms.rejections is None else self.terms.rejections - self.failures
+
+    def _look(self, query: LinearQuery, guess: Fraction) -> dict[str, Any]:
+        resolution = 1 if query.is_counting else RESOLUTION
+        total = int(self.curator.exact(Marginal.of(query), resolution=resolution))
+        value = Fraction(total, self.rows * resolution)
+        if abs(value - guess) <= self.terms.eta:
+            return {"accepted": True, "value": str(guess)}
+        if self.rejections_left == 0:  # it halts, and says nothing more
+            return {"accepted": False, "value": None}
+        return {
+            "accepted": False,
+            "value": str(self.terms.nearest(value)),
+            "query": plain(Marginal.of(query)),
+        }
+
+    def _check_open(self) -> None:
+        if self.asked >= self.terms.queries:
+            raise HandleClosedError(
+                f"all {self.terms.queries} queries were asked: the certificate counts no more. Another one on the "
+                f"same rows would not hold; it takes new rows"
+            )
+        if self.rejections_left is not None and self.rejections_left < 0:
+            raise HandleClosedError(
+                f"more than {self.terms.rejections} guesses were wrong: it has halted, as the theorem demands"
+            )
+
+    def _take(self, step: dict[str, Any]) -> None:
+        self.asked += 1
+        self.failures += not step["accepted"]
+        self.past.append(step)
+
+    def _checked(self, step: dict[str, Any]) -> Checked:
+        """What is released; the rejection after the last one allowed halts and releases nothing."""
+        if self.rejections_left is not None and self.rejections_left < 0:
+            self._check_open()
+        accepted, terms = step["accepted"], self.terms
+        near = terms.eta if accepted else Fraction(1, 2 * terms.grid)
+        width = terms.width(self.rows, self.failures, accepted=accepted)
+        return Checked(float(Fraction(step["value"])), float(near), width, accepted)
+
+    def _catch_up(self) -> None:
+        for step in self._journal.later():
+            self._take(step)

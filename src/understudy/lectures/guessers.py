@@ -1,0 +1,110 @@
+"""Where guesses come from. A guess is post-processing of the transcript, or made of other data: it can cost
+rejections, never validity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from understudy.query.linear import LinearQuery
+from understudy.query.projection import Projection
+from understudy.standin.dense.weights import DenseWeights
+from understudy.standin.median.median import SurvivingSet
+from understudy.standin.median.sampled import SampledSurvivors
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same guess for every query."""
+
+    value: float = 0.5
+
+    def guess(self, query: LinearQuery) -> float:
+        del query
+        return self.value
+
+    def learn(self, query: LinearQuery, value: float) -> None:
+        del query, value
+
+
+@dataclass(frozen=True)
+class From:
+    """Guesses from other data: a training half, a public table, an earlier release."""
+
+    other: Projection
+
+    def guess(self, query: LinearQuery) -> float:
+        return query.answer(self.other)
+
+    def learn(self, query: LinearQuery, value: float) -> None:
+        del query, value
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Guesses of a function of yours; it must not have seen the rows that check."""
+
+    function: Callable[[LinearQuery], float]
+
+    def guess(self, query: LinearQuery) -> float:
+        return float(self.function(query))
+
+    def learn(self, query: LinearQuery, value: float) -> None:
+        del query, value
+
+
+@dataclass(frozen=True)
+class Median:
+    """The median of the surviving small databases. [Lecture 4, MedianMechanism]
+
+    A wrong guess drops every database whose answer is more than η/2 from the sample's: at least half of them,
+    and never one that is within η/4 of the sample on all queries.
+    """
+
+    survivors: SurvivingSet
+    eta: float
+
+    def guess(self, query: LinearQuery) -> float:
+        return self.survivors.answer(query)
+
+    def learn(self, query: LinearQuery, value: float) -> None:
+        self.survivors.cut_by_distance(query, value, self.eta / 2)
+
+
+@dataclass(frozen=True)
+class SampledMedian:
+    """The median of particles in the polytope of what is known, where the small databases are too many to hold.
+
+    The sample's rate is within η of what a rejection tells, on the same side of the guess: that is kept, and about
+    half of the volume goes. The sample's own histogram is never cut off; that halving bounds the rejections is an
+    observation here, and no theorem (`standin.median_sampled`).
+    """
+
+    survivors: SampledSurvivors
+    eta: float
+
+    def guess(self, query: LinearQuery) -> float:
+        return self.survivors.answer(query)
+
+    def learn(self, query: LinearQuery, value: float) -> None:
+        guess, low, high = self.survivors.answer(query), value - self.eta, value + self.eta
+        if value > guess:
+            self.survivors.keep_between(query, max(low, guess), high)
+        else:
+            self.survivors.keep_between(query, low, min(high, guess))
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Multiplicative weights: a wrong guess moves them by exp(±4η·q), so that at most ln|X|/(2η²) are wrong."""
+
+    weights: DenseWeights
+    eta: float
+
+    def guess(self, query: LinearQuery) -> float:
+        return self.weights.answer(query)
+
+    def learn(self, query: LinearQuery, value: float) -> None:
+        up = value > self.weights.answer(query)
+        self.weights.reweight(query, 4 * self.eta if up else -4 * self.eta)

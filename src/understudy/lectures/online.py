@@ -1,0 +1,362 @@
+"""Online iterative construction: the analyst asks, the stand-in answers, the sparse vector says when it is wrong.
+
+    ask the stand-in → is it within the threshold of the truth, privately? → if not, buy one answer and update it
+
+With multiplicative weights as the update this is private multiplicative weights (PMW); any database update
+algorithm will do [Lecture 7]. Each run of the sparse vector ends at its first question above the threshold; the
+answer to that one is bought on its own, so that pure ε and ρ are charged by the same two events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor, inf, log
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from understudy.answer.answer import Answer
+from understudy.curator.curator import Curator
+from understudy.curator.sparse_handle import SparseHandle, counting_query
+from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
+from understudy.ledger.journal import Journal
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.privacy.calibrate import cheapest
+from understudy.query.box import from_plain, plain
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, exact, positive, probability
+from understudy.standin.dense.weights import DenseWeights
+from understudy.standin.protocol import DatabaseUpdate
+from understudy.theory.guess_and_check import step_grid
+
+RUN_SHARE = Fraction(8, 9)
+"""Of the price of a run, the part for comparing; the rest buys the answer. As NumericSparse shares."""
+
+
+@dataclass(frozen=True)
+class OnlineTerms:
+    """What is promised, and what it takes: counts of people throughout.
+
+    `gap` is what an update can count on, `threshold` = gap + `slack` is compared with, `error` = gap + 2·slack is
+    promised; `slack` is how far from the threshold a comparison can be wrong. `updates` runs are paid for.
+    """
+
+    queries: int
+    beta: Fraction
+    gap: int
+    slack: int
+    updates: int
+    run_epsilon: Fraction
+    answer_price: tuple[str, Fraction]
+    is_bounded: bool = False
+    """A theorem says that there are no more updates than these, whatever is asked."""
+
+    @property
+    def threshold(self) -> int:
+        return self.gap + self.slack
+
+    @property
+    def error(self) -> int:
+        return self.gap + 2 * self.slack
+
+    def text(self) -> str:
+        currency, price = self.answer_price
+        return (
+            f"online construction: {self.queries} queries within {self.error} except with {self.beta}, "
+            f"{self.updates} updates on gaps of {self.gap} at {self.run_epsilon} and {currency} {price}"
+        )
+
+
+def slack_of(run_epsilon: Fraction, queries: int, updates: int, beta: Fraction, *, moved: int = 1) -> int:
+    """⌈8Δ(ln k + ln(4B/β))/ε₀⌉ + 1: all comparisons of all B runs are right beyond this, except with β/2.
+
+    Δ = `moved` is what one person moves a count by. One more, since the stand-in's count is rounded to a whole one
+    before it is compared.
+
+    [DworkRoth14, Theorem 3.24]
+    """
+    return ceil(float(8 * moved / run_epsilon) * (log(queries) + log(4 * updates / beta))) + 1
+
+
+def calibrated_slack(
+    run_epsilon: Fraction, queries: int, updates: int, beta: Fraction, *, moved: int = 1
+) -> int:
+    """⌈(4Δ ln(4k/β) + 2Δ ln(4B/β))/ε₀⌉ + 1: as `slack_of`, about half of it.
+
+    There are k comparisons in all the runs together, each with noise of scale 4Δ/ε₀, and B thresholds, each with
+    noise of scale 2Δ/ε₀. A discrete Laplace number of scale s is beyond t with probability exp(-t/s) at most, so
+    all of the first are within 4Δ ln(4k/β)/ε₀ except with β/4, and all of the second within 2Δ ln(4B/β)/ε₀.
+    """
+    noise = 4 * log(4 * queries / beta) + 2 * log(4 * updates / beta)
+    return ceil(float(moved / run_epsilon) * noise) + 1
+
+
+def answer_error(price: tuple[str, Fraction], updates: int, beta: Fraction, *, moved: int = 1) -> int:
+    """How far any of B bought answers is off, except with β/2."""
+    currency, amount = price
+    kind = (
+        LaplaceMechanism(epsilon=amount, l1=moved)
+        if currency == "epsilon"
+        else GaussianMechanism(rho=amount, l2_squared=moved**2)
+    )
+    return kind.error(beta / 2, cells=updates)
+
+
+def theorem_terms(
+    curator: Curator,
+    update_for: Callable[[Fraction], DatabaseUpdate[Any]],
+    *,
+    queries: int,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    beta: Number = 0.05,
+) -> OnlineTerms:
+    """The smallest error that the theorem allows for a price.
+
+    The update algorithm makes at most B(α) updates on gaps of α, whatever is asked [Lecture 7, Definition 2],
+    so B runs are enough for ever: `update_for(α)` gives the algorithm, and α is chosen best. An algorithm whose
+    number of updates is no theorem is refused.
+    """
+    rows, failure, moved = curator.rows_at_least, probability(beta), curator.declaration.max_rows
+    if (epsilon is None) == (rho is None):
+        raise ParameterError("give one price: epsilon, or rho")
+    best: OnlineTerms | None = None
+    for step in step_grid(1.0, 120):
+        gap = floor(step * rows)
+        if gap < 1 or (best is not None and gap >= best.error):
+            continue
+        alpha = Fraction(gap, rows)
+        update = update_for(alpha)
+        if not getattr(update, "is_proven", True):
+            raise ParameterError("nothing bounds the updates of this algorithm: take practical terms")
+        try:
+            updates = max(update.most_updates(alpha), 1)
+            run, answer = _split(updates, epsilon, rho)
+            fits = answer_error(answer, updates, failure, moved=moved) <= _tolerance(update, gap, rows)
+        except ParameterError:  # no bound at this gap, or prices too small to mean anything
+            continue
+        slack = slack_of(run, queries, updates, failure, moved=moved)
+        found = OnlineTerms(queries, failure, gap, slack, updates, run, answer, is_bounded=True)
+        if fits and found.error <= rows and (best is None or found.error < best.error):
+            best = found
+    if best is None:
+        raise RefusedError(
+            "no error below all of the rows can be promised at this price: ask with a session, which needs no "
+            "bound on updates, or with practical terms"
+        )
+    return best
+
+
+def _tolerance(update: DatabaseUpdate[Any], gap: int, rows: int) -> int:
+    """How far off the answer may be that an update is made with: its own margin, else anything below the gap."""
+    margin = getattr(update, "margin", None)
+    return gap - 1 if margin is None else floor(exact(margin) * rows)
+
+
+def _split(updates: int, epsilon: Number | None, rho: Number | None) -> tuple[Fraction, tuple[str, Fraction]]:
+    """The price of each run's comparing and of its answer, so that all together cost what was given."""
+    if epsilon is not None:
+        each = positive(epsilon, "epsilon") / updates
+        return _rounded(each * RUN_SHARE), ("epsilon", _rounded(each * (1 - RUN_SHARE)))
+    assert rho is not None
+    each = positive(rho, "rho") / updates
+    return _rounded(exact(float(2 * each * RUN_SHARE) ** 0.5)), ("rho", _rounded(each * (1 - RUN_SHARE)))
+
+
+def _rounded(price: Fraction) -> Fraction:
+    """Rounded down to six digits."""
+    return exact(float(f"{float(price) * 0.9999995:.6g}"))
+
+
+def practical_terms(
+    curator: Curator,
+    *,
+    alpha: Number,
+    queries: int,
+    updates: int,
+    beta: Number = 0.05,
+    gap_share: Number = Fraction(1, 2),
+) -> OnlineTerms:
+    """Noise calibrated to α, for a number of updates that is an expectation and no theorem.
+
+    `gap_share` of α is what a bought answer may be off by; the rest is slack on both sides of the threshold, and
+    the more of it the cheaper is a run. The promise holds for every answer that is given; after `updates` of them
+    nothing more is certified.
+    """
+    failure, people = probability(beta), floor(positive(alpha, "alpha", at_most=1) * curator.rows_at_least)
+    gap = floor(people * positive(gap_share, "gap_share", at_most=1))
+    slack, moved = (people - gap) // 2, curator.declaration.max_rows
+    if slack < 1 or gap < 1:
+        raise ParameterError(f"alpha {alpha} of the rows is {people} people: ask for a wider error")
+    run = cheapest(lambda price: calibrated_slack(price, queries, updates, failure, moved=moved) <= slack)
+    currency = "epsilon" if curator.ledger.budget.is_pure else "rho"
+    answer = cheapest(lambda price: answer_error((currency, price), updates, failure, moved=moved) < gap)
+    return OnlineTerms(queries, failure, gap, slack, updates, run, (currency, answer))
+
+
+def warm_start(
+    curator: Curator,
+    *,
+    error: Number,
+    beta: Number = 0.05,
+    request: str | None = None,
+    analyst: str = "",
+) -> DenseWeights:
+    """A stand-in to begin with: the attributes independent, with their marginals as measured.
+
+    Privacy     One count of every attribute's marginal, charged together before any is looked at; the same
+                `request` gives the same start again, for nothing.
+    Accuracy    Each count is within `error` people except with β for each attribute. Nothing is promised of the
+                start: what it answers is checked like any other guess. It saves the updates that a uniform one
+                would take to learn as much.
+    """
+    ways = [Marginal(curator.domain, (name,)) for name in curator.domain.names]
+    price = [curator.price_of(way, error=error, beta=beta) for way in ways]
+    [currency] = price[0]
+    answers = curator.measure_all(
+        ways, **{currency: [each[currency] for each in price]}, beta=beta, request=request, analyst=analyst
+    )
+    # Half a person for a cell that seems empty: a product with a zero could never learn otherwise.
+    rates = {way.by[0]: np.maximum(answer.value, 0.5) for way, answer in zip(ways, answers, strict=True)}
+    return DenseWeights.product(curator.domain, rates)
+
+
+class OnlineConstruction:
+    """The loop, over any database update algorithm; its updates are kept in the ledger.
+
+    Privacy     Each run costs its AboveThreshold's ε₀ and its answer, charged before they look; how many runs
+                there are, and which question ended each, the sparse vector itself releases. The stand-in is made
+                of released answers.
+    Accuracy    Every answer is within `error` people of the table's, with probability 1 - β over the session:
+                below the threshold the stand-in is within threshold + slack; above, the bought answer is within
+                gap.
+    """
+
+    def __init__(
+        self,
+        curator: Curator,
+        update: DatabaseUpdate[Any],
+        terms: OnlineTerms,
+        *,
+        start: Any = None,
+        name: str = "",
+        analyst: str = "",
+    ) -> None:
+        self.curator = curator
+        self.update = update
+        # The theorem counts updates from the uniform stand-in: another start may need more of them.
+        self.terms = terms if start is None else replace(terms, is_bounded=False)
+        self.analyst = analyst
+        self.rows = curator.rows
+        self.hypothesis = update.start() if start is None else deepcopy(start)
+        self.updates = 0
+        self.asked = 0
+        self._lock = RLock()
+        self._journal = Journal(curator.ledger, terms.text() + curator.edition, name=name, analyst=analyst)
+        self._run: SparseHandle | None = None
+        self._lost = 0
+        self._catch_up()
+
+    @property
+    def updates_left(self) -> int:
+        return self.terms.updates - self.updates
+
+    def ask(self, query: LinearQuery) -> Answer:
+        """The count of a query: the stand-in's, checked, or a bought one."""
+        counting_query(query, self.curator.domain)
+        with self._lock:
+            self._catch_up()
+            if self.asked >= self.terms.queries:
+                raise HandleClosedError(f"all {self.terms.queries} questions were asked: open another")
+            before = self.curator.ledger.spent
+            self._count()
+            guess = self.hypothesis.answer(query) * self.rows
+            if self.updates_left < 1:
+                return self._unchecked(query, guess, before)
+            if not self._is_wrong(query, guess):
+                return self._answer(query, guess, self.terms.error, "checked", before)
+            updates = self.updates
+            while not self._journal.add(f"update {updates + 1}", {"query": plain(Marginal.of(query))}):
+                self._catch_up()
+                if self.updates != updates:
+                    raise RefusedError("another process is asking in this session at this moment; ask again")
+            bought = self._learn(query)
+            return self._answer(query, bought, self.terms.gap, "measured", before)
+
+    def _unchecked(self, query: LinearQuery, guess: float, before: Any) -> Answer:
+        """After the last update: right by the theorem where there is one, else uncertified."""
+        if self.terms.is_bounded:
+            return self._answer(query, guess, self.terms.gap, "implied", before)
+        return self._answer(query, guess, inf, "uncertified", before)
+
+    def _is_wrong(self, query: LinearQuery, guess: float) -> bool:
+        """What the run under way says; one whose hit was lost with its process is followed by another."""
+        while True:
+            if self._run is None:
+                self._run = self.curator.sparse(
+                    threshold=self.terms.threshold,
+                    epsilon=self.terms.run_epsilon,
+                    request=f"{self._journal.name} run {self.updates + 1}.{self._lost}",
+                    analyst=self.analyst,
+                )
+            try:
+                return bool(self._run.ask(query, guess=round(guess)))
+            except HandleClosedError:
+                self._run, self._lost = None, self._lost + 1
+
+    def _catch_up(self) -> None:
+        """Take every update that was written down here or elsewhere; one that was not bought yet is bought."""
+        for step in self._journal.later():
+            if step is None:
+                self.asked += 1
+            else:
+                self._learn(from_plain(self.curator.domain, step["query"]).where)
+
+    def _count(self) -> None:
+        """Write down that a question is asked: the promise is for so many of them, in all processes together."""
+        while not self._journal.add(f"question {self.asked + 1}", None):
+            self._catch_up()
+        self.asked += 1
+
+    def _learn(self, query: LinearQuery) -> float:
+        """Buy the answer of the next update, or find it bought, and mend the stand-in."""
+        value = self._bought(Marginal.of(query))
+        self.hypothesis = self.update.update(self.hypothesis, query, value / self.rows)
+        self.updates += 1
+        self._run, self._lost = None, 0
+        return value
+
+    def _bought(self, marginal: Marginal) -> float:
+        """One that was paid by a process that did not live to see it, of a frame that is now another, is lost."""
+        currency, price = self.terms.answer_price
+        request, lost = f"{self._journal.name} answer {self.updates + 1}", 0
+        while True:
+            try:
+                answer = self.curator.measure(
+                    marginal,
+                    **{currency: price},
+                    request=f"{request}.{lost}" if lost else request,
+                    analyst=self.analyst,
+                )
+                return float(answer.value)
+            except RequestConflictError:
+                lost += 1
+
+    def _answer(self, query: LinearQuery, value: float, error: float, source: str, before: Any) -> Answer:
+        marginal = Marginal.of(query)
+        spent = self.curator.ledger.spent
+        return Answer(
+            query=marginal,
+            value=value,  # type: ignore[arg-type]  # becomes an array
+            error=float(error),  # type: ignore[arg-type]
+            noisy=value,  # type: ignore[arg-type]
+            cost=type(spent)(spent.units - before.units),
+            beta=float(self.terms.beta),
+            source=source,
+        )

@@ -1,0 +1,65 @@
+"""The truncation mechanism: exact means, rounded to a grid.
+
+Rounded answers are short transcripts, and short transcripts generalise (`theory.compression`). Not private: two
+neighbouring tables can lie on two sides of a boundary. For projects that declare `protect: validity`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+from threading import RLock
+
+from understudy.curator.curator import Curator
+from understudy.errors import HandleClosedError, ParameterError, QueryError
+from understudy.lectures.guess_and_check import RESOLUTION, Checked
+from understudy.ledger.journal import Journal
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, exact, probability
+from understudy.theory.compression import truncation_width
+
+
+class Truncation:
+    """Rates rounded to the middles of G cells, G chosen best for n rows and k queries.
+
+    Accuracy    Within 1/(2G) of the sample, always; within `width` of the population for all k adaptive queries
+                with probability 1 - β: a union over the N = Σ_{i<k} G^i queries that can be asked at all.
+    """
+
+    def __init__(
+        self, curator: Curator, *, queries: int, beta: Number = 0.05, name: str = "", analyst: str = ""
+    ) -> None:
+        if queries < 1:
+            raise ParameterError("give the number of queries, at least 1")
+        self.curator = curator
+        self.queries = queries
+        self.beta = probability(beta)
+        self.rows = curator.rows
+        self.width, self.grid = truncation_width(max(self.rows, 1), queries, exact(beta))
+        terms = f"truncation to {self.grid} cells queries {queries} beta {self.beta}"
+        self._lock = RLock()
+        self._journal = Journal(curator.ledger, terms + curator.edition, name=name, analyst=analyst)
+        self.asked = len(self._journal.later())
+
+    def ask(self, query: LinearQuery) -> Checked:
+        """The rate of a query, rounded."""
+        if query.domain != self.curator.domain:
+            raise QueryError("the question is about another domain")
+        marginal = Marginal.of(query)
+        with self._lock:
+            while True:
+                if self.asked >= self.queries:
+                    raise HandleClosedError(
+                        f"all {self.queries} queries were asked: the certificate counts no more. Another one on "
+                        f"the same rows would not hold; it takes new rows"
+                    )
+                resolution = 1 if query.is_counting else RESOLUTION
+                total = int(self.curator.exact(marginal, resolution=resolution))
+                rate = Fraction(total, max(self.rows, 1) * resolution)
+                cell = min(floor(rate * self.grid), self.grid - 1)
+                if self._journal.add(marginal.describe(), {"cell": cell}):
+                    self.asked += 1
+                    middle = Fraction(2 * cell + 1, 2 * self.grid)
+                    return Checked(float(middle), 1 / (2 * self.grid), self.width, accepted=False)
+                self.asked += len(self._journal.later())

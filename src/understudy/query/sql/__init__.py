@@ -1,6 +1,0 @@
-"""SQL in: a SELECT statement compiled to linear queries and public post-processing."""
-
-from understudy.query.sql.compiled import Column, CompiledSql, Estimate
-from understudy.query.sql.compiler import SqlCompiler, compile_sql
-
-__all__ = ["Column", "CompiledSql", "Estimate", "SqlCompiler", "compile_sql"]

@@ -1,0 +1,190 @@
+"""How the adaptive release spends its price: decided by public numbers alone, the same rule for every table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb, inf, log10, prod, sqrt
+from statistics import median
+
+from understudy.domain.domain import Domain
+from understudy.errors import ParameterError, TooLargeError
+from understudy.mechanism.strategy import MAX_WEIGHT
+from understudy.query.workload import Workload
+
+ROWS_SHARE = Fraction(1, 100)
+"""Of the price, for the number of rows where that is private."""
+
+MERGE_NOISES = 10
+"""A value is rare if its count is below so many standard deviations of the noise of a typical measurement."""
+
+CELLS = 200_000
+"""Cells of the stand-in's tree: a pass takes milliseconds, a fit about a hundred of them."""
+
+CELLS_PER_SECOND = 25_000_000
+"""Cells of a tree that one CPU second propagates, roughly: what a limit of time is turned into."""
+
+BYTES_PER_CELL = 400
+"""Memory for each cell of the tree: beliefs, remembered steps of the fit, answers that are kept."""
+
+MOST_CANDIDATES = 4000
+"""Triples whose gaps are looked at; where there are more, pairs alone."""
+
+
+MOST_ROUNDS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Shares of the price, rounds, and sizes.
+
+    `guard` is the share of the last sweep over all that was not measured; `first` is that of the 1-way marginals,
+    and `select` that of the gaps in each round, both of what the sweep leaves. A round's price is `growth` times
+    the one before. Values rarer than `merge` people are merged with their neighbours. `cells` caps the tree of the
+    stand-in, `most` the picks of a round; `triples` says whether triples are candidates beside pairs.
+    """
+
+    first: Fraction
+    select: Fraction
+    guard: Fraction
+    guard_order: int
+    rounds: int
+    growth: float
+    merge: float
+    cells: int
+    most: int
+    triples: bool
+
+    def round_shares(self) -> list[Fraction]:
+        """Of each round, of what the rounds spend; they sum to 1."""
+        parts = [Fraction(round(1000 * self.growth**r)) for r in range(self.rounds)]
+        return [part / sum(parts) for part in parts]
+
+
+def noise_to_signal(domain: Domain, precision: float, rows: float) -> float:
+    """The L1 error, as a rate, that noise leaves in a typical pair if twice as many marginals as attributes are
+    measured.
+    """
+    sizes = sorted(domain.shape())
+    cells = median(a * b for i, a in enumerate(sizes) for b in sizes[:i]) if len(sizes) > 1 else sizes[0]
+    return 0.8 * cells * sqrt(2 * len(domain) / precision) / max(rows, 1.0)
+
+
+def selection_noise(workload: Workload, precision: float, rows: float) -> float:
+    """The noise of a pair's gap, as a rate, if a fiftieth of the price is spent on one look at all gaps."""
+    threes = sum(comb(len(c), 3) for c in workload)
+    looked_at = len(_pairs(workload)) + (threes / 4 if threes <= MOST_CANDIDATES else 0)
+    return sqrt(50 * looked_at / precision) / max(rows, 1.0)
+
+
+def triples_are_few(workload: Workload) -> bool:
+    """Whether there are triples below the workload, and each can be a candidate."""
+    return 0 < sum(comb(len(c), 3) for c in workload) <= MOST_CANDIDATES
+
+
+def _pairs(workload: Workload) -> set[frozenset[str]]:
+    return {frozenset((a, b)) for c in workload for i, a in enumerate(c) for b in c[:i]}
+
+
+def rule_for(
+    domain: Domain,
+    workload: Workload,
+    *,
+    precision: float,
+    rows: float,
+    memory: int | None = None,
+    seconds: float | None = None,
+) -> Rule:
+    """The rule. `precision` is what the whole price buys on one marginal, 1/σ²; `rows` is public or was bought.
+
+    The noisier the measurements, the more goes to the 1-way marginals; the noisier the gaps, the more goes to
+    looking at them, and the fewer rounds there are. The constants are such that one real and two generated tables
+    come out near their best at each of three prices; others were only looked at afterwards.
+    """
+    noise = noise_to_signal(domain, precision, rows) / 0.08
+    looked = selection_noise(workload, precision, rows)
+    doubt = looked / 0.012
+    guard, order = _guard(domain, workload, precision, rows)
+    rounds = min(max(round(1 - 1.4 * log10(max(looked, 1e-12))), 3), MOST_ROUNDS)
+    if order == 0 and guard and sweep_noise(domain, workload.cliques, precision, rows) <= QUIET:
+        rounds = 2  # the sweep knows it all
+    return Rule(
+        first=_share(max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15)), 0.03, 0.4),
+        select=_share(0.06 * doubt**0.25, 0.03, 0.15),
+        guard=guard,
+        guard_order=order,
+        rounds=int(rounds),
+        growth=1.3,
+        merge=MERGE_NOISES * sqrt(2 * len(domain) / precision),
+        cells=most_cells(workload, memory, seconds),
+        most=40,
+        triples=triples_are_few(workload),
+    )
+
+
+def _share(value: float, low: float, high: float) -> Fraction:
+    return Fraction(round(1000 * min(max(value, low), high)), 1000)
+
+
+SWEEP_WORKLOAD, SWEEP_PAIRS = Fraction(7, 10), Fraction(1, 5)
+"""Shares of the last sweep."""
+
+QUIET = 0.005
+"""Half the L1 error of a sweep's marginal below which rounds have little to add."""
+
+SWEEP_CELLS = 1 << 22
+"""Numbers that a sweep measures, at most."""
+
+
+def _guard(domain: Domain, workload: Workload, precision: float, rows: float) -> tuple[Fraction, int]:
+    """The share and the order of the last sweep: of the workload (0), of pairs (2), or none.
+
+    A sweep pays while the noise of its marginals, if all are measured for the whole price, is a few thousandths
+    of the rows in a cell, or a few hundredths over all cells together. One of the workload must be quieter than
+    one of pairs: it takes most of the price, and its counts then weigh as much as the stand-in's.
+    """
+    wide = [tuple(sorted(pair, key=domain.position)) for pair in _pairs(workload)]
+    for cliques, share, order, least, small in (
+        (list(workload), SWEEP_WORKLOAD, 0, 0.001, 0.025),
+        (wide, SWEEP_PAIRS, 2, 0.003, 0.05),
+    ):
+        if cliques and _can_sweep(domain, cliques):
+            std = sqrt(len(cliques) / precision) / max(rows, 1.0)
+            if std <= least or sweep_noise(domain, cliques, precision, rows) <= small:
+                return share, order
+    return Fraction(0), 0
+
+
+def sweep_noise(domain: Domain, cliques: Sequence[tuple[str, ...]], precision: float, rows: float) -> float:
+    """Half the L1 error, as a rate, that noise leaves in a marginal if all are measured for the whole price."""
+    cells = sum(map(domain.size, cliques)) / len(cliques)
+    return 0.4 * cells * sqrt(len(cliques) / precision) / max(rows, 1.0)
+
+
+def _can_sweep(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> bool:
+    """Whether the residuals below these cliques are few enough, with weights that can be held."""
+    sizes = [[domain[name].size for name in clique] for clique in cliques]
+    return 2 * sum(map(prod, sizes)) <= SWEEP_CELLS and max(map(prod, sizes)) <= MAX_WEIGHT
+
+
+def most_cells(workload: Workload, memory: int | None, seconds: float | None) -> int:
+    """Cells that the tree may have under limits of memory, in bytes, and of time.
+
+    Time is forecast, never read from a clock: a run that was killed must go on as it began.
+    """
+    if (memory is not None and memory <= 0) or (seconds is not None and not 0 < seconds < inf):
+        raise ParameterError("limits of memory (bytes) and time (seconds) must be positive")
+    cells = CELLS
+    if seconds is not None:
+        cells = min(cells, int(seconds * CELLS_PER_SECOND / 500))
+    if memory is not None:
+        answers = 40 * workload.queries
+        if memory < answers + BYTES_PER_CELL * 1000:
+            raise TooLargeError(
+                "the answers to this workload, in the memory that was allowed,",
+                cells=workload.queries,
+                limit=max(memory - BYTES_PER_CELL * 1000, 0) // 40,
+            )
+        cells = min(cells, (memory - answers) // BYTES_PER_CELL)
+    return cells

@@ -1,0 +1,257 @@
+"""Optimal noise for a workload of marginals: every interaction of its attributes is measured once, as precisely as
+the workload uses it.
+
+    precisions from public numbers → one look at all residuals → tables with exact variances → a stand-in near them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, pi
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Clique, Domain
+from understudy.errors import ParameterError, RefusedError, TooLargeError
+from understudy.mechanism.strategies import Strategies
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.projection import Projection
+from understudy.query.workload import Workload
+from understudy.rational import Number, exact
+from understudy.releases.range_sums import RangeSums
+from understudy.releases.ranges import Ranges
+from understudy.releases.residual.plan import Objective, Residuals, check_size
+from understudy.releases.residual.tables import ResidualTables
+from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.standin.combination import stand_in
+from understudy.standin.graphical.model import GraphicalStandIn
+
+Values = NDArray[np.float64]
+
+CELLS_LIMIT = 1 << 23
+"""Numbers that are measured at once: about a second of noise, and 100 MB in the ledger."""
+
+REACHES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
+"""Standard deviations by which an answer may differ from its measurement: one of them is chosen for a marginal."""
+
+
+def residual(
+    run: Run,
+    *,
+    cells_limit: int = CELLS_LIMIT,
+    ranges: Sequence[str] = (),
+    objective: Objective = "largest",
+) -> Outcome:
+    """Release the workload's marginals through noisy residuals of every clique below them.
+
+    `ranges` names ordered attributes whose ranges matter more than their cells. The `objective` is the largest
+    variance of an answer, or the sum of them, each times its marginal's weight.
+
+    Privacy     The run's ρ, in one debit for the worst pair of neighbours: `Strategies`.
+    Accuracy    Every cell of the workload within its stated error, and every range of `ranges` (`RangeSums`),
+                jointly, except with probability β: a union bound over the exact variances of sums of discrete
+                Gaussians (`half_width`).
+    Complexity  O(Σ_C |C's cells|·2^|C|), and a table of all cells of a small universe, or a junction tree, for the
+                stand-in.
+    Gap         Pure budgets are refused. What the stand-in says of cliques outside of the workload has no theorem.
+    """
+    plan = planned(run, cells_limit=cells_limit, ranges=ranges, objective=objective)
+    if plan is None:
+        return _public(run)
+    residuals, look = plan
+    run.report(Progress("measuring residuals", 0, 2))
+    released = np.array(run.look("residuals", look), np.int64)
+    run.report(Progress("fitting a stand-in", 1, 2, run.spent.amount))
+    replace = run.curator.declaration.neighbours is Neighbours.REPLACE
+    tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
+    found = _Answers(run, tables, _share(run, residuals)).outcome()
+    run.report(Progress("done", 2, 2, run.spent.amount))
+    return found
+
+
+def planned(
+    run: Run, *, cells_limit: int = CELLS_LIMIT, ranges: Sequence[str] = (), objective: Objective = "largest"
+) -> tuple[Residuals, Strategies] | None:
+    """What would be measured, from public numbers; nothing where all that is asked is public."""
+    if run.budget.is_pure:
+        raise RefusedError(
+            "residuals are measured with Gaussian noise, which needs a delta: ask for one, or use --method mwem. "
+            "Nothing was spent"
+        )
+    declared = run.curator.declaration
+    for name in ranges:
+        if not isinstance(run.domain[name], Bins):
+            raise ParameterError(f"{name} has no order, so it has no ranges: name integers, reals or dates")
+    if cells_limit < 1:
+        raise ParameterError(f"cells_limit must be at least 1, not {cells_limit}")
+    return _plan(
+        run.workload, declared.neighbours, declared.max_rows, run.total, cells_limit, ranges, objective
+    )
+
+
+def _plan(
+    workload: Workload,
+    neighbours: Neighbours,
+    max_rows: int,
+    rho: Fraction,
+    cells_limit: int,
+    ranges: Sequence[str],
+    objective: Objective,
+) -> tuple[Residuals, Strategies] | None:
+    residuals = Residuals.of(workload, ranges, total=neighbours is Neighbours.ADD_REMOVE)
+    if not residuals.cliques:
+        return None
+    check_size(residuals, cells_limit)
+    return residuals, residuals.strategies(residuals.precisions(objective), neighbours, max_rows, rho)
+
+
+def predicted_error(
+    domain: Domain,
+    workload: Workload,
+    price: Number,
+    neighbours: Neighbours,
+    *,
+    max_rows: int = 1,
+    objective: Objective = "largest",
+    cells_limit: int = CELLS_LIMIT,
+) -> float:
+    """The expected Σ|error| over the cells of a marginal, in people, as the weighted mean over the workload.
+
+    `price` is a ρ. From public numbers: the noise alone, before a stand-in or signs of counts mend any of it.
+    """
+    if domain != workload.domain:
+        raise ParameterError("the workload is about another domain")
+    plan = _plan(workload, neighbours, max_rows, exact(price, "price"), cells_limit, (), objective)
+    if plan is None:
+        return 0.0
+    residuals, look = plan
+    precisions = np.array([float(part.precision) for part in look.parts])
+    variances = residuals.variances(precisions, residuals.mean)
+    weights = np.array([float(weight) for weight in workload.weights])
+    return float(weights @ (residuals.queries * np.sqrt(2 / pi * variances)) / weights.sum())
+
+
+def residual_error(run: Run) -> float:
+    """The largest error that `residual` would certify for the run, in people; infinite where it cannot be made."""
+    try:
+        plan = planned(run)
+    except (ParameterError, RefusedError, TooLargeError):
+        return inf
+    if plan is None:
+        return 0.0
+    residuals, look = plan
+    replace = run.curator.declaration.neighbours is Neighbours.REPLACE
+    tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0 if replace else None)
+    beta = _share(run, residuals)
+    return max(float(tables.error(clique, beta).max()) for clique in run.workload)
+
+
+def _share(run: Run, residuals: Residuals) -> Fraction:
+    """β of each answer: of every cell, or every question about ranges, and of the number of rows."""
+    asked = RangeSums.questions(residuals) if _has_ranges(residuals) else run.workload.queries
+    return run.beta / (asked + 1)
+
+
+def _has_ranges(residuals: Residuals) -> bool:
+    return any(isinstance(one, Ranges) for one in residuals.bases.values())
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The answers that noisy tables and a stand-in give together."""
+
+    run: Run
+    tables: ResidualTables
+    share: Fraction
+
+    def outcome(self) -> Outcome:
+        run = self.run
+        rows, rows_error = self._rows()
+        model = stand_in(run.domain, self.tables.told(), rows=rows, constraints=run.constraints)
+        cliques = list(run.workload)
+        guesses = _projections(model, cliques)
+        answers = tuple(
+            self._answer(clique, rows * guess) for clique, guess in zip(cliques, guesses, strict=True)
+        )
+        sums = RangeSums(self.tables, self.share) if _has_ranges(self.tables.residuals) else None
+        return Outcome("residual", model, rows, answers, self._proof(rows_error), sums)
+
+    def _rows(self) -> tuple[float, float]:
+        """How many rows there are, and how far that can be off."""
+        if self.tables.rows is not None:
+            return self.tables.rows, 0.0
+        declared = self.run.curator.declaration
+        noisy, error = float(self.tables.table(())), float(self.tables.error((), self.share))
+        low = max(noisy - error, declared.rows_at_least or 0, 0)
+        high = max(min(noisy + error, declared.rows_at_most or inf), low)
+        rows = min(max(noisy, low), high)
+        return rows, max(rows - low, high - rows)
+
+    def _answer(self, clique: Clique, guess: Values) -> MarginalAnswer:
+        """The stand-in's counts, moved near the noisy ones and into the proved interval."""
+        noisy, error = self.tables.table(clique), self.tables.error(clique, self.share)
+        most = self.run.curator.rows_at_most
+        low = np.maximum(noisy - error, 0.0)
+        high = np.maximum(np.minimum(noisy + error, inf if most is None else most), low)
+        value = np.clip(near(noisy, guess, self.tables.variance(clique)), low, high)
+        return MarginalAnswer(clique, value, np.maximum(high - value, value - low), "measured")
+
+    def _proof(self, rows_error: float) -> dict[str, Any]:
+        look = self.tables.look
+        return {
+            "mechanism": "residuals of every clique below the workload, with discrete Gaussian noise",
+            "theorem": "the law of the noise that was added; no theorem about the stand-in",
+            "residuals": len(look.parts),
+            "numbers": look.cells,
+            "rho": float(look.rho),
+            "price": "of the worst pair of neighbours, all residuals together",
+            "beta": float(self.run.beta),
+            "rows_error": rows_error,
+        }
+
+
+def near(noisy: Values, guess: Values, variance: Values) -> Values:
+    """The guess, moved to within a few standard deviations of noisy counts: as many as promise the least error.
+
+    The promise is an unbiased estimate of the squared error of clip(guess, noisy ± r·σ) for a guess that does not
+    depend on the noise: Σ (value - noisy)² - σ² + 2σ²·[moved].
+    """
+    deviation = np.sqrt(variance)
+    best, found = inf, noisy
+    for reach in REACHES:
+        value = np.clip(guess, noisy - reach * deviation, noisy + reach * deviation)
+        risk = float(((value - noisy) ** 2 + 2 * variance * (value != guess)).sum())
+        if risk < best:
+            best, found = risk, value
+    return found
+
+
+def _projections(model: Projection, cliques: Sequence[Clique]) -> list[Values]:
+    many = getattr(model, "project_many", None)
+    return [model.project(clique) for clique in cliques] if many is None else many(cliques)
+
+
+def _public(run: Run) -> Outcome:
+    """Where nobody can change any answer: the number of rows is public, and nothing else is asked."""
+    rows = float(run.curator.rows)
+    answers = tuple(
+        MarginalAnswer(
+            clique,
+            np.full(run.domain.shape(clique), rows),
+            np.zeros(run.domain.shape(clique)),
+            "measured",
+        )
+        for clique in run.workload
+    )
+    return Outcome(
+        "residual",
+        GraphicalStandIn(run.domain, rows),
+        rows,
+        answers,
+        {"mechanism": "public numbers", "theorem": ""},
+    )

@@ -1,0 +1,195 @@
+"""After the budget: a stand-in fitted to what was released answers on, and says that nobody vouches for it.
+
+The stand-in is a graphical model (`standin.graphical`) of all released marginals that fit into a tree of limited
+size, those first that are furthest from independence. Everything else that was released, counts of conjunctions
+and marginals of some rows included, is applied to the answers that contain it: the model's table is scaled along
+it until the two agree as far as the noise warrants. All of this is post-processing of released numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import wrightomega
+
+from understudy.domain.domain import Clique, Domain
+from understudy.query.box import Box
+from understudy.query.marginal import Marginal
+from understudy.sessions.fresh import intervals
+from understudy.sessions.group_bys import Marginals
+from understudy.sessions.knowledge import UNBOUNDED, Knowledge, Released
+from understudy.sessions.wholesale import Grids
+from understudy.standin.graphical.model import FitSettings, GraphicalStandIn, fit, model_cells
+from understudy.standin.measurement import Measurement
+
+Values = NDArray[np.float64]
+
+MOST_CELLS = 1 << 18
+"""Of the tree, and of a table that is scaled."""
+
+MOST_SCALED = 64
+"""Releases that one table is scaled along; the latest ones."""
+
+SWEEPS = 3
+
+BAND = 4.0
+"""A band is about so many deviations of its noise."""
+
+SLACK, LEAST_SLACK = 0.4, 0.2
+"""How far a scaled table may miss a count, in deviations of its noise, for each unit of its logarithm."""
+
+NOBODY = 1e-9
+"""No cell has fewer people: it could never be scaled up again."""
+
+SETTINGS = FitSettings(most_passes=100, noise_share=0.05)
+
+
+@dataclass(frozen=True, eq=False)
+class Exhausted:
+    """A model of `rows` rows, and what was released beside it."""
+
+    model: GraphicalStandIn
+    rows: float
+    beside: tuple[tuple[frozenset[str], Released], ...]
+    """What is not in the model, each with its attributes."""
+
+    @classmethod
+    def of(cls, knowledge: Knowledge, *, start: GraphicalStandIn | None = None) -> Exhausted:
+        """The model of everything that was released so far."""
+        domain, rows = knowledge.grid.domain, _rows(knowledge)
+        everything = [*_histograms(knowledge), *_classes(knowledge), *knowledge.released]
+        whole = [r for r in everything if r.by and not r.where.sides]
+        shares = _shares(domain, whole)
+        whole.sort(key=lambda r: -_told(r, shares, rows))
+        tree: list[Clique] = []
+        for r in whole:
+            if r.by not in tree and model_cells(domain, [*tree, r.by]) <= MOST_CELLS:
+                tree.append(r.by)
+        inside = [r for r in whole if r.by in tree]
+        measured = [Measurement(r.by, r.counts, r.variance) for r in inside]
+        model = fit(domain, measured, total=rows, start=start, settings=SETTINGS)
+        fitted = set(map(id, inside))
+        beside = [(frozenset((*r.by, *r.where.sides)), r) for r in everything if id(r) not in fitted]
+        return cls(model, rows, tuple((names, r) for names, r in beside if names))
+
+    def counts(self, knowledge: Knowledge, marginal: Marginal) -> Values:
+        """Counts by the stand-in, moved into what is known of them."""
+        domain = marginal.domain
+        if domain.size(marginal.clique) <= MOST_CELLS:
+            table = self._scaled(marginal.clique) * marginal.where.weights(marginal.clique)
+            gone = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
+            found = table.sum(axis=gone)
+        elif not marginal.by:
+            found = np.array(self.rows * self.model.answer(marginal.where))
+        else:
+            shares = {name: self.model.project((name,)) for name in marginal.clique}
+            found = self.rows * _independent(marginal, shares)
+        known = intervals(knowledge, marginal)
+        return found if known is None else np.clip(found, known.low, known.high)
+
+    def _scaled(self, clique: Clique) -> Values:
+        """The counts of a clique's cells after scaling along every release about its attributes."""
+        table = np.maximum(self.model.project(clique) * self.rows, NOBODY)
+        inside = [r for names, r in self.beside if names.issubset(clique)][-MOST_SCALED:]
+        logs = [np.zeros(r.counts.shape) for r in inside]
+        for _ in range(SWEEPS if len(inside) > 1 else 1):
+            for i, r in enumerate(inside):
+                table, logs[i] = _scaled_along(table, clique, r, logs[i], self.rows)
+        return table
+
+
+def _scaled_along(
+    table: Values, clique: Clique, r: Released, logs: Values, rows: float
+) -> tuple[Values, Values]:
+    """The table after m ↦ m·exp(t) in the cells of a release, m·exp(t) + slack·(logs + t) being its count.
+
+    u = m·exp(t)/slack meets u + ln u = w + ln(m/slack), where w = count/slack - logs: Wright's ω. What is left of
+    the rows is shared out among the other cells as they were.
+    """
+    mask = np.ones((1,) * len(clique))
+    for axis, name in enumerate(clique):
+        if name in r.where.sides:
+            shape = [-1 if i == axis else 1 for i in range(len(clique))]
+            mask = mask * r.where.sides[name].reshape(shape)
+    gone = tuple(i for i, name in enumerate(clique) if name not in r.by)
+    seen = table * mask
+    here = seen.sum(axis=gone)
+    slack = max(SLACK * r.variance**0.5, LEAST_SLACK)
+    wanted = r.counts / slack - logs
+    change = np.clip(wanted - wrightomega(wanted + np.log(here / slack)).real, -12.0, 8.0)
+    across = [n if name in r.by else 1 for name, n in zip(clique, table.shape, strict=True)]
+    seen = seen * np.exp(change).reshape(across)
+    others, rest = table * (1 - mask), max(rows - float(seen.sum()), 0.0)
+    table = np.maximum(seen + others * (rest / max(float(others.sum()), NOBODY)), NOBODY)
+    return table * (rows / table.sum()), logs + change
+
+
+# ---- what was released
+
+
+def _rows(knowledge: Knowledge) -> float:
+    least, most = knowledge.total
+    return least if most >= UNBOUNDED else (least + most) / 2
+
+
+def _histograms(knowledge: Knowledge) -> Iterable[Released]:
+    everyone = Box(knowledge.grid.domain, {})
+    for name, known in knowledge.one_ways.items():
+        spread = max(float(known.half_widths[1]) / BAND, LEAST_SLACK)
+        yield Released((name,), everyone, known.counts, spread**2)
+
+
+def _classes(knowledge: Knowledge) -> Iterable[Released]:
+    for where, held in knowledge.classes():
+        if isinstance(held, Grids):
+            yield Released(held.by, where, held.counts, (held.width / BAND) ** 2)
+    for held in knowledge.marginals:
+        if isinstance(held, Marginals):
+            yield from held.released()
+
+
+# ---- independence
+
+
+def _shares(domain: Domain, whole: Sequence[Released]) -> Mapping[str, Values]:
+    """A distribution of every attribute, from the best release that has it; all cells alike without any."""
+    found = {attribute.name: np.full(attribute.size, 1 / attribute.size) for attribute in domain}
+    for r in sorted(whole, key=lambda r: (-len(r.by), -r.variance)):  # the best one last
+        for axis, name in enumerate(r.by):
+            counts = r.counts.sum(axis=tuple(i for i in range(len(r.by)) if i != axis)).clip(min=0)
+            if counts.sum() > 0:
+                found[name] = counts / counts.sum()
+    return found
+
+
+def _told(r: Released, shares: Mapping[str, Values], rows: float) -> float:
+    """How far a marginal is from independence, less what noise alone would seem to be; single attributes first."""
+    if len(r.by) == 1:
+        return np.inf
+    far = float(np.abs(r.counts - rows * _product(r.by, shares)).sum())
+    return far - 0.8 * r.variance**0.5 * r.counts.size
+
+
+def _product(by: Clique, shares: Mapping[str, Values]) -> Values:
+    found: Values = np.ones((1,) * len(by))
+    for axis, name in enumerate(by):
+        found = found * shares[name].reshape([-1 if i == axis else 1 for i in range(len(by))])
+    return found
+
+
+def _independent(marginal: Marginal, shares: Mapping[str, Values]) -> Values:
+    """The answer of independent attributes: a product over the parts of the condition."""
+    axes = {name: i for i, name in enumerate(marginal.by)}
+    found = _product(marginal.by, shares)
+    for factor in marginal.where.factors:
+        part: Values = factor.weights
+        for axis in reversed(range(len(factor.clique))):
+            if factor.clique[axis] not in axes:
+                part = np.tensordot(part, shares[factor.clique[axis]], axes=(axis, 0))
+        left = [name for name in factor.clique if name in axes]
+        sizes = dict(zip(left, part.shape, strict=True))
+        found = found * part.reshape([sizes.get(name, 1) for name in marginal.by])
+    return np.broadcast_to(found, marginal.shape)

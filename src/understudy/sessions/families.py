@@ -1,0 +1,278 @@
+"""Families of sets of cells of one attribute, and the strategy that measures them well.
+
+    ranges, prefixes, suffixes     of an ordered attribute; prefixes have the first cell, suffixes the last
+    subsets, cells                 of an unordered one: all sets, or each cell by itself
+
+A class of questions is a product of families: all rectangles, or all conjunctions on a few attributes. Its
+strategy is the product of the families' own, so that variances multiply, and so does the price of a row.
+
+Band        Simultaneous for all members, exactly: a member is a fixed linear function of the noise N on the
+            combinations, so that the largest |member| of a product is a function of N alone, whoever chooses which
+            members to look at and when. It is computed, for simulated N, as a maximum over every member: along the
+            largest family by its extreme (a maximum of prefix sums, of cells, or a sum of positive parts), along
+            the others one member after the other. A quantile of it is a band for the class (`simulation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.stats import norm
+
+from understudy.mechanism.strategy import MAX_WEIGHT
+from understudy.query.box import Cells
+from understudy.sessions.design import MOST_RANGES, Design, prefix_strategy
+from understudy.sessions.simulation import (
+    continuous,
+    draws_for,
+    extended_quantile,
+    safe_quantile,
+    where_it_falls,
+)
+
+Values = NDArray[np.float64]
+
+Kind = Literal["ranges", "prefixes", "suffixes", "subsets", "cells"]
+
+DRAWS = 1 << 12
+MOST_DRAWS = 1 << 15
+USUAL_WORK = 1 << 24
+WORK = 1 << 30
+"""Numbers that a simulation goes through, and may go through."""
+
+RARE = 2e-3
+"""Below this probability the union bound is the smaller one, and nothing is simulated."""
+
+DEVIATIONS = 1 << 14
+MOST_LISTED = 1 << 20
+
+MOST_MEMBERS = 1 << 11
+
+
+@dataclass(frozen=True)
+class Family:
+    """Sets of an attribute's cells, empty ones apart."""
+
+    size: int
+    kind: Kind
+    laplace: bool = False
+
+    @property
+    def members(self) -> int:
+        if self.kind == "subsets":
+            return 2**self.size - 1
+        return self.size * (self.size + 1) // 2 if self.kind == "ranges" else self.size
+
+    def holds(self, cells: Cells) -> bool:
+        """Whether a set, none of them empty, is a member."""
+        if self.kind == "subsets":
+            return True
+        if self.kind == "cells":
+            return int(cells.sum()) == 1
+        one_run = int(np.abs(np.diff(np.r_[0, cells.astype(np.int8), 0])).sum()) == 2
+        return one_run and bool(self.kind == "ranges" or cells[0 if self.kind == "prefixes" else -1])
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether the whole is a member."""
+        return self.kind != "cells" or self.size == 1
+
+    @property
+    def holds_cells(self) -> bool:
+        """Whether every single cell is a member."""
+        return self.kind in {"ranges", "subsets", "cells"} or self.size == 1
+
+    def matrix(self, resolution: int) -> NDArray[np.int64]:
+        """What is measured: whole weights, the largest of them `resolution`."""
+        if self.laplace or self.size == 1:
+            return np.eye(self.size, dtype=np.int64)
+        whole = self._weights()
+        return np.rint(whole * (resolution / np.abs(whole).max())).astype(np.int64)
+
+    def _weights(self) -> Values:
+        fits = 2 < self.size <= MOST_RANGES
+        if self.kind == "cells":
+            return np.eye(self.size)
+        if self.kind == "ranges" and fits:
+            return Design(self.size, ordered=True, centred=False).matrix.astype(np.float64)
+        if self.kind in {"prefixes", "suffixes"} and fits:
+            found = prefix_strategy(self.size).astype(np.float64)
+            return found if self.kind == "prefixes" else found[:, ::-1]
+        even = np.full((self.size, self.size), 1 / self.size)
+        return np.eye(self.size) + (_tilt(self.size) - 1) * even
+
+    @cached_property
+    def sets(self) -> Values:
+        """Every member, as a row of 0s and 1s."""
+        if self.members > MOST_MEMBERS:
+            raise ValueError("too many members to list")
+        if self.kind == "subsets":
+            codes = np.arange(1, 2**self.size)
+            return (codes[:, None] >> np.arange(self.size) & 1).astype(np.float64)
+        if self.kind == "ranges":
+            starts, ends = np.triu_indices(self.size + 1, 1)
+            at = np.arange(self.size)
+            return ((at >= starts[:, None]) & (at < ends[:, None])).astype(np.float64)
+        return self._line
+
+    @property
+    def _line(self) -> Values:
+        """The members of a family that has as many as cells."""
+        if self.kind == "cells":
+            return np.eye(self.size)
+        return np.tri(self.size) if self.kind != "suffixes" else np.tri(self.size)[:, ::-1]
+
+    @cached_property
+    def largest(self) -> Values:
+        """Members among which the extremes of any norm are found: by symmetry one subset of each size."""
+        if self.kind == "subsets":
+            return np.tri(self.size)
+        return self.sets if self.members <= MOST_MEMBERS else self._line
+
+    def extreme(self, noise: Values) -> Values:
+        """The largest |sum| over the members, for noise on the cells along the last axis."""
+        if self.kind == "cells":
+            return np.abs(noise).max(axis=-1)
+        if self.kind == "subsets":
+            return np.maximum(np.maximum(noise, 0).sum(axis=-1), np.maximum(-noise, 0).sum(axis=-1))
+        prefix = np.cumsum(noise if self.kind != "suffixes" else noise[..., ::-1], axis=-1)
+        if self.kind == "ranges":
+            return np.maximum(prefix.max(axis=-1), 0) - np.minimum(prefix.min(axis=-1), 0)
+        return np.abs(prefix).max(axis=-1)
+
+
+@lru_cache(maxsize=64)
+def _tilt(size: int) -> float:
+    """The weight of the whole beside the differences, for the least (largest variance) × (price of a row)."""
+    sizes = np.arange(1, size + 1)
+
+    def cost(tilt: float) -> float:
+        variance = sizes * (size - sizes) / size + sizes**2 / size / tilt**2
+        return float(variance.max() * (1 - 1 / size + tilt**2 / size))
+
+    return float(minimize_scalar(cost, bounds=(0.3, 8.0), method="bounded").x)  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of families, one for each axis of a table."""
+
+    families: tuple[Family, ...]
+
+    @cached_property
+    def matrices(self) -> tuple[NDArray[np.int64], ...]:
+        each = min(1024, int(MAX_WEIGHT ** (1 / len(self.families))))
+        return tuple(family.matrix(each) for family in self.families)
+
+    @cached_property
+    def inverses(self) -> tuple[Values, ...]:
+        """The cells from the combinations, along each axis."""
+        return tuple(
+            np.asarray(np.linalg.pinv(matrix.astype(np.float64)), np.float64) for matrix in self.matrices
+        )
+
+    @property
+    def members(self) -> int:
+        return prod(family.members for family in self.families)
+
+    @property
+    def work(self) -> int:
+        """Numbers that one draw of the noise takes."""
+        others = sorted(family.members for family in self.families)[:-1]
+        return prod(others) * max(family.size for family in self.families)
+
+    @property
+    def is_feasible(self) -> bool:
+        others = sorted(family.members for family in self.families)[:-1]
+        return self.work * DRAWS <= WORK and all(members <= MOST_MEMBERS for members in others)
+
+    def cells(self, combinations: Values) -> Values:
+        """The table from its noisy combinations."""
+        table = combinations
+        for axis, inverse in enumerate(self.inverses):
+            table = np.moveaxis(np.tensordot(inverse, table, axes=(1, axis)), 0, axis)
+        return table
+
+    def norm(self, order: int) -> float:
+        """The largest `order`-norm of a member's coefficients on the combinations."""
+        parts = zip(self.families, self.inverses, strict=True)
+        return prod(_largest_norm(family, inverse, order) for family, inverse in parts)
+
+    def suprema(self, noise: Values) -> Values:
+        """The largest |noise| over all members, for draws (along the first axis) of noise on the combinations."""
+        last = max(range(len(self.families)), key=lambda i: self.families[i].members)
+        for axis, (family, inverse) in enumerate(zip(self.families, self.inverses, strict=True)):
+            through = inverse if axis == last else family.sets @ inverse
+            noise = np.moveaxis(np.tensordot(noise, through, axes=(axis + 1, 1)), -1, axis + 1)
+        found = self.families[last].extreme(np.moveaxis(noise, last + 1, -1))
+        return found.reshape(len(found), -1).max(axis=1)
+
+
+def _largest_norm(family: Family, inverse: Values, order: int) -> float:
+    """Of the members' coefficients; ranges that are too many to list are differences of two prefixes each."""
+    if family.kind != "ranges" or family.members <= MOST_MEMBERS:
+        return float(np.linalg.norm(family.largest @ inverse, ord=order, axis=1).max())
+    prefixes = np.vstack([np.zeros(inverse.shape[1]), np.cumsum(inverse, axis=0)])
+    return max(
+        float(np.linalg.norm(prefixes[i + 1 :] - prefixes[i], ord=order, axis=1).max())
+        for i in range(family.size)
+    )
+
+
+@lru_cache(maxsize=256)
+def band(product: Product, beta: float) -> float | None:
+    """All members are within so many deviations (or scales) of the noise on a combination, except with `beta`.
+
+    On the lattice add `slack` steps (`simulation`). None where too many draws would be needed. Of a quantile of
+    the simulated maximum and the union bound over all members, the smaller: both are constants of the class, and
+    each is a band by itself.
+    """
+    if product.families[0].laplace:
+        sample = _sample(product)
+        return safe_quantile(sample, beta) if draws_for(beta) <= sample.size else None
+    listed = product.members <= MOST_LISTED and all(f.members <= MOST_MEMBERS for f in product.families)
+    bound = _union_bound(product, beta) if listed else np.inf
+    if listed and beta < RARE:
+        return bound
+    return min(bound, extended_quantile(_sample(product), beta, product.norm(2)))
+
+
+def _union_bound(product: Product, beta: float) -> float:
+    """q with Σ P[|member| > q] = β: every member is normal, with a deviation that is a product along the axes."""
+    parts = zip(product.families, product.inverses, strict=True)
+    deviations = np.ones(1)
+    for family, inverse in parts:
+        along = np.linalg.norm(family.sets @ inverse, axis=1)
+        deviations = np.multiply.outer(deviations, along).ravel()
+    step = float(deviations.max()) / DEVIATIONS
+    classes = np.bincount(np.ceil(deviations / step).astype(np.int64))  # rounded up: the bound only grows
+    sizes = np.arange(1, len(classes)) * step * (1 + 1e-9)
+    most = 1.01 * float(norm.isf(beta / product.members / 2)) * float(sizes[-1])
+    return where_it_falls(lambda q: 2 * float((classes[1:] * norm.sf(q / sizes)).sum()) - beta, 0.0, most)
+
+
+@lru_cache(maxsize=64)
+def _sample(product: Product) -> Values:
+    """Simulated suprema over all members."""
+    laplace = product.families[0].laplace
+    draws = min(max(USUAL_WORK // product.work, DRAWS), MOST_DRAWS)
+    block = max(1, (1 << 22) // product.work)
+    noise = continuous((draws, *(len(matrix) for matrix in product.matrices)), laplace=laplace)
+    return np.concatenate([product.suprema(noise[at : at + block]) for at in range(0, draws, block)])
+
+
+def slack(product: Product) -> float:
+    """How far one step of noise in every combination can move a member."""
+    return product.norm(1)
+
+
+def product_of(sizes: Sequence[int], kinds: Sequence[Kind], *, laplace: bool) -> Product:
+    """The product of families of these sizes."""
+    return Product(tuple(Family(size, kind, laplace) for size, kind in zip(sizes, kinds, strict=True)))

@@ -1,0 +1,244 @@
+"""All marginals up to an order, bought at once by their residuals (`residuals`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import combinations
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from understudy.domain.domain import Clique, Domain
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.noise.samplers import NoiseSource
+from understudy.privacy.event import Event
+from understudy.query.box import Box, Cells, as_text, from_text
+from understudy.query.marginal import Marginal
+from understudy.sessions.knowledge import Interval, Knowledge, Released, Table
+from understudy.sessions.purchase import Learnt, Price, Shop, digits, price_in, written
+from understudy.sessions.residuals import Part, Parts, centred, combined, parts_of
+
+Values = NDArray[np.float64]
+
+MOST_CELLS = 1 << 23
+"""Cells of all marginals together."""
+
+MOST_ORDER = 3
+
+PART = 0.9995
+"""The band, as a part of an answer's width: rounding must not make it wider."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualLook:
+    """Noisy residuals of all parts with a positive weight: ρ-zCDP, by Δ² of `residuals`. [CKS20, Theorem 14]"""
+
+    domain: Domain
+    parts: Parts
+    weights: tuple[int, ...]
+    mechanism: GaussianMechanism
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """The largest parts; every other lies within one of them."""
+        used = [part for part, w in zip(self.parts.all, self.weights, strict=True) if w]
+        inner = {smaller for part in used for smaller in parts_of(part)[:-1]}
+        return tuple(self._marginal(part) for part in used if part not in inner)
+
+    def _marginal(self, part: Part) -> Marginal:
+        return Marginal(self.domain, tuple(self.domain.names[i] for i in part))
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
+
+    @property
+    def key(self) -> str:
+        return f"residuals up to {self.parts.order} {sha256(repr(self.weights).encode()).hexdigest()}"
+
+    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[list[int]]:
+        tables: dict[Part, NDArray[np.int64]] = {}
+        for marginal, table in zip(self.marginals, counts, strict=True):
+            whole = tuple(self.domain.names.index(name) for name in marginal.by)
+            for part in parts_of(whole):
+                if part not in tables:
+                    others = tuple(axis for axis, i in enumerate(whole) if i not in part)
+                    tables[part] = table.sum(axis=others)
+        return [
+            self.mechanism.release(combined(tables[part], w), noise=noise).ravel().tolist()
+            for part, w in zip(self.parts.all, self.weights, strict=True)
+            if w
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Noisy residuals; the `paid` cells of each marginal are within `width`."""
+
+    domain: Domain
+    parts: Parts
+    residuals: Mapping[Part, Values]
+    paid: Mapping[Part, Cells]
+    rows: float
+    width: float
+    variances: Mapping[Part, float]
+    """Of a cell of each marginal."""
+
+    def interval(self, box: Box) -> Interval | None:
+        """A count that is one cell of a marginal."""
+        if not box.sides or len(box.sides) > self.parts.order:
+            return None
+        if any(int(cells.sum()) != 1 for cells in box.sides.values()):
+            return None
+        by = self.domain.clique(box.sides)
+        table = self.table(by, Box(self.domain, {}))
+        if table is None:
+            return None
+        cell = tuple(int(np.flatnonzero(box.sides[name])[0]) for name in by)
+        return float(table.low[cell]), float(table.high[cell])
+
+    def table(self, by: Clique, where: Box) -> Table | None:
+        found = None if where.sides else self.counts(by)
+        if found is None:
+            return None
+        paid = self.paid[tuple(self.domain.names.index(name) for name in by)]
+        low, high = np.where(paid, found - self.width, -np.inf), np.where(paid, found + self.width, np.inf)
+        return Table(low, high, found)
+
+    def counts(self, by: Clique) -> Values | None:
+        """The noisy counts of a marginal's cells, where all its residuals were bought."""
+        part = tuple(self.domain.names.index(name) for name in by)
+        if not part or any(inner not in self.residuals for inner in parts_of(part)):
+            return None
+        shape = self.domain.shape(by)
+        found = np.full(shape, self.rows / prod(shape))
+        for inner in parts_of(part):
+            sizes = [self.parts.sizes[i] if i in inner else 1 for i in part]
+            rest = prod(self.parts.sizes[i] for i in part if i not in inner)
+            found = found + self.residuals[inner].reshape(sizes) / rest
+        return found
+
+    def released(self) -> Iterator[Released]:
+        """The marginals that lie within no other, as they were measured."""
+        inside = {inner for part in self.residuals for inner in parts_of(part)[:-1]}
+        for part in self.residuals:
+            by = tuple(self.domain.names[i] for i in part)
+            counts = None if part in inside else self.counts(by)
+            if counts is not None:
+                yield Released(by, Box(self.domain, {}), counts, self.variances[part])
+
+
+@dataclass(frozen=True, eq=False)
+class BuyMarginals:
+    """The residuals of all marginals up to `order`; the plan holds their weights, and the cells that are paid.
+
+    Those were not known well enough when the price was found. They are fixed by what was released before, and the
+    noise is independent of that: so the union bound over them holds whatever is asked later.
+    """
+
+    kind: ClassVar[str] = "marginals"
+    order: int
+    weights: tuple[int, ...]
+    paid: Mapping[Part, Cells]
+    share: float
+    price: Price
+
+    @classmethod
+    def of(cls, shop: Shop, knowledge: Knowledge, order: int, share: float) -> BuyMarginals | None:
+        """The cheapest at which every cell that is not known well enough is within the width; None if all are.
+
+        None as well where the steps of the noise alone are wider than that.
+        """
+        parts = _parts(shop, order)
+        paid = {part: _unknown(knowledge, part, shop.width) for part in parts.all}
+        unknown = np.array([int(paid[part].sum()) for part in parts.all])
+        if not unknown.any():
+            return None
+        weights = parts.weights(unknown > 0)
+        sup = float(norm.isf(share / unknown.sum() / 2)) * float(parts.spreads(weights)[unknown > 0].max())
+        spread = (PART * shop.width - _steps(parts, weights)) / sup
+        if spread <= 0:
+            return None
+        price = digits(parts.l2_squared(weights) / (2 * spread**2))
+        return cls(order, tuple(weights), paid, share, {"rho": price})
+
+    @classmethod
+    def read(cls, shop: Shop, plan: Mapping[str, Any]) -> BuyMarginals:
+        parts, paid, at = _parts(shop, plan["order"]), {}, 0
+        cells = from_text(plan["paid"], (sum(_cells(parts, part) for part in parts.all),))
+        for part in parts.all:
+            paid[part] = cells[at : at + _cells(parts, part)].reshape([parts.sizes[i] for i in part])
+            at += _cells(parts, part)
+        return cls(plan["order"], tuple(plan["weights"]), paid, plan["share"], price_in(plan))
+
+    def plain(self) -> dict[str, Any]:
+        paid = as_text(np.concatenate([cells.ravel() for cells in self.paid.values()]))
+        fixed = {"order": self.order, "weights": self.weights, "paid": paid}
+        return {**fixed, "share": self.share, **written(self.price)}
+
+    def _look(self, shop: Shop) -> ResidualLook:
+        parts = _parts(shop, self.order)
+        mechanism = GaussianMechanism(rho=self.price["rho"], l2_squared=parts.l2_squared(self.weights))
+        return ResidualLook(shop.curator.domain, parts, self.weights, mechanism)
+
+    def event(self, shop: Shop) -> Event:
+        return self._look(shop).event
+
+    def make(self, shop: Shop, knowledge: Knowledge, *, request: str, analyst: str) -> Learnt:
+        look = self._look(shop)
+        released, cost = shop.run(look, request=request, analyst=analyst)
+        residuals, at = {}, 0
+        for part, w in zip(look.parts.all, self.weights, strict=True):
+            if w:
+                shape = [look.parts.sizes[i] for i in part]
+                table = np.array(released[at], np.float64).reshape(shape) / (w * prod(shape))
+                residuals[part] = centred(table, range(len(part)))
+                at += 1
+        spreads = look.parts.spreads(self.weights) ** 2 * float(look.mechanism.variance)
+        variances = dict(zip(look.parts.all, spreads.tolist(), strict=True))
+        rows, width = knowledge.total[0], PART * shop.width
+        knowledge.marginals.append(
+            Marginals(look.domain, look.parts, residuals, self.paid, rows, width, variances)
+        )
+        return Learnt(cost)
+
+
+def can_buy(shop: Shop, order: int) -> bool:
+    """Gaussian noise, a public number of rows, and few enough cells."""
+    domain = shop.curator.domain
+    if shop.is_pure or not shop.replaces or not 1 <= order <= min(MOST_ORDER, len(domain)):
+        return False
+    if not _parts(shop, order).is_feasible:
+        return False
+    return sum(domain.size(clique) for clique in combinations(domain.names, order)) <= MOST_CELLS
+
+
+def _parts(shop: Shop, order: int) -> Parts:
+    domain = shop.curator.domain
+    return Parts(domain.shape(domain.names), order)
+
+
+def _cells(parts: Parts, part: Part) -> int:
+    return prod(parts.sizes[i] for i in part)
+
+
+def _unknown(knowledge: Knowledge, part: Part, width: int) -> Cells:
+    """The cells of a marginal that histograms do not tell well enough."""
+    domain = knowledge.grid.domain
+    by = tuple(domain.names[i] for i in part)
+    table = Knowledge(knowledge.grid, knowledge.total, knowledge.one_ways).table(by, Box(domain, {}))
+    return np.asarray(table.high - table.low > 2 * width)
+
+
+def _steps(parts: Parts, weights: Sequence[int]) -> float:
+    """How far one step of noise in every combination can move a cell (`simulation`)."""
+    return sum(
+        2.0 ** len(part) / (w * prod(parts.sizes[i] for i in part))
+        for part, w in zip(parts.all, weights, strict=True)
+        if w
+    )

@@ -1,0 +1,338 @@
+"""What is known about counts: intervals that all hold together, and what follows from them.
+
+On the event that every band holds, each interval contains its true count; intersection, complement, monotonicity
+and the Fréchet bounds are deductions, so what they give contains the true count as well. Deducing costs neither
+privacy nor any of the failure probability.
+
+Intervals that contradict each other tell that some band failed, which has probability β at most, but not which.
+What they speak of then counts as unknown. It is bought afresh, and that band fails with no more than its own share
+of β whatever happened before, since its noise is independent of all that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain.domain import Clique
+from understudy.query.box import Box, Grid, Words
+from understudy.query.marginal import Marginal
+from understudy.sessions.one_way import OneWay
+from understudy.sessions.tables import Tables, of_marginals
+
+Values = NDArray[np.float64]
+Interval = tuple[float, float]
+Place = tuple[tuple[str, bytes], ...]
+
+TOUCHING = 1e-6
+"""Ends of intervals, in people, that are further apart than rounding explains contradict each other."""
+
+UNBOUNDED = 2.0**60
+"""More people than there are: an upper end where nothing bounds it."""
+
+MOST_BOXES = 1 << 15
+"""Intervals of boxes that are searched for supersets and subsets; older ones are forgotten first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Intervals for every cell of a marginal, and unbiased estimates where they are not the middle."""
+
+    low: Values
+    high: Values
+    unbiased: Values | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Noisy counts of the cells of `by` among the rows in a box, as they were released; all of one variance."""
+
+    by: Clique
+    where: Box
+    counts: Values
+    variance: float
+
+
+class Wholesale(Protocol):
+    """A class of questions that was bought at once: what it knows of a question, None where that is no member."""
+
+    def interval(self, box: Box) -> Interval | None: ...
+
+    def table(self, by: Clique, where: Box) -> Table | None: ...
+
+
+MOST_RELEASED = 1 << 22
+"""Cells of releases that are kept for stand-ins; older ones are forgotten first."""
+
+MOST_CLASSES = 1 << 12
+"""Classes on the same attributes that are kept; older ones are forgotten first."""
+
+
+@dataclass(eq=False)
+class Knowledge:
+    """Everything that was released, as intervals of counts; `total`, the number of rows, is a finite one.
+
+    `released` keeps the noisy counts of single questions, for stand-ins. `contradicted` tells that two intervals
+    were found that cannot both hold.
+    """
+
+    grid: Grid
+    total: Interval
+    one_ways: dict[str, OneWay] = field(default_factory=dict)
+    marginals: list[Wholesale] = field(default_factory=list)
+    released: deque[Released] = field(default_factory=deque)
+    contradicted: bool = False
+    _grids: dict[Clique, dict[Place, Wholesale]] = field(default_factory=dict)
+    _words: Words = field(init=False)
+    _masks: Words = field(init=False)
+    _low: Values = field(init=False)
+    _high: Values = field(init=False)
+    _used: int = 0
+    _kept: int = 0
+    _tables: dict[tuple[Clique, Place], Table] = field(default_factory=dict)
+    _outer: Tables = field(default_factory=Tables)
+
+    def __post_init__(self) -> None:
+        self._words = np.zeros((64, self.grid.everyone.size), np.uint64)
+        self._low, self._high = np.zeros(64), np.zeros(64)
+        self._masks = np.zeros(64, np.uint64)
+
+    def learn(self, box: Box, interval: Interval) -> None:
+        """The count of a box lies in an interval."""
+        if self._used == len(self._low) and self._used < MOST_BOXES:
+            self._words = np.concatenate([self._words, np.zeros_like(self._words)])
+            self._masks = np.concatenate([self._masks, np.zeros_like(self._masks)])
+            self._low = np.concatenate([self._low, np.zeros_like(self._low)])
+            self._high = np.concatenate([self._high, np.zeros_like(self._high)])
+        place = self._used % MOST_BOXES
+        self._words[place] = self.grid.words(box)
+        self._masks[place] = self.grid.mask(box)
+        self._low[place], self._high[place] = interval
+        self._used += 1
+
+    def learn_table(self, by: Clique, where: Box, table: Table) -> None:
+        """The counts of a marginal of the rows in a box lie in intervals."""
+        self._tables[by, where.key] = table
+        self._outer.learn(by, where, table.high)
+
+    def keep(self, release: Released) -> None:
+        """Remember noisy counts as they were released."""
+        if release.counts.size > MOST_RELEASED:
+            return
+        self.released.append(release)
+        self._kept += release.counts.size
+        while self._kept > MOST_RELEASED:
+            self._kept -= self.released.popleft().counts.size
+
+    def learn_class(self, by: Clique, where: Box, bought: Wholesale) -> None:
+        """A class on the cells of `by`, of the rows in a box."""
+        held = self._grids.setdefault(by, {})
+        held[where.key] = bought
+        if len(held) > MOST_CLASSES:
+            del held[next(iter(held))]
+
+    def holds_class(self, by: Clique, place: Place) -> bool:
+        """Whether a class on `by` was bought, of the rows in the box with this key."""
+        return place in self._grids.get(by, {})
+
+    def classes(self) -> Iterator[tuple[Box, Wholesale]]:
+        """The classes that are held, each with the rows that it is of."""
+        for held in self._grids.values():
+            for place, bought in held.items():
+                yield Box.from_key(self.grid.domain, place), bought
+
+    # ---- one count
+
+    def interval(self, box: Box) -> Interval:
+        """The narrowest interval that follows for a box."""
+        low, high = self.frechet(box)
+        for found in (self._within_boxes(box), self._of_tables(box), *self._of_classes(box)):
+            low, high = max(low, found[0]), min(high, found[1])
+        other = box.complement()
+        if other is not None:
+            below, above = self._within_boxes(other)
+            low, high = max(low, self.total[0] - above), min(high, self.total[1] - below)
+        if low <= high:
+            return low, high
+        settled = self._settled(np.array(low), np.array(high))
+        return float(settled.low), float(settled.high)
+
+    def _settled(self, low: Values, high: Values) -> Table:
+        """Intervals that may contradict each other: where they do, nothing is known."""
+        empty = low > high
+        if not empty.any():
+            return Table(low, high)
+        wrong = low - high > TOUCHING
+        self.contradicted |= bool(wrong.any())
+        middle = (low + high) / 2
+        low, high = np.where(empty, middle, low), np.where(empty, middle, high)
+        return Table(np.where(wrong, 0.0, low), np.where(wrong, self.total[1], high))
+
+    def met(self, known: Table, estimate: Values, width: float) -> Table:
+        """What is known, and a new band around noisy counts; the band alone where they contradict each other."""
+        low, high = around(estimate, width, (0.0, self.total[1]))
+        both_low, both_high = np.maximum(known.low, low), np.minimum(known.high, high)
+        wrong = both_low - both_high > TOUCHING
+        self.contradicted |= bool(wrong.any())
+        return self._settled(np.where(wrong, low, both_low), np.where(wrong, high, both_high))
+
+    def frechet(self, box: Box) -> Interval:
+        """Bounds of a conjunction from its conditions one by one: U = min Uᵢ, L = ΣLᵢ - (k - 1)N.
+
+        Nothing is subtracted from N, which can be so large that a difference would lose what it is about.
+        """
+        low, high, held = self.total[0], self.total[1], 0.0
+        for name, cells in box.sides.items():
+            known = self.one_ways.get(name)
+            below, above = (0.0, self.total[1]) if known is None else known.interval(cells)
+            high = min(high, max(above, 0.0))
+            held += max(below, 0.0)
+        if box.sides:
+            low = max(0.0, held - (len(box.sides) - 1) * self.total[1])
+        return low, high
+
+    def _within_boxes(self, box: Box) -> Interval:
+        """At most what a box around it has, at least what a box inside it has."""
+        used = min(self._used, MOST_BOXES)
+        if not used:
+            return 0.0, np.inf
+        mine, mask, masks = self.grid.words(box), self.grid.mask(box), self._masks[:used]
+        low, high = 0.0, np.inf
+        # A box around this one has no condition on any other attribute; one inside it has one on each of its own.
+        around = np.flatnonzero((masks & ~mask) == 0)
+        if around.size:
+            around = around[((self._words[around] & mine) == mine).all(axis=1)]
+            high = float(self._high[around].min(initial=np.inf))
+        inside = np.flatnonzero((masks & mask) == mask)
+        if inside.size:
+            words = self._words[inside]
+            inside = inside[((words & mine) == words).all(axis=1)]
+            low = float(self._low[inside].max(initial=0.0))
+        return low, high
+
+    def _of_tables(self, box: Box) -> Interval:
+        """The cell of a marginal that was released, where the box is one."""
+        single = [name for name, cells in box.sides.items() if cells.sum() == 1]
+        low, high = 0.0, np.inf
+        for length in range(1, len(single) + 1):
+            for names in combinations(single, length):
+                by = self.grid.domain.clique(names)
+                rest = Box(self.grid.domain, {n: c for n, c in box.sides.items() if n not in names})
+                table = self._tables.get((by, rest.key))
+                if table is not None:
+                    cell = tuple(int(np.flatnonzero(box.sides[name])[0]) for name in by)
+                    low, high = max(low, float(table.low[cell])), min(high, float(table.high[cell]))
+        return low, high
+
+    def _of_classes(self, box: Box) -> list[Interval]:
+        known = [held.interval(box) for held in self._holding((), box)]
+        return [interval for interval in known if interval is not None]
+
+    def _holding(self, by: Clique, box: Box) -> list[Wholesale]:
+        """The classes that may hold the cells of `by`, or the count, of a box."""
+        found = list(self.marginals)
+        for names, held in self._grids.items():
+            if set(by) <= set(names):
+                known = held.get(tuple(part for part in box.key if part[0] not in names))
+                if known is not None:
+                    found.append(known)
+        return found
+
+    # ---- all cells of a marginal
+
+    def table(self, by: Clique, where: Box) -> Table:
+        """The narrowest intervals that follow for the cells of a marginal of the rows in a box."""
+        known = self._tables.get((by, where.key))
+        if known is not None:
+            return known
+        shape = self.grid.domain.shape(by)
+        below, above = self.interval(where)
+        high = np.full(shape, above)
+        held = np.full(shape, below)
+        for axis, name in enumerate(by):
+            one = self.one_ways.get(name)
+            if one is None:
+                continue
+            low_cells, high_cells = one.single
+            across = [-1 if i == axis else 1 for i in range(len(by))]
+            high = np.minimum(high, np.maximum(high_cells, 0).reshape(across))
+            held = held + np.maximum(low_cells, 0).reshape(across)
+        low = np.maximum(held - len(by) * self.total[1], 0)
+        for held in self._holding(by, where):
+            table = held.table(by, where)
+            if table is not None:
+                low, high = np.maximum(low, table.low), np.minimum(high, table.high)
+        high = np.minimum(high, self._outer.above(by, where))
+        for held in self.marginals if where.sides else ():
+            ends = of_marginals(held, by, where)
+            low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
+        return self._settled(low, high)
+
+    # ---- what to answer
+
+    def estimate(self, by: Clique, where: Box) -> Values | None:
+        """Unbiased counts, from the narrowest of the bands that speak of them; None where none does."""
+        found: Values | None = None
+        narrowest: Values | float = np.inf
+        for table in self._bands(by, where):
+            width = table.high - table.low
+            with np.errstate(invalid="ignore"):  # of cells that the band does not speak of
+                told = (table.low + table.high) / 2 if table.unbiased is None else table.unbiased
+            if found is None:
+                found, narrowest = told, width
+            else:
+                found = np.where(width < narrowest, told, found)
+                narrowest = np.minimum(width, narrowest)
+        return None if found is None or not np.isfinite(found).all() else found
+
+    def _bands(self, by: Clique, where: Box) -> Iterator[Table]:
+        """The bands that were bought for the cells of a marginal, before they were put together."""
+        if by:
+            one = self.one_ways.get(by[0]) if len(by) == 1 and not where.sides else None
+            if one is not None:
+                yield Table(*one.single)
+            told = (held.table(by, where) for held in self._holding(by, where))
+            yield from (table for table in told if table is not None)
+            return
+        known = self._of_classes(where)
+        if len(where.sides) == 1:
+            [(name, cells)] = where.sides.items()
+            one = self.one_ways.get(name)
+            known += [] if one is None else [one.interval(cells)]
+        for low, high in known:
+            yield Table(np.array(low), np.array(high))
+
+
+def around(estimate: Values, width: float, possible: Interval) -> tuple[Values, Values]:
+    """A band around noisy counts, cut to what is possible; where none of it is, around the nearest such count."""
+    least, most = possible
+    off = (estimate < least - width) | (estimate > most + width)
+    centre = np.where(off, np.clip(estimate, least, most), estimate)
+    return np.maximum(centre - width, least), np.minimum(centre + width, most)
+
+
+def nearest(known: Table, estimate: Values | None, width: float) -> tuple[Values, Values]:
+    """What to answer where counts lie in intervals no wider than 2·width, and how far off that can be.
+
+    The estimate itself, moved into the interval and so far towards its middle that the error is at most the width;
+    the middle, where there is no estimate.
+    """
+    if estimate is None:
+        return (known.low + known.high) / 2, (known.high - known.low) / 2
+    low, high = np.maximum(known.low, known.high - width), np.minimum(known.high, known.low + width)
+    value = np.clip(estimate, np.minimum(low, high), high)
+    return value, np.maximum(value - known.low, known.high - value)
+
+
+def boxes_of(marginal: Marginal) -> Box | None:
+    """The box that a marginal is taken of; None where its condition is no box or touches its own cells."""
+    box = Box.of(marginal.where)
+    if box is None or set(box.sides) & set(marginal.by):
+        return None
+    return box

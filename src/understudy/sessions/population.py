@@ -1,0 +1,74 @@
+"""What a session's answers say about the population behind the table.
+
+Theorem (`theory.cvar`). With probability 1 - β all answers are within CVaR_β(largest error) + V(β) of the
+population's values, where V comes from the privacy curve of everything that may ever be spent. A mere promise
+(α, β_s) gives CVaR ≤ α + β_s/β, since an error is at most 1; for pure ε-privacy V = tanh(ε/4) on every transcript.
+
+The theorem is about tables of equally many rows, one of them replaced. A replaced row is one that is removed and
+one that is added: what is charged under `add-remove` counts there as 2ε, or as 4ρ. [BunSteinke16, Proposition 1.9]
+It holds for every number n of rows, and so where n is private. Counts are then compared with n times the
+population's share. Shares are counts over a number that is itself only known to within e rows, and so within
+(width + e)/(least number of rows) of the table's.
+
+Conditions: the rows are independent draws from the population, one for each person, and their number tells nothing
+of them; nobody looks at them but through this ledger, whose cap enters, never what was spent so far; the answers
+are means of values in [0, 1], as shares of rows are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from understudy.curator.curator import Curator
+from understudy.declaration.declaration import Protect
+from understudy.privacy.neighbours import Neighbours
+from understudy.sessions.terms import Terms
+from understudy.theory.cvar import cvar_V_zcdp
+from understudy.theory.transfer import pure_dp_width
+
+BETA = 0.05
+"""Chance that an answer is further from the population than it says."""
+
+MOST = BETA / 100
+"""The promise must fail more rarely than this."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """How far shares can be from the population's, all at once except with probability `beta`.
+
+    `half_width` is None where nobody can tell, and `reason` says why. `drift` is the part of it that is no error
+    against the table.
+    """
+
+    half_width: float | None
+    reason: str = ""
+    drift: float = 0.0
+    beta: float | None = None
+
+    def of_counts(self, width: float, rows: float) -> float | None:
+        """The same for counts within `width` of the table's, of at most so many rows."""
+        return None if self.half_width is None else width + rows * self.drift
+
+
+def population(curator: Curator, terms: Terms, *, share_error: float | None = None) -> Population:
+    """The certificate of a session, from public values alone; its shares are within `share_error`, or alpha."""
+    declared, budget = curator.declaration, curator.ledger.budget
+    if declared.max_rows != 1:
+        return Population(None, "the theorem needs rows that are independent: one for each person")
+    if declared.protect is not Protect.PRIVACY:
+        return Population(None, "exact values may be looked at here, which the budget does not count")
+    if float(terms.beta) > MOST:
+        return Population(None, f"the session's beta must be at most {MOST:g}, not {float(terms.beta):g}")
+    replaces = declared.neighbours is Neighbours.REPLACE
+    if budget.is_pure:
+        transfer = pure_dp_width(budget.epsilon if replaces else 2 * budget.epsilon)
+    else:
+        transfer = cvar_V_zcdp(budget.cap.amount if replaces else 4 * budget.cap.amount, BETA)
+    # Where the number of rows is private, what was learnt of it enters, and may be wrong too.
+    beta = BETA if replaces else BETA + float(terms.beta)
+    drift = float(terms.beta) / BETA + transfer
+    half_width = (float(terms.alpha) if share_error is None else share_error) + drift
+    if half_width >= 1:
+        return Population(None, "the budget is so large that its privacy says nothing about the population")
+    return Population(half_width, "", drift, beta)

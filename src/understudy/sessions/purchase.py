@@ -1,0 +1,181 @@
+"""What a session can buy. Each purchase says how it is written down, what it costs and what is learnt from it.
+
+Everything that decides a purchase is public or was released; it is written into the ledger before it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import nextafter
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.answer.answer import Answer
+from understudy.curator.curator import Curator
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Clique
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.look import Look
+from understudy.mechanism.strategy import Strategy
+from understudy.privacy.calibrate import cheapest
+from understudy.privacy.cost import Cost
+from understudy.privacy.event import Event
+from understudy.privacy.neighbours import Neighbours, Sensitivity
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.rational import exact
+from understudy.sessions.knowledge import Knowledge
+
+Price = dict[str, Fraction]
+"""One currency and an amount, as a keyword of the Curator."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shop:
+    """The Curator, and the error that answers must keep, in people."""
+
+    curator: Curator
+    width: int
+    _moved: dict[tuple[object, ...], Sensitivity] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_pure(self) -> bool:
+        return self.curator.ledger.budget.is_pure
+
+    @property
+    def currency(self) -> str:
+        return "epsilon" if self.is_pure else "rho"
+
+    @property
+    def replaces(self) -> bool:
+        """The number of rows is public."""
+        return self.curator.declaration.neighbours is Neighbours.REPLACE
+
+    def is_ordered(self, name: str) -> bool:
+        attribute = self.curator.domain[name]
+        return isinstance(attribute, Bins) and attribute.size > 2
+
+    def marginal(self, by: Clique, where: LinearQuery | None = None) -> Marginal:
+        everyone = LinearQuery.everyone(self.curator.domain)
+        return Marginal(self.curator.domain, by, everyone if where is None else where)
+
+    def strategy(
+        self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Mapping[str, Fraction | int]
+    ) -> Strategy:
+        declared = self.curator.declaration
+        return Strategy(marginal, matrices, declared.neighbours, declared.max_rows, **price)
+
+    def price_of_spread(
+        self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], spread: float
+    ) -> Price:
+        """The price at which the noise on the combinations has deviation (for Laplace: scale) `spread`."""
+        key = (bool(marginal.where.factors), *(matrix.tobytes() for matrix in matrices))
+        moved = self._moved.get(key)
+        if moved is None:
+            moved = self._moved[key] = self.strategy(marginal, matrices, {self.currency: 1}).sensitivity
+        amount = moved.l1 / spread if self.is_pure else moved.l2_squared / (2 * spread**2)
+        return {self.currency: digits(amount)}
+
+    def price_of_counts(self, marginal: Marginal, share: float, cells: int) -> Price:
+        """The smallest price at which `cells` of a marginal's counts are within the width, except with `share`."""
+        if not marginal.where.is_counting:
+            return self.curator.price_of(marginal, error=self.width, beta=share)
+        moved = self.curator.sensitivity(marginal)
+        if self.is_pure:
+            return {"epsilon": _laplace_price(moved.l1, self.width, share, cells)}
+        return {"rho": _gaussian_price(moved.l2_squared, self.width, share, cells)}
+
+    @cached_property
+    def one(self) -> Marginal:
+        """Some single count."""
+        first = self.curator.domain.names[0]
+        cells = np.arange(self.curator.domain[first].size) == 0
+        return Marginal.of(LinearQuery.conjunction(self.curator.domain, {first: cells}))
+
+    def charged(self, event: Event) -> Event:
+        """An event as the Curator charges it: with the version of the table in it."""
+        return self.curator.versioned(event)
+
+    def run(self, look: Look, *, request: str, analyst: str) -> tuple[Any, Cost]:
+        """What a look releases, and what it was charged."""
+        released = self.curator.run(look, request=request, analyst=analyst)
+        event = self.charged(look.event)
+        again = self.curator.ledger.charge(
+            event, question=look.key + self.curator.edition, request=request, analyst=analyst
+        )
+        return released, again.cost
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What a purchase was charged, and the answer, where it was made for one question alone."""
+
+    cost: Cost
+    marginal: Marginal | None = None
+    answer: Answer | None = None
+
+
+class Purchase(Protocol):
+    """One purchase: `plain` writes it down; `share` is the part of β that its band may fail with."""
+
+    kind: ClassVar[str]
+
+    @property
+    def share(self) -> float: ...
+
+    def plain(self) -> dict[str, Any]: ...
+
+    def event(self, shop: Shop) -> Event:
+        """What will be charged."""
+        ...
+
+    def make(self, shop: Shop, knowledge: Knowledge, *, request: str, analyst: str) -> Learnt:
+        """Pay, look, and learn; under a `request` that was made before, the same again for nothing."""
+        ...
+
+
+def written(price: Price) -> dict[str, str]:
+    """A price as text."""
+    return {currency: str(amount) for currency, amount in price.items()}
+
+
+def price_in(plan: Mapping[str, Any]) -> Price:
+    """The inverse of `written`, from a plan."""
+    return {key: Fraction(plan[key]) for key in ("epsilon", "rho") if key in plan}
+
+
+def rounded(share: float) -> float:
+    """Rounded down to three digits, so that the same price is found again and again."""
+    return float(f"{nextafter(share, 0.0) * 0.9995:.3g}")
+
+
+def coarse(share: float) -> float:
+    """Rounded down to a power of √2: few different bands have to be simulated."""
+    return float(2.0 ** (np.floor(2 * np.log2(share)) / 2))
+
+
+def digits(price: float) -> Fraction:
+    """Rounded up to four digits."""
+    return exact(float(f"{price * 1.0005:.4g}"))
+
+
+@lru_cache(maxsize=1 << 14)
+def _gaussian_price(l2_squared: int, width: int, share: float, cells: int) -> Fraction:
+    return cheapest(
+        lambda rho: (
+            GaussianMechanism(rho=rho, l2_squared=l2_squared).error(exact(share), cells=cells) <= width
+        )
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def _laplace_price(l1: int, width: int, share: float, cells: int) -> Fraction:
+    return cheapest(
+        lambda epsilon: LaplaceMechanism(epsilon=epsilon, l1=l1).error(exact(share), cells=cells) <= width
+    )

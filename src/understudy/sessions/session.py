@@ -1,0 +1,405 @@
+"""A session: any number of questions, each chosen after seeing the answers before, under one promise.
+
+    For every table and every analyst: with probability 1 - β, every answer of the session is within its error,
+    which is at most α of the rows unless the answer says `uncertified`.
+
+Measure, band, freeze. Every purchase comes with a band that covers its whole class before anyone chooses from it;
+its share of β is a fraction of what is left, so the shares add up to at most β on every path. An answer is a
+deduction from bands, which costs nothing. If the deduced interval is no wider than 2α, its midpoint is the answer;
+else fresh noise is bought, and frozen: never topped up, never drawn again. Decisions read public values and
+released values only. [the joint promise: P[some band fails] ≤ E Σ P[band j fails | history] ≤ β]
+
+The purchases are written into the ledger (`handle`), so that another process goes on where this one stopped.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import floor, inf
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from understudy.answer.answer import Answer
+from understudy.curator.curator import Curator
+from understudy.errors import (
+    InsufficientBudgetError,
+    ParameterError,
+    QueryError,
+    RefusedError,
+    RequestConflictError,
+)
+from understudy.ledger.interface import fresh_request
+from understudy.privacy.cost import Cost
+from understudy.privacy.neighbours import Neighbours
+from understudy.project import Project
+from understudy.query.box import Grid
+from understudy.query.expression import Question
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.rational import Number
+from understudy.sessions.basket import Basket
+from understudy.sessions.choice import Chooser
+from understudy.sessions.door import Door, described, parts, rows_of, share_of
+from understudy.sessions.exhausted import Exhausted
+from understudy.sessions.fresh import intervals
+from understudy.sessions.handle import Handle
+from understudy.sessions.histogram import rows_error
+from understudy.sessions.knowledge import UNBOUNDED, Interval, Knowledge, Table, boxes_of, nearest
+from understudy.sessions.population import Population, population
+from understudy.sessions.purchase import Learnt, Purchase, Shop
+from understudy.sessions.terms import Announced, Terms
+from understudy.sessions.till import Till
+from understudy.sql_answer import SqlAnswer
+
+MOST_ANSWERS = 1 << 15
+MOST_CELLS = 1 << 21
+"""Free answers that are remembered, and their cells; any other is deduced again.
+
+Answers that were paid for are all kept.
+"""
+
+TRIES = 100
+"""How often a process starts over because another one bought something in between."""
+
+Identity = tuple[Any, ...]
+
+
+class _Overtaken(Exception):
+    """Another process made a purchase first."""
+
+
+class Session:
+    """Meets the promise of its module; safe for threads, and for processes that share a durable ledger."""
+
+    def __init__(
+        self, curator: Curator, terms: Terms, *, name: str = "", analyst: str = "", lazily: bool = False
+    ) -> None:
+        """Announced classes are bought here; a session that is opened `lazily` without any writes nothing yet."""
+        self.curator = curator
+        self.terms = terms
+        self.name = name or fresh_request()
+        self.analyst = analyst
+        self.rows = curator.rows_at_least
+        self.width = floor(terms.alpha * self.rows)
+        if self.width < 1:
+            raise ParameterError(
+                f"alpha {float(terms.alpha):g} of {self.rows} rows is less than one person: ask for a wider error"
+            )
+        self._lock = RLock()
+        self._asked = 0
+        self._step = 0
+        self._paid: dict[Identity, Answer] = {}
+        self._free: OrderedDict[Identity, Answer] = OrderedDict()
+        self._free_cells = 0
+        self._door = Door(curator)
+        self._shop = Shop(curator, self.width)
+        self._till = Till(self._shop, analyst)
+        self._bill = self._till.nothing
+        self._knowledge = Knowledge(Grid(curator.domain), self._public_rows())
+        self._standin: tuple[int, Exhausted] | None = None
+        self._chooser = Chooser(self._shop, terms)
+        self._basket = Basket(self._chooser, self._till, self._knowledge)
+        self._handle = Handle(
+            curator.ledger,
+            name=self.name,
+            terms=terms.text() + curator.edition,
+            analyst=analyst,
+            lazily=lazily,
+        )
+        self._catch_up()
+        if terms.classes:
+            self._open()
+
+    @property
+    def remaining(self) -> Cost:
+        """What is left of the budget, whoever spends it."""
+        return self.curator.ledger.remaining
+
+    @cached_property
+    def population(self) -> Population:
+        """How far answers can be from the population behind the table, or why nobody can tell."""
+        public = self.curator.declaration.neighbours is Neighbours.REPLACE
+        share_error = None if public else (self.width + rows_error(self.width)) / self.rows
+        return population(self.curator, self.terms, share_error=share_error)
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether two things that were released cannot both hold: a band failed, which β allows for.
+
+        Nothing is answered from what is in doubt; earlier answers may have been.
+        """
+        return self._knowledge.contradicted
+
+    # ---- what the analyst sees
+
+    def ask(self, question: str | Marginal | LinearQuery, *, uncertified: bool = True) -> Answer | SqlAnswer:
+        """Answer ``count age < 30 by sex``, ``share …``, a SELECT statement, a marginal or a linear query.
+
+        Every count that the answer is made of is within α of all rows. When the budget cannot pay for all of that,
+        nothing is bought and what was released so far answers, as `uncertified`; or, where that is not wanted, the
+        question is refused.
+        """
+        asked = self._door.read(question)
+        needed = parts(asked)
+        with self._lock:
+            whole = len(needed) == 1 or self._is_affordable(needed, refuse=not uncertified)
+            answers = [self._answered(part, uncertified=uncertified, buy=whole) for part in needed]
+        if isinstance(asked, Question):
+            counted = asked.aggregate == "count"
+            return answers[0] if counted else share_of(answers[0], self._knowledge.total, self._share_reach())
+        return rows_of(
+            str(question),
+            asked,
+            answers,
+            most=self.curator.rows_at_most,
+            nothing=self._till.nothing,
+            beta=float(self.terms.beta),
+        )
+
+    def price(self, question: str | Marginal | LinearQuery) -> Cost:
+        """The most that a question can cost if it is asked now. Reads no data, and spends nothing.
+
+        It costs less where it first buys a histogram and that, by luck, tells enough, and a statement whose parts
+        tell something about each other may.
+        """
+        with self._lock:
+            return self._till.quote(self._needed(parts(self._door.read(question))))
+
+    def dry_run(self, questions: Sequence[str | Marginal | LinearQuery]) -> list[Cost]:
+        """The price of each of several questions, if it were the next. Asks nothing."""
+        return [self.price(question) for question in questions]
+
+    def ask_marginal(self, marginal: Marginal, *, uncertified: bool = True) -> Answer:
+        """Counts of a marginal's cells, each within α of all rows.
+
+        When the budget cannot pay for that, what was released so far answers, as `uncertified`; or, where that is
+        not wanted, nothing does.
+        """
+        return self._answered(marginal, uncertified=uncertified)
+
+    def _answered(self, marginal: Marginal, *, uncertified: bool, buy: bool = True) -> Answer:
+        if marginal.domain != self.curator.domain:
+            raise QueryError("the question is about another domain")
+        identity = _identity(marginal)
+        with self._lock:
+            self._asked += 1
+            self._bill = self._till.nothing
+            known = self._known(identity)
+            if known is not None:
+                return replace(known, source="repeat", cost=self._bill)
+            answer = self._deduced(marginal) or (self._bought(marginal, identity) if buy else None)
+            if answer is not None:
+                return answer
+            if not uncertified:
+                self._is_affordable([marginal], refuse=True)
+                raise RefusedError("others spent what this needed; ask again")
+            return self._uncertified(marginal)
+
+    def _is_affordable(self, marginals: Sequence[Marginal], *, refuse: bool) -> bool:
+        """Whether all that questions may buy can be paid now."""
+        try:
+            self._till.check(self._needed(marginals))
+        except InsufficientBudgetError:
+            if refuse:
+                raise
+            return False
+        return True
+
+    # ---- deducing
+
+    def _known(self, identity: Identity) -> Answer | None:
+        known = self._paid.get(identity)
+        if known is None and (known := self._free.get(identity)) is not None:
+            self._free.move_to_end(identity)
+        return known
+
+    def _deduce(self, marginal: Marginal) -> Table | None:
+        """What is known of a question, if that is narrow enough to answer it."""
+        table = intervals(self._knowledge, marginal)
+        most = 0 if self.terms.is_direct else 2 * self.width
+        return None if table is None or bool((table.high - table.low > most).any()) else table
+
+    def _deduced(self, marginal: Marginal) -> Answer | None:
+        """An answer from what is known, if that is enough."""
+        table = self._deduce(marginal)
+        if table is None:
+            return None
+        source = "implied" if len(marginal.clique) <= 1 else "pinned"
+        if self._bill.units:
+            source = "measured"
+        else:
+            self._chooser.served(self._knowledge, marginal)
+        box = boxes_of(marginal)
+        estimate = None if box is None else self._knowledge.estimate(marginal.by, box)
+        value, error = nearest(table, estimate, self.width)
+        noisy, beta = value if estimate is None else estimate, float(self.terms.beta)
+        found = self._certified(Answer(marginal, value, error, noisy, self._bill, beta, source))
+        self._remember(_identity(marginal), found)
+        return found
+
+    def _remember(self, identity: Identity, answer: Answer) -> None:
+        self._forget(identity)
+        self._free[identity] = answer
+        self._free_cells += answer.value.size
+        while len(self._free) > MOST_ANSWERS or self._free_cells > MOST_CELLS:
+            self._free_cells -= self._free.popitem(last=False)[1].value.size
+
+    def _forget(self, identity: Identity) -> None:
+        if identity in self._free:
+            self._free_cells -= self._free.pop(identity).value.size
+
+    def _uncertified(self, marginal: Marginal) -> Answer:
+        """An answer by a stand-in, fitted once to what was released so far."""
+        if self._standin is None or self._standin[0] != self._step:
+            before = None if self._standin is None else self._standin[1].model
+            self._standin = self._step, Exhausted.of(self._knowledge, start=before)
+        value = self._standin[1].counts(self._knowledge, marginal)
+        beta, nobody = float(self.terms.beta), np.full(value.shape, inf)
+        return Answer(marginal, value, nobody, value, self._bill, beta, "uncertified")
+
+    # ---- buying
+
+    def _bought(self, marginal: Marginal, identity: Identity) -> Answer | None:
+        """An answer that was paid for, or found paid; None if the budget cannot pay."""
+        for _ in range(TRIES):
+            if self._catch_up():
+                known = self._known(identity)
+                if known is not None:
+                    return replace(known, source="repeat", cost=self._bill)
+                if (found := self._deduced(marginal)) is not None:  # another process bought what says it
+                    return found
+            try:
+                return self._buy(marginal)
+            except _Overtaken:
+                continue
+            except InsufficientBudgetError:
+                return None
+        raise RefusedError("other processes are asking in this session all the time; ask again")
+
+    def _buy(self, marginal: Marginal) -> Answer:
+        *before, last = self._basket.of(marginal, asked=self._asked)
+        for purchase in before:
+            self._make(purchase)
+        answer = self._deduced(marginal) if before else None
+        while answer is None:
+            if before:  # more is known than when the last purchase was planned
+                last = self._basket.last(marginal, asked=self._asked)
+            if self._make(last).answer is not None:
+                return replace(self._paid[_identity(marginal)], cost=self._bill)
+            before, answer = [last], self._deduced(marginal)
+        return answer
+
+    def _open(self) -> None:
+        """Buy what was announced."""
+        while (purchase := self._chooser.opening(self._knowledge)) is not None:
+            try:
+                self._make(purchase)
+            except _Overtaken:
+                self._catch_up()
+
+    def _needed(self, marginals: Sequence[Marginal]) -> list[Purchase]:
+        """All that questions may buy if they are asked now, one after the other."""
+        unknown = [m for m in marginals if self._known(_identity(m)) is None and self._deduce(m) is None]
+        return self._basket.of_all(unknown, asked=self._asked + 1)
+
+    def _make(self, purchase: Purchase) -> Learnt:
+        """Write a purchase down, make it, and learn from it; nothing is written that cannot be paid."""
+        self._till.check([purchase])
+        if not self._handle.write(self._step, {"kind": purchase.kind, **purchase.plain()}):
+            raise _Overtaken
+        learnt = self._carry_out(purchase)
+        self._bill = self._bill + learnt.cost  # type: ignore[operator]  # one currency
+        return learnt
+
+    def _carry_out(self, purchase: Purchase) -> Learnt:
+        """Make the purchase of the next step, or find it made."""
+        try:
+            learnt = purchase.make(
+                self._shop,
+                self._knowledge,
+                request=self._handle.request(self._step + 1),
+                analyst=self.analyst,
+            )
+        except (InsufficientBudgetError, RequestConflictError):
+            self._noted(purchase)  # never paid: its share of β is gone all the same
+            raise
+        self._noted(purchase)
+        self._chooser.made(purchase, learnt.cost)
+        if learnt.answer is not None and learnt.marginal is not None:
+            identity = _identity(learnt.marginal)
+            self._forget(identity)
+            self._paid[identity] = self._certified(replace(learnt.answer, beta=float(self.terms.beta)))
+        return learnt
+
+    def _noted(self, purchase: Purchase) -> None:
+        """The step is done. One that was interrupted is not: it is made, in its place, by whoever comes next."""
+        self._step += 1
+        self._chooser.note(purchase)
+
+    def _catch_up(self) -> bool:
+        """Make, or find made, every purchase that is written down and not known here; whether there were any."""
+        found = self._handle.after(self._step)
+        for plan in found:
+            try:
+                self._carry_out(self._chooser.read(plan))
+            except (InsufficientBudgetError, RequestConflictError):
+                continue  # it was never paid, or was paid on another version of the table and never answered
+        return bool(found)
+
+    # ---- answers
+
+    def _repr_html_(self) -> str:
+        done = f"{self._asked:,} questions, {self._step:,} purchases"
+        done += "; what was released contradicts itself" if self.contradicted else ""
+        return described(self.name, self.width, float(self.terms.beta), done, self.curator.ledger)
+
+    def _public_rows(self) -> Interval:
+        most = self.curator.rows_at_most
+        return float(self.rows), UNBOUNDED if most is None else float(most)
+
+    def _share_reach(self) -> float | None:
+        """How far shares can be from the population's, once the number of rows is known."""
+        least, most = self._knowledge.total
+        return self.population.half_width if most - least <= 2 * rows_error(self.width) else None
+
+    def _certified(self, answer: Answer) -> Answer:
+        """The answer with its error against the population, where there is one."""
+        reach = self.population.of_counts(self.width, self._knowledge.total[1])
+        if reach is None or self._knowledge.total[1] >= UNBOUNDED:
+            return answer
+        whole = np.full(answer.value.shape, reach)
+        return replace(answer, population_error=whole, population_beta=self.population.beta)
+
+
+def _identity(marginal: Marginal) -> Identity:
+    """What a question of one domain is: equal for equal questions, and quickly made."""
+    return (marginal.by, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))
+
+
+def session(
+    table: Project | Curator,
+    *,
+    alpha: Number,
+    beta: Number = 0.05,
+    queries: int = 10_000,
+    classes: Sequence[Announced] = (),
+    mechanism: str = "auto",
+    name: str = "",
+    analyst: str = "",
+    lazily: bool = False,
+) -> Session:
+    """A session over a project: with probability 1 - `beta` every answer is within `alpha` of all rows.
+
+    `queries` is how many questions are expected: more may come, at a higher price. `classes` announces what will
+    be asked, to be bought at once: `ranges`, `conjunctions`, `pool`. Under the same `name` a session goes on where
+    it was, in any process; `analyst` is whose share of the budget pays. Opened `lazily`, a session with a new name
+    is written down with its first purchase, and not if it only tells prices.
+    """
+    curator = table.curator if isinstance(table, Project) else table
+    terms = Terms.of(alpha=alpha, beta=beta, queries=queries, classes=classes, mechanism=mechanism)
+    return Session(curator, terms, name=name, analyst=analyst, lazily=lazily)

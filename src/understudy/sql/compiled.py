@@ -1,0 +1,227 @@
+"""A compiled statement: the marginals that have to be measured, and what to make of their released counts.
+
+Everything here is public: it reads parse trees, the declared grid and released numbers, never a row.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from understudy.errors import QueryError
+from understudy.query.marginal import Marginal
+from understudy.sql.aggregate import Aggregate, Folded
+from understudy.sql.evaluate import Evaluator, Leaf, as_date
+from understudy.sql.grid import Floats, Nothing, Numbers, Scope, Texts, Truths, Value
+from understudy.sql.group import AXIS, Grouping, Part, Tally
+from understudy.sql.read import Order, Statement
+from understudy.sql.scalar import FUNCTIONS
+
+Key = str | int | float | bool | dt.date | None
+"""A value that comes from the declaration: what a group is called."""
+
+
+class Estimate(NamedTuple):
+    """A released number, between `low` and `high` in truth; None where it is missing or has no bound.
+
+    `discretisation` is the part of the error that comes from bins: no budget makes it smaller.
+    """
+
+    value: float | dt.date | None
+    low: float | dt.date | None
+    high: float | dt.date | None
+    discretisation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the answer; its `kind` is key (public) or value (released)."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledSql:
+    """What a statement asks, apart from how it was written: equal questions have equal keys.
+
+    `marginals` are all that is ever measured; `evaluate` turns their counts into rows.
+    """
+
+    columns: tuple[Column, ...]
+    marginals: tuple[Marginal, ...]
+    key: str
+    program: Program = field(repr=False)
+
+    def evaluate(
+        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: int | None = None
+    ) -> list[tuple[Key | Estimate, ...]]:
+        """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
+
+        If all cells are within their errors, every number is within its bounds.
+        """
+        if len(values) != len(self.marginals) or len(errors) != len(self.marginals):
+            raise QueryError(f"{len(self.marginals)} marginals are needed, each with a value and an error")
+        arrays = [
+            np.asarray(v, np.float64).reshape(m.shape) for v, m in zip(values, self.marginals, strict=True)
+        ]
+        widths = [
+            np.broadcast_to(np.asarray(e, np.float64), m.shape)
+            for e, m in zip(errors, self.marginals, strict=True)
+        ]
+        return self.program.rows(arrays, widths, inf if rows is None else float(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The public part of a statement: groups, their names, and expressions over released numbers."""
+
+    statement: Statement
+    grouping: Grouping
+    aggregates: Mapping[int, Aggregate]
+    fixed: Mapping[int, Value]
+    names: tuple[list[Key] | None, ...]
+    """For each column the names of the groups, or None where its values are released."""
+    parts: Mapping[tuple[str, str], Sequence[tuple[int, Part]]]
+
+    def rows(
+        self, values: Sequence[Floats], errors: Sequence[Floats], most: float
+    ) -> list[tuple[Key | Estimate, ...]]:
+        count = self.grouping.count
+        full = self._estimates(values, errors, most, discretised=True)
+        bare = self._estimates(values, errors, most, discretised=False)
+        chosen = self._chosen(full)
+        columns = []
+        for item, names in zip(self.statement.items, self.names, strict=True):
+            if names is not None:
+                columns.append([names[i] for i in chosen])
+                continue
+            with_bins = _released(_evaluator(count, full).value(item.node), count)
+            without = _released(_evaluator(count, bare).value(item.node), count)
+            columns.append([_estimate(with_bins, without, i) for i in chosen])
+        return list(zip(*columns, strict=True))
+
+    def _estimates(
+        self, values: Sequence[Floats], errors: Sequence[Floats], most: float, *, discretised: bool
+    ) -> Leaf:
+        folded: dict[tuple[str, str], Folded] = {}
+
+        def fold(tally: Tally) -> Folded:
+            if tally.key not in folded:
+                folded[tally.key] = self._fold(tally, values, errors, most)
+            return folded[tally.key]
+
+        known: dict[int, Value] = dict(self.fixed)
+        if not discretised:
+            known = {name: _representative(value) for name, value in known.items()}
+        for name, aggregate in self.aggregates.items():
+            known[name] = aggregate.estimate(fold, discretised=discretised)
+        return lambda node: known.get(id(node))
+
+    def _fold(self, tally: Tally, values: Sequence[Floats], errors: Sequence[Floats], most: float) -> Folded:
+        places = self.parts[tally.key]
+        parts = [part for _, part in places]
+        value = self.grouping.fold(tally, parts, [values[i] for i, _ in places])
+        error = self.grouping.fold(tally, parts, [errors[i] for i, _ in places])
+        return Folded(*(np.clip(part, 0, most) for part in (value, value - error, value + error)))
+
+    # ---- which rows, in which order
+
+    def _chosen(self, leaf: Leaf) -> list[int]:
+        count = self.grouping.count
+        evaluator = _evaluator(count, leaf, released=True)
+        order = np.arange(count)
+        keys: list[NDArray[np.int64]] = []
+        for term in reversed(self.statement.order):
+            keys.extend(_ranks(evaluator.value(term.node), term, count))
+        if keys:
+            order = np.lexsort(keys)
+        if self.statement.having is not None:
+            kept = np.broadcast_to(evaluator.condition(self.statement.having).true, (count,))
+            order = order[kept[order]]
+        start = self.statement.offset
+        end = None if self.statement.limit is None else start + self.statement.limit
+        return order[start:end].tolist()
+
+    def dry_run(self, leaf: Leaf) -> None:
+        """Evaluate everything once with a given leaf, so that mistakes show before anything is measured."""
+        count = self.grouping.count
+        for item, names in zip(self.statement.items, self.names, strict=True):
+            if names is None:
+                _released(_evaluator(count, leaf).value(item.node), count)
+        self._chosen(leaf)
+
+
+def _evaluator(count: int, leaf: Leaf, *, released: bool = False) -> Evaluator:
+    return Evaluator(Scope({AXIS: count}, strict=False), leaf, functions=FUNCTIONS, released=released)
+
+
+def _released(value: Value, count: int) -> Numbers:
+    if not isinstance(value, Numbers):
+        raise QueryError("a column of released values must be a number; conditions belong into HAVING")
+    whole = {
+        part: np.broadcast_to(getattr(value, part), (count,))
+        for part in ("point", "low", "high", "null", "unknown")
+    }
+    return replace(value, **whole)
+
+
+def _representative(value: Value) -> Value:
+    """A function of the group without the width of its bins."""
+    return replace(value, low=value.point, high=value.point) if isinstance(value, Numbers) else value
+
+
+def _estimate(full: Numbers, bare: Numbers, i: int) -> Estimate:
+    """One number with its bounds; the error of the bins is how much wider they make the interval."""
+    low, high = float(full.low[i]), float(full.high[i])
+    inner_low, inner_high = max(float(bare.low[i]), low), min(float(bare.high[i]), high)
+    point = min(max(float(full.point[i]), low), high)
+    wider = max(inner_low - low, high - inner_high, 0.0) if low > -inf and high < inf else 0.0
+    missing = bool(full.null[i] or full.unknown[i])
+    if full.kind == "date":
+        days = [as_date(part) for part in (point, low, high)]
+        return Estimate(None if missing else days[0], days[1], days[2], wider)
+    bounds = [None if part in (inf, -inf) else part + 0.0 for part in (low, high)]
+    return Estimate(None if missing else point + 0.0, bounds[0], bounds[1], wider)
+
+
+def _ranks(value: Value, term: Order, count: int) -> list[NDArray[np.int64]]:
+    """Two sort keys of a term, the weaker one first: the rank of the value, and whether it is missing."""
+    if isinstance(value, Nothing):
+        return []
+    missing = np.broadcast_to(value.null, (count,))
+    if isinstance(value, Truths):
+        ranks = np.broadcast_to(value.true, (count,)).astype(np.int64)
+    else:
+        raw = value.point if isinstance(value, Numbers) else value.values.astype(str)
+        _, ranks = np.unique(np.broadcast_to(raw, (count,)), return_inverse=True)
+        ranks = np.where(np.broadcast_to(value.unknown, (count,)), count, ranks.reshape(-1))
+    ranks = -ranks if term.descending else ranks
+    first = missing.astype(np.int64) * (-1 if term.nulls_first else 1)
+    return [np.where(missing, 0, ranks), first]
+
+
+def group_names(value: Value, count: int) -> list[Key] | None:
+    """What an exact value over groups is called in each; None where it is not exact."""
+    if isinstance(value, Nothing):
+        return list[Key]([None]) * count
+    null = np.broadcast_to(value.null, (count,))
+    if isinstance(value, Truths):
+        true = np.broadcast_to(value.true, (count,))
+        return [None if n else bool(t) for t, n in zip(true, null, strict=True)]
+    unknown = np.broadcast_to(value.unknown, (count,))
+    if isinstance(value, Texts):
+        plain: list[Key] = np.broadcast_to(value.values, (count,)).tolist()
+    elif (value.known & ~value.exact).any():
+        return None
+    else:
+        points = np.broadcast_to(value.point, (count,)).tolist()
+        form = {"integer": int, "date": as_date, "real": float}[value.kind]
+        plain = [form(point) for point in points]
+    return [None if n else "other" if u else name for name, n, u in zip(plain, null, unknown, strict=True)]

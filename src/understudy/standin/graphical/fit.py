@@ -1,0 +1,218 @@
+"""The model of most entropy near all noisy marginals at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import numpy as np
+
+from understudy.errors import ParameterError
+from understudy.standin.graphical.belief import Propagator
+from understudy.standin.graphical.descent import Memory, dot
+from understudy.standin.graphical.residual import Reconciled
+from understudy.standin.graphical.tree import Table
+
+WINDOW = 8
+"""Steps between two looks at how far the answers still move."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings:
+    """How closely to follow the measurements, and when to stop.
+
+    A cell measured with standard deviation σ may be missed by about `slack_share`·σ counts (at least
+    `least_slack`) for each unit of log potential: less slack follows the noise, more prefers entropy. The fit
+    stops when no measured marginal is expected to move any more by `accuracy` (total variation) or by
+    `noise_share` of what the noise leaves uncertain anyway, or when the duality gap certifies that, or after
+    `most_passes`.
+    """
+
+    slack_share: float = 0.4
+    least_slack: float = 0.2
+    accuracy: float = 1e-5
+    noise_share: float = 0.02
+    most_passes: int = 500
+    memory: int = 12
+
+    def __post_init__(self) -> None:
+        numbers = (self.slack_share, self.least_slack, self.accuracy, self.noise_share)
+        if not all(0 <= number < inf for number in numbers) or self.least_slack == 0:
+            raise ParameterError(
+                f"slacks and accuracies are finite and not negative, the least slack positive: {self}"
+            )
+        if self.most_passes < 1 or self.memory < 1:
+            raise ParameterError(f"a fit needs at least one pass and one remembered step: {self}")
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """How a fit ended.
+
+    No rate of any query, on whatever clique, differs between the model and the optimum by more than
+    `certified_error`; `expected_error` is what the last steps let expect of the measured marginals.
+    """
+
+    passes: int
+    gap: float
+    certified_error: float
+    expected_error: float
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Point:
+    """Log potentials, their parts, the measured marginals they give, and F with its gradient and gap."""
+
+    theta: Table
+    effects: Table
+    rates: Table
+    value: float
+    gradient: Table
+    gap: float
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Minimise F(θ) = N A(θ) - Σ_i φ_i·z_i + ½ Σ_i κ_i |φ_i|², the dual of a regularised maximum of entropy.
+
+    A is the log partition function, φ_i the parts of θ, z_i the reconciled parts of the counts, κ_i the slack. The
+    primal problem is to maximise N H(p) - ½ Σ_i |N p_i - z_i|² / κ_i over distributions p with parts p_i. With
+    g_i = N p_i(θ) - z_i + κ_i φ_i the two differ at θ by gap = ½ Σ_i |g_i|² / κ_i, which is at least
+    N (KL(p* ‖ p(θ)) + KL(p(θ) ‖ p*)); by Pinsker's inequality on both terms, every query is within ½ √(gap / N) of
+    its value at the optimum p*.
+    """
+
+    propagator: Propagator
+    reconciled: Reconciled
+    total: float
+    slack: Table
+    allowed: tuple[Table, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        propagator: Propagator,
+        reconciled: Reconciled,
+        *,
+        total: float,
+        settings: FitSettings,
+        allowed: tuple[Table, ...] = (),
+    ) -> Problem:
+        slack: dict[tuple[int, ...], float] = {}
+        for s, variance in reconciled.variance.items():
+            noise = reconciled.noise[s]
+            slack[s] = (
+                variance / noise**2 * max(settings.slack_share * noise, settings.least_slack) if s else 0.0
+            )
+        return cls(propagator, reconciled, total, reconciled.space.spread(slack), allowed)
+
+    def evaluate(self, theta: Table, effects: Table) -> Point:
+        space = self.reconciled.space
+        logs = [theta[table.start : table.stop] for table in space.tables]
+        beliefs = self.propagator.propagate(logs, self.allowed)
+        rates = np.concatenate([beliefs.marginal(i) for i in range(len(logs))])
+        pull = self.slack * effects
+        residual = self.total * space.residuals(rates) - self.reconciled.estimate + pull
+        residual[0] = 0.0  # the total is given, not fitted
+        value = self.total * (beliefs.log_mass - effects[0])
+        value += dot(effects[1:], 0.5 * pull[1:] - self.reconciled.estimate[1:])
+        gap = 0.5 * dot(residual[1:], residual[1:] / self.slack[1:])
+        return Point(theta, effects, rates, value, space.expand(residual), gap)
+
+    def certified(self, gap: float) -> float:
+        return min(1.0, 0.5 * sqrt(max(gap, 0.0) / self.total))
+
+    def own_slack(self) -> Table:
+        """The slack of each clique's own part, over its cells."""
+        space = self.reconciled.space
+        return np.concatenate(
+            [np.full(t.size, self.slack[space.place[t.attributes].start]) for t in space.tables]
+        )
+
+    def noise_error(self, rates: Table) -> float:
+        """What the noise leaves uncertain: the mean total variation over the measured marginals."""
+        space = self.reconciled.space
+        errors = [
+            np.minimum(
+                0.4 * sqrt(self.reconciled.variance[t.attributes]), self.total * rates[t.start : t.stop]
+            ).sum()
+            for t in space.tables
+        ]
+        return float(np.mean(errors)) / self.total
+
+    def moved(self, before: Table, after: Table) -> float:
+        """The largest total variation between two sets of marginals."""
+        starts = [t.start for t in self.reconciled.space.tables]
+        return float(0.5 * np.add.reduceat(np.abs(after - before), starts).max())
+
+
+def minimise(problem: Problem, start: Table, settings: FitSettings) -> tuple[Point, FitReport]:
+    """L-BFGS, first guess from the diagonal of the Hessian, until the answers stand still or the gap is closed."""
+    space = problem.reconciled.space
+    point = problem.evaluate(start, space.effects(start))
+    search = Memory(settings.memory, start.size)
+    own, watch, passes = problem.own_slack(), _Watch(settings), 1
+    while not (done := watch.sees_enough(problem, point)) and passes < settings.most_passes:
+        guess = 1 / (problem.total * point.rates + own)
+        new, used = _step(problem, point, search.direction(point.gradient, guess))
+        passes += used
+        if new is None:
+            break
+        search.learn(new.theta - point.theta, new.gradient - point.gradient)
+        point = new
+    return point, FitReport(passes, point.gap, problem.certified(point.gap), watch.expected, done)
+
+
+MOST_TRIALS = 12
+"""Points tried along one direction; after that, rounding is all that is left to gain."""
+
+LONGEST_STEP = 8.0
+"""In log potential: a longer step from far away would leave the range in which the model says anything."""
+
+
+def _step(problem: Problem, point: Point, direction: Table) -> tuple[Point | None, int]:
+    """The first point along the direction that is low enough, and the passes it took; None where there is none."""
+    slope = dot(point.gradient, direction)
+    along = problem.reconciled.space.effects(direction)
+    step = min(1.0, LONGEST_STEP / max(float(np.abs(direction).max(initial=0.0)), LONGEST_STEP))
+    rounding = 1e-13 * abs(point.value)
+    for trial in range(1, MOST_TRIALS + 1):
+        new = problem.evaluate(point.theta + step * direction, point.effects + step * along)
+        if slope < 0 and new.value <= point.value + 1e-4 * step * slope + rounding:
+            return new, trial
+        step *= 0.35
+    return None, MOST_TRIALS
+
+
+class _Watch:
+    """How far the answers will still move, if each window of steps shortens the way as the last one did."""
+
+    def __init__(self, settings: FitSettings) -> None:
+        self.expected = inf
+        self._settings = settings
+        self._wanted = settings.accuracy
+        self._steps = 0
+        self._rates: Table | None = None
+        self._last = inf
+
+    def sees_enough(self, problem: Problem, point: Point) -> bool:
+        if self._steps % WINDOW == 0:
+            self._look(problem, point.rates)
+        self._steps += 1
+        return min(problem.certified(point.gap), self.expected) <= self._wanted
+
+    def _look(self, problem: Problem, rates: Table) -> None:
+        noise = self._settings.noise_share * problem.noise_error(rates)
+        self._wanted = max(self._settings.accuracy, noise)
+        if self._rates is not None:
+            moved = problem.moved(self._rates, rates)
+            ratio = max(moved / self._last, _BEST_RATIO) if self._last > 0 else _BEST_RATIO
+            settled = self._last < inf and ratio < 1
+            self.expected = moved * ratio / (1 - ratio) if settled else inf
+            self._last = moved
+        self._rates = rates
+
+
+_BEST_RATIO = 0.3
+"""A window that shortens the way by more than this is taken for luck."""

@@ -1,0 +1,219 @@
+"""Noisy marginals taken apart into uncorrelated parts, and put together again by generalised least squares.
+
+Close the measured cliques under intersection. Each set of attributes i of that lattice has a part of its own: what
+a table over i tells beyond the tables over smaller sets of the lattice. Under noise of one variance σ_c² per
+measured clique the parts are uncorrelated, and every clique c that holds i estimates part i with variance
+σ_c² |c| / |i| for each cell (|·| counts cells). So generalised least squares over overlapping measurements is a
+weighted mean for each part. Measurements that contradict each other are reconciled before a model is fitted, and
+the model has no parameter that it cannot feel: that is what makes the fit converge when the noise is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+
+from understudy.standin.graphical import kernels
+from understudy.standin.graphical.program import Program, ProgramWriter, Region
+from understudy.standin.graphical.tree import Attributes, Layout, Table
+
+LEAST_VARIANCE = 1e-6
+"""Counts measured exactly are taken for counts with this variance, so that every weight is finite."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """A measurement in the layout: attributes, flat counts, and the variance of each cell."""
+
+    attributes: Attributes
+    counts: Table
+    variance: float
+
+    def weight(self, part: Region) -> float:
+        """The precision with which this estimates a cell of a part."""
+        return part.size / (max(self.variance, LEAST_VARIANCE) * self.counts.size)
+
+
+def maximal(cliques: Iterable[Attributes]) -> tuple[Attributes, ...]:
+    """The cliques that are part of no other, smaller ones first."""
+    distinct = sorted(set(cliques), key=lambda c: (len(c), c))
+    sets = [frozenset(c) for c in distinct]
+    return tuple(c for i, c in enumerate(distinct) if not any(sets[i] < other for other in sets[i + 1 :]))
+
+
+def lattice(cliques: Iterable[Attributes]) -> tuple[Attributes, ...]:
+    """The cliques, the empty set, and all intersections of theirs; smaller ones first."""
+    closed: set[frozenset[int]] = {frozenset()}
+    for clique in sorted(set(cliques)):
+        closed |= {frozenset(clique) & other for other in closed} | {frozenset(clique)}
+        closed |= {frozenset(clique) & other for other in closed}
+    return tuple(sorted((tuple(sorted(s)) for s in closed), key=lambda s: (len(s), s)))
+
+
+@dataclass(frozen=True)
+class ResidualSpace:
+    """The parts of tables over `cliques`, for every set of `sets`, in one flat vector.
+
+    `sets` is a lattice that holds the cliques; the empty set, whose part is the total, comes first.
+    """
+
+    layout: Layout
+    cliques: tuple[Attributes, ...]
+    sets: tuple[Attributes, ...]
+
+    @cached_property
+    def parts(self) -> tuple[Region, ...]:
+        """Where each part stands."""
+        writer = ProgramWriter(self.layout)
+        return tuple(writer.region(s) for s in self.sets)
+
+    @cached_property
+    def tables(self) -> tuple[Region, ...]:
+        """Where each clique's table stands, in a flat vector of all of them."""
+        writer = ProgramWriter(self.layout)
+        return tuple(writer.region(clique) for clique in self.cliques)
+
+    @cached_property
+    def size(self) -> int:
+        return self.parts[-1].stop
+
+    @cached_property
+    def cells(self) -> int:
+        return self.tables[-1].stop if self.tables else 0
+
+    @cached_property
+    def place(self) -> dict[Attributes, Region]:
+        return {part.attributes: part for part in self.parts}
+
+    @cached_property
+    def _inside(self) -> dict[Attributes, list[Attributes]]:
+        return {}
+
+    def within(self, attributes: Attributes) -> list[Attributes]:
+        """The sets of the lattice that lie inside."""
+        if attributes not in self._inside:
+            outer = frozenset(attributes)
+            self._inside[attributes] = [s for s in self.sets if outer.issuperset(s)]
+        return self._inside[attributes]
+
+    def spread(self, values: Mapping[Attributes, float]) -> Table:
+        """One number for each part, repeated over its cells."""
+        return np.repeat([values[p.attributes] for p in self.parts], [p.size for p in self.parts])
+
+    def residuals(self, tables: Table) -> Table:
+        """The parts of consistent tables of counts: each is read off one clique that holds it."""
+        work = np.concatenate([tables, np.zeros(self.size)])
+        self._residuals.run(work)
+        return work[self.cells :]
+
+    def effects(self, tables: Table) -> Table:
+        """The parts of the sum of the functions given by tables: means in place of sums."""
+        work = np.concatenate([tables, np.zeros(self._effects.memory - self.cells)])
+        self._effects.run(work)
+        return work[self.cells : self.cells + self.size]
+
+    def expand(self, parts: Table) -> Table:
+        """The tables with the given parts; the adjoint of `effects`."""
+        work = np.concatenate([np.empty(self.cells), parts])
+        self._expand.run(work)
+        return work[: self.cells]
+
+    # The three programs share one block of memory: the tables, then the parts.
+
+    def _write(self) -> tuple[ProgramWriter, list[Region], dict[Attributes, Region]]:
+        writer = ProgramWriter(self.layout)
+        tables = [writer.region(clique) for clique in self.cliques]
+        return writer, tables, {s: writer.region(s) for s in self.sets}
+
+    def _share(self, s: Attributes, table: Attributes) -> float:
+        return self.layout.cells(s) / self.layout.cells(table)
+
+    def _take_apart(self, writer: ProgramWriter, parts: Mapping[Attributes, Region]) -> None:
+        """From projections to parts, in place: each set in turn loses what smaller sets tell."""
+        for s, part in parts.items():
+            smaller = [t for t in self.within(s) if t != s]
+            writer.sweep(
+                part,
+                read=[parts[t] for t in smaller],
+                scale=[-self._share(t, s) for t in smaller],
+                combine=kernels.SUM,
+                resume=True,
+                store=True,
+            )
+
+    @cached_property
+    def _residuals(self) -> Program:
+        writer, tables, parts = self._write()
+        done: set[Attributes] = set()
+        for table in sorted(tables, key=lambda table: table.size):
+            fresh = [s for s in self.within(table.attributes) if s not in done]
+            writer.sweep(table, write=[parts[s] for s in fresh], resume=True, store=False)
+            done.update(fresh)
+        self._take_apart(writer, parts)
+        return writer.finish()
+
+    @cached_property
+    def _effects(self) -> Program:
+        writer, tables, parts = self._write()
+        for table in tables:
+            own = {s: writer.region(s) for s in self.within(table.attributes)}
+            writer.sweep(table, write=list(own.values()), resume=True, store=False)
+            self._take_apart(writer, own)
+            for s, part in own.items():
+                share = [self._share(s, table.attributes)]
+                writer.sweep(part, write=[parts[s]], scale=share, resume=True, store=False, add=True)
+        return writer.finish()
+
+    @cached_property
+    def _expand(self) -> Program:
+        writer, tables, parts = self._write()
+        for table in tables:
+            inside = self.within(table.attributes)
+            scale = [self._share(s, table.attributes) for s in inside]
+            read = [parts[s] for s in inside]
+            writer.sweep(table, read=read, scale=scale, combine=kernels.SUM, resume=False, store=True)
+        return writer.finish()
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """The best linear unbiased estimate of every part, its variance for each cell, and the noise behind it."""
+
+    space: ResidualSpace
+    estimate: Table
+    variance: dict[Attributes, float]
+    noise: dict[Attributes, float]
+
+    @property
+    def total(self) -> float:
+        """The number of rows that the measurements agree on: the part of the empty set."""
+        return float(self.estimate[0])
+
+
+def reconcile(layout: Layout, measured: Sequence[Counts]) -> Reconciled:
+    """Generalised least squares over all measurements at once.
+
+    `noise` is, for each part, the mean standard deviation of the cells of the measurements behind it, weighted as
+    they are in the estimate.
+    """
+    sets = lattice(m.attributes for m in measured)
+    space = ResidualSpace(layout, maximal(m.attributes for m in measured), sets)
+    sums = np.zeros(space.size)
+    weights, noise = dict.fromkeys(sets, 0.0), dict.fromkeys(sets, 0.0)
+    for m in measured:
+        own = ResidualSpace(layout, (m.attributes,), tuple(space.within(m.attributes)))
+        residuals = own.residuals(m.counts)
+        for part in own.parts:
+            weight, place = m.weight(part), space.place[part.attributes]
+            sums[place.start : place.stop] += weight * residuals[part.start : part.stop]
+            weights[part.attributes] += weight
+            noise[part.attributes] += weight * sqrt(max(m.variance, LEAST_VARIANCE))
+    known = [s for s in sets if weights[s] > 0]
+    variance = {s: 1 / weights[s] if s in known else 0.0 for s in sets}
+    return Reconciled(
+        space, sums * space.spread(variance), variance, {s: noise[s] * variance[s] for s in sets}
+    )

@@ -1,0 +1,117 @@
+"""Attack a mode with every analyst, and say what it claimed, what was true, and how often all widths held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from understudy.errors import ParameterError, RefusedError
+from understudy.noise.samplers import SeededNoise
+from understudy.planner.frontier import save
+from understudy.validity.choice import mode_of
+from understudy.validity.modes import Mode
+from understudy_audit.analysts.game import Game, Outcome, Plain
+from understudy_audit.analysts.others import ANALYSTS, queries_of
+
+PLAIN = "plain"
+MODES = (PLAIN, "gaussian", "check", "realised", "thresholdout", "ladder")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One analyst against one mode, over some runs; `refused` says why, where the mode would not even begin."""
+
+    analyst: str
+    mode: str
+    runs: int
+    claimed: float
+    truth: float
+    width: float
+    largest_error: float
+    covered: int
+    refused: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def validity_audit(
+    *,
+    rows: int = 2000,
+    queries: int = 500,
+    beta: float = 0.05,
+    modes: Sequence[str] = MODES,
+    analysts: Sequence[str] = tuple(ANALYSTS),
+    runs: int = 20,
+    rejections: int = 10,
+    seed: int = 0,
+) -> list[Finding]:
+    """Every analyst against every mode, on invented data. Mean claim, truth and width are of the last answer."""
+    for name in analysts:
+        if name not in ANALYSTS:
+            raise ParameterError(f"no analyst {name!r}; there are: {', '.join(ANALYSTS)}")
+    return [
+        _attacked(analyst, mode, rows, queries, beta, runs, rejections, seed)
+        for analyst in analysts
+        for mode in modes
+    ]
+
+
+def _attacked(
+    analyst: str, mode: str, rows: int, queries: int, beta: float, runs: int, rejections: int, seed: int
+) -> Finding:
+    asked = queries_of(analyst, rows, queries)
+    attacked = made(mode, rows, asked, beta, rejections)
+    try:
+        played = [play(ANALYSTS[analyst], attacked, queries, seed + run) for run in range(runs)]
+    except RefusedError as error:
+        return Finding(analyst, mode, 0, 0.5, 0.5, 1.0, 0.0, 0, str(error))
+    return Finding(
+        analyst, mode, runs,
+        fmean(o.claimed for o in played), fmean(o.truth for o in played), fmean(o.width for o in played),
+        max(o.largest_error for o in played), sum(o.covered for o in played),
+        next((o.refusal for o in played if o.refusal), ""),
+    )  # fmt: skip
+
+
+def made(mode: str, rows: int, queries: int, beta: float, rejections: int = 10) -> Mode:
+    """A mode by its name, the plain holdout among them."""
+    if mode == PLAIN:
+        return Plain(rows, queries, beta)
+    return mode_of(mode, rows, queries, beta, rejections=rejections, theorem="cvar")
+
+
+def play(
+    analyst: Callable[[Game, int, np.random.Generator], None],
+    mode: Mode,
+    queries: int,
+    seed: int,
+    *,
+    vacuous: bool = False,
+) -> Outcome:
+    """One run; refused before it begins where the mode's certificate says nothing, unless that is wanted."""
+    game = Game(mode, SeededNoise(seed), vacuous=vacuous)
+    analyst(game, queries, np.random.default_rng(seed))
+    return game.outcome
+
+
+def draw_findings(findings: Sequence[Finding], path: Path) -> None:
+    """The last claim of each mode with its width, and the truth, one panel for each analyst."""
+    points = [
+        f.as_dict() | {"low": f.claimed - f.width, "high": f.claimed + f.width} for f in findings if f.runs
+    ]
+    base = alt.Chart(alt.Data(values=points)).encode(y=alt.Y("mode:N", sort=list(MODES), title=None))
+    bars = base.mark_rule(clip=True).encode(
+        x=alt.X("low:Q", title="score", scale=alt.Scale(domain=[0, 1])), x2="high:Q"
+    )
+    claims = base.mark_point(filled=True, size=60).encode(x="claimed:Q")
+    truths = base.mark_tick(color="black", thickness=2, size=18).encode(x="truth:Q")
+    panels = (bars + claims + truths).properties(width=260, height=120)
+    chart = panels.facet(facet=alt.Facet("analyst:N", title=None), columns=2)
+    save(chart, path)  # type: ignore[arg-type]  # any chart can be drawn

@@ -1,0 +1,142 @@
+"""The demo: an invented town, questioned privately, released and attacked, with the truth beside everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+from rich.console import Console
+from rich.table import Table
+
+from understudy.answer.answer import Answer
+from understudy.declaration.file import parse
+from understudy.errors import ParameterError
+from understudy.ledger.memory import MemoryLedger
+from understudy.privacy.cost import Cost
+from understudy.project import open_project
+from understudy_demo.encore import Encore, perform
+from understudy_demo.encore import render as render_encore
+from understudy_demo.town import QUESTIONS, Question, declaration, true_values
+from understudy_demo.town import people as invent
+
+BETA = Fraction(1, 20)
+"""All error bars of the demo hold together, except with this probability."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One question, its private answer, and what only an invented town can show: the truth."""
+
+    question: Question
+    answer: Answer
+    truth: list[float]
+
+    @property
+    def cells(self) -> list[tuple[str, float, float, float]]:
+        """(label, value, error, truth); a cell that the town cannot fill (`other`) has the truth 0."""
+        declared = iter(self.truth)
+        return [
+            (", ".join(labels), value, error, 0.0 if "other" in labels else next(declared))
+            for labels, value, error in self.answer.rows()
+        ]
+
+
+@dataclass(frozen=True)
+class Town:
+    """Everything the demo shows."""
+
+    folder: Path
+    people: int
+    exchanges: list[Exchange]
+    spent: Cost
+    budget: float
+    encore: Encore
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many error bars held, of how many."""
+        cells = [cell for exchange in self.exchanges for cell in exchange.cells]
+        return sum(abs(value - truth) <= error for _, value, error, truth in cells), len(cells)
+
+    def as_dict(self) -> dict[str, Any]:
+        held, shown = self.held
+        return {
+            "people": self.people,
+            "folder": str(self.folder),
+            "questions": [
+                {"question": e.question.text, "truth": e.truth, **e.answer.as_dict()} for e in self.exchanges
+            ],
+            "spent": {self.spent.currency: self.spent.amount},
+            "budget": {self.spent.currency: self.budget},
+            "error_bars": {"held": held, "of": shown},
+            **self.encore.as_dict(),
+        }
+
+
+def _check_free(folder: Path, text: str) -> None:
+    """A town may replace an earlier one, and nothing else."""
+    declared, table = folder / "understudy.yml", folder / "town.parquet"
+    is_town = declared.is_file() and declared.read_bytes() == text.encode()
+    if not is_town and (declared.exists() or table.exists()):
+        raise ParameterError(f"{folder} holds another project: invent the town elsewhere with --folder")
+
+
+def run(folder: Path, *, people: int, seed: int) -> Town:
+    """Write the town and its declaration, then spend the whole budget evenly on its questions."""
+    text = declaration("town.parquet")
+    _check_free(folder, text)
+    folder.mkdir(parents=True, exist_ok=True)
+    table = invent(people, seed=seed)
+    parquet.write_table(table, folder / "town.parquet")
+    (folder / "understudy.yml").write_text(text, encoding="utf-8")
+    # Each run invents its town anew, so its budget is new as well; the durable ledger is left to the reader.
+    project = open_project(folder, ledger=MemoryLedger(parse(text).budget))
+    price = project.declaration.budget.epsilon / len(QUESTIONS)
+    beta = BETA / len(QUESTIONS)
+    exchanges = [
+        Exchange(question, project.ask(question.text, epsilon=price, beta=beta), true_values(table, question))
+        for question in QUESTIONS
+    ]
+    encore = perform(table, project.declaration, folder / "release", seed=seed)
+    return Town(folder, people, exchanges, project.ledger.spent, project.ledger.budget.cap.amount, encore)
+
+
+def render(town: Town) -> None:
+    """The result as a table in the terminal."""
+    console = Console()
+    table = Table(
+        title=f"An invented town of {town.people:,} people, questioned privately", title_justify="left"
+    )
+    table.add_column("question", overflow="fold")
+    for name in ("answer", "± error", "price", "truth"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for exchange in town.exchanges:
+        price = f"{exchange.answer.cost.currency} {exchange.answer.cost.amount:.3g}"
+        digits = 4 if exchange.question.text.startswith("share") else 0
+        if exchange.answer.query.by:
+            table.add_row(exchange.question.text, "", "", price, "")
+        for label, value, error, truth in exchange.cells:
+            single = not exchange.answer.query.by
+            table.add_row(
+                exchange.question.text if single else f"    {label}",
+                f"{value:,.{digits}f}",
+                f"{error:,.{digits}f}",
+                price if single else "",
+                f"{truth:,.{digits}f}",
+            )
+        table.add_section()
+    console.print(table)
+    render_encore(town.encore)
+    held, shown = town.held
+    console.print(
+        f"{held} of {shown} error bars held (all of them should, in 19 of 20 towns). Spent {town.spent.currency} "
+        f"{town.spent.amount:g} of {town.budget:g}.\n"
+        f"The town is in {town.folder}/: try\n"
+        f"  understudy check --project {town.folder}\n"
+        f"  understudy ask --project {town.folder} 'count age<30 and sex=F by district'",
+        highlight=False,
+        soft_wrap=True,
+    )

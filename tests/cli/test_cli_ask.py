@@ -1,0 +1,230 @@
+"""`ask`, `check` and `ledger` on the command line: what they refuse, what they write, and what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from understudy.cli.app import main
+from understudy.declaration.file import read
+from understudy.ledger.declared import project_files
+
+DECLARATION = """\
+understudy: 1
+name: people
+source: people.csv
+budget: {epsilon: 1}
+neighbours: replace
+attributes:
+  age: {type: integer, edges: [0, 18, 65, 120]}
+  sex: {type: category, values: [F, M]}
+"""
+
+Ask = Callable[..., str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rows = [f"{age},{'FM'[age % 2]}" for age in range(100)] * 20
+    (tmp_path / "people.csv").write_text("age,sex\n" + "\n".join(rows) + "\n")
+    (tmp_path / "understudy.yml").write_text(DECLARATION)
+    monkeypatch.chdir(tmp_path)
+    for name in ("UNDERSTUDY_LEDGER", "UNDERSTUDY_WITNESS"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder, monkeypatch, capsys) -> Ask:
+    """The program in this process: what it said, once it ended with the status."""
+
+    def run(*arguments: str, status: int = 0) -> str:
+        monkeypatch.setattr(sys, "argv", ["understudy", *arguments])
+        ended = 0
+        try:
+            main()
+        except SystemExit as stop:
+            ended = stop.code
+        out, err = capsys.readouterr()
+        assert ended == status, out + err
+        return out + err
+
+    return run
+
+
+def declare(folder: Path, old: str, new: str) -> None:
+    path = folder / "understudy.yml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+# ---- what spends nothing
+
+
+def test_dry_runs_checks_and_refusals_leave_no_ledger_and_the_budget_free(run, folder):
+    before = sorted(path.name for path in folder.iterdir())
+    run("check")
+    run("ask", "--dry-run", "count by sex")
+    run("ask", "--session", "a", "--alpha", "0.1", "--dry-run", "count by sex")
+    run("ask", "--epsilon", "5", "count by sex", status=1)
+    run("ask", "--session", "a", "--alpha", "0.1", "count by sexx", status=2)
+    run("release", "--workload", "all-2-way", "--epsilon", "3", "-o", "out", status=1)
+    shown = run("ledger", "show")
+    assert "nothing was charged yet" in shown
+    assert "1 left" in shown
+    assert json.loads(run("ledger", "show", "--json"))["entries"] == 0
+    assert sorted(path.name for path in folder.iterdir()) == before
+    declare(folder, "{epsilon: 1}", "{epsilon: 2, delta: 1e-9}")
+    run("check")
+    run("ask", "count by sex")
+    declare(folder, "epsilon: 2", "epsilon: 3")
+    assert "opened with a budget of epsilon 2, delta 1e-09" in run("check", status=1)
+
+
+@pytest.mark.parametrize("field", ["witness", "ledger"])
+def test_check_finds_a_folder_that_cannot_be_written(field, run, folder):
+    with (folder / "understudy.yml").open("a") as file:
+        file.write(f"{field}: not/there/file\n")
+    assert "the folder not/there is not there" in run("check", status=1).replace(f"{folder}/", "")
+    if field == "witness":
+        assert "nothing was spent" in run("ask", "count by sex", status=1)
+    (folder / "not" / "there").mkdir(parents=True)
+    run("check")
+    run("ask", "count by sex")
+
+
+# ---- sessions
+
+
+def test_a_refused_question_takes_no_name(run):
+    refused = run(
+        "ask", "--session", "a", "--alpha", "0.05", "--queries", "9", "count", "count by sexx", status=2
+    )
+    assert "sexx" in refused
+    run("ask", "--session", "a", "--alpha", "0.1", "count by sex")
+    taken = run("ask", "--session", "a", "--alpha", "0.2", "--analyst", "ada", "count by sex", status=1)
+    assert "session 'a' has alpha 0.1, beta 0.05, queries 10000, no analyst; ask with the same terms" in taken
+    run("ask", "--request", "mine", "count by sex")
+    assert "'mine' belongs to a request" in run(
+        "ask", "--session", "mine", "--alpha", "0.1", "count", status=1
+    )
+
+
+def test_a_session_of_another_version_of_the_table_is_told_as_such(run, folder):
+    run("ask", "--session", "a", "--alpha", "0.1", "count by sex")
+    with (folder / "people.csv").open("a") as file:
+        file.write("5,F\n")
+    assert "another version of the table" in run("ask", "--session", "a", "--alpha", "0.1", "count", status=1)
+
+
+@pytest.mark.parametrize("given", [("--alpha", "0.05"), ("--queries", "5"), ("--session", "")])
+def test_terms_of_a_session_without_one_are_refused(given, run, folder):
+    said = run("ask", "count by sex", *given, status=2)
+    assert "--session NAME" in said
+    assert not (folder / "understudy.ledger").exists()
+
+
+def test_an_uncertified_answer_claims_no_error(run):
+    said = run("ask", "--session", "a", "--alpha", "0.001", "count by age")
+    assert "± ∞" in said
+    assert "nobody vouches for it" in said
+    assert "within the error" not in said
+    assert "within the error" in run("ask", "--session", "b", "--alpha", "0.1", "count by age")
+
+
+# ---- words
+
+
+def test_a_price_in_epsilon_under_a_delta_is_refused_in_epsilon(run, folder):
+    declare(folder, "{epsilon: 1}", "{epsilon: 1, delta: 1e-9}")
+    for question in ("count by sex", "SELECT sex, count(*) FROM people GROUP BY sex"):
+        said = run("ask", "--epsilon", "5", question, status=1)
+        assert "rho 12.5 and 0.0149731 remains" in said
+        fits = re.search(r"at most epsilon ([0-9.]+) fits", said)
+        assert fits is not None
+        more = f"{float(fits[1]) * 1.01:g}"
+        assert f"epsilon {more}" in run("ask", "--epsilon", more, question, status=1)
+        run("ask", "--dry-run", "--epsilon", fits[1], question)
+    run("ask", "--epsilon", fits[1], "count by sex")
+    assert "fits" not in run("ask", "--rho", "1", "count by sex", status=1)
+
+
+def test_questions_that_cannot_be_read_are_told_in_their_own_language(run):
+    assert "age is named twice after by" in run("ask", "count by age, sex, age", status=2)
+    assert "WITH is not answered" in run("ask", "WITH x AS (SELECT 1) SELECT 1", status=2)
+    assert "only SELECT is answered, not update" in run("ask", "update people set age = 1", status=2)
+    assert "log, log2, log10" in run("ask", "SELECT frob(age), count(*) FROM people", status=2)
+    assert "starts with count or share" in run("ask", "withers", status=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("ask",), "ask"),
+        (("ask", "--nosuch", "count"), "ask"),
+        (("ledger", "show", "--nosuch"), "ledger show"),
+        (("ledger", "nosuch"), "ledger"),
+        (("init",), "init"),
+        (("nosuch",), ""),
+    ],
+)
+def test_a_usage_error_names_the_command_whose_help_helps(arguments, command, run):
+    assert f"(try {f'understudy {command}'.strip()} --help)" in run(*arguments, status=2)
+
+
+def test_the_newest_entries_have_heads_names_and_whole_words(run):
+    run("ask", "--request", "monday", "--analyst", "ada", "count by age, sex")
+    run("ask", "count by sex")
+    run("ask", "--session", "mine", "--alpha", "0.1", "count by age")
+    head, *lines, totals = run("ledger", "show").splitlines()
+    assert head.split() == ["entry", "time", "(UTC)", "kind", "epsilon", "analyst", "name", "question"]
+    assert re.search(r" debit +0\.01 +ada +monday +measure everyone by age, sex …$", lines[1])
+    assert lines[3][head.index("name") :].startswith(" ")  # drawn at random
+    assert any(" mine#1 " in line for line in lines)
+    assert f"{len(lines)} entries" in totals
+    verified = run("ledger", "verify", "--pld")
+    assert "4 debits, 4 answers, 1 steps: sound" in verified
+    assert re.search(r"by this ledger, at most [0-9.]+ by privacy-loss distributions: ", verified)
+
+
+# ---- what may be written
+
+
+def test_an_export_replaces_only_what_it_is_told_to(run, folder):
+    run("ask", "count by sex")
+    with (folder / "understudy.yml").open("a") as file:
+        file.write("witness: seen.json\n")
+    run("check")
+    (folder / "link.csv").symlink_to("people.csv")
+    (folder / "hard.csv").hardlink_to(folder / "people.csv")
+    own = ["people.csv", "link.csv", "hard.csv", "understudy.yml", "seen.json", "seen.json.lock"]
+    own += [f"understudy.ledger{ending}" for ending in ("", "-wal", "-shm")]
+    kept = [(folder / name).read_bytes() for name in ("people.csv", "understudy.yml", "seen.json")]
+    for name in [*own, f"{folder}/people.csv", "./people.csv"]:
+        for more in ((), ("--overwrite",)):
+            assert "belongs to the project" in run("ledger", "export", "-o", name, *more, status=2)
+    assert [(folder / name).read_bytes() for name in ("people.csv", "understudy.yml", "seen.json")] == kept
+    assert "sound" in run("ledger", "verify")
+    run("ledger", "export", "-o", "out.py")
+    first = (folder / "out.py").read_bytes()
+    run("ask", "count by age")
+    refused = run("ledger", "export", "-o", "out.py", status=2)
+    assert "out.py exists already: name another file, or replace it with --overwrite" in refused
+    assert (folder / "out.py").read_bytes() == first
+    run("ledger", "export", "-o", "out.py", "--overwrite")
+    assert (folder / "out.py").read_bytes() != first
+    assert "folder that is there" in run("ledger", "export", "-o", "no/out.py", status=2)
+
+
+def test_a_project_s_files_are_known_wherever_they_are(folder):
+    file = folder / "understudy.yml"
+    declare(folder, "source: people.csv", "source: sub/people.csv\nwitness: /elsewhere/w")
+    found = project_files(read(file), file=file, environ={"UNDERSTUDY_LEDGER": "/var/books"})
+    assert {folder / "sub" / "people.csv", file, Path("/elsewhere/w"), Path("/var/books-wal")} <= set(found)
+    found = project_files(read(file), file=file, environ={"UNDERSTUDY_LEDGER": "postgresql://db/books"})
+    assert folder / "understudy.ledger" not in found

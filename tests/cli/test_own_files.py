@@ -1,0 +1,99 @@
+"""What belongs to a project is never taken for something else, and what is half lost is never called new."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+import pytest
+
+from people import declaration, write_project
+from program import run
+from understudy.errors import LedgerError, ParameterError, SourceError
+from understudy.ledger.store import _is_there
+from understudy.releases.methods import METHODS
+from understudy.table.draft import write
+
+BUDGET = "{epsilon: 1, delta: 1e-9}"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_project(tmp_path, budget=BUDGET)
+
+
+def test_a_draft_replaces_declarations_alone(folder):
+    ledger = folder / "understudy.ledger"
+    ledger.write_bytes(b"SQLite format 3\x00\xff")
+    with pytest.raises(SourceError, match="no declaration"):
+        write(folder / "people.csv", ledger, overwrite=True)
+    assert ledger.read_bytes() == b"SQLite format 3\x00\xff"
+    write(folder / "people.csv", folder / "understudy.yml", overwrite=True)
+
+
+def test_a_release_is_not_written_over_the_project(folder):
+    """The ledger is not there before the first charge, and its place is taken all the same."""
+    for out, status in (("understudy.ledger", 2), ("people.csv", 1), (".", 1)):
+        run("release", "--epsilon", "0.1", "--workload", "all-1-way", "-o", out, cwd=folder, status=status)
+    assert not (folder / "understudy.ledger").exists()
+
+
+def test_half_a_ledger_is_not_a_new_one(tmp_path):
+    file = tmp_path / "understudy.ledger"
+    assert not _is_there(file)
+    log = tmp_path / "understudy.ledger-wal"
+    log.write_bytes(b"entries")
+    for size in (None, 0):
+        if size is not None:
+            file.write_bytes(b"")
+        with pytest.raises(LedgerError, match="half of the ledger"):
+            _is_there(file)
+    assert log.read_bytes() == b"entries"
+    sqlite3.connect(file).executescript("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
+    log.write_bytes(b"entries")
+    assert _is_there(file)
+
+
+def test_a_ledger_that_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch):
+    def denied(self, **rest):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.stat", denied)
+    with pytest.raises(LedgerError, match="cannot be looked at"):
+        _is_there(tmp_path / "understudy.ledger")
+
+
+def test_a_witness_is_not_the_ledger(folder):
+    (folder / "understudy.yml").write_text(declaration(budget=BUDGET, more="witness: understudy.ledger\n"))
+    for command in (("check",), ("ask", "count by sex", "--epsilon", "0.1")):
+        found = run(*command, cwd=folder, status=1)
+        assert "witness cannot be the ledger" in found.stderr
+    assert not (folder / "understudy.ledger").exists()
+
+
+def test_a_ledger_that_its_witness_saw_is_missed_by_verify(folder):
+    (folder / "understudy.yml").write_text(declaration(budget=BUDGET, more="witness: seen.json\n"))
+    run("ask", "count by sex", "--epsilon", "0.05", cwd=folder)
+    for name in ("understudy.ledger", "understudy.ledger-wal", "understudy.ledger-shm"):
+        if (folder / name).exists():
+            os.remove(folder / name)
+    found = run("ledger", "verify", cwd=folder, status=1)
+    assert "witness saw" in found.stderr
+
+
+def test_a_request_does_not_take_a_session_s_place(folder):
+    for question in ("count by sex", "SELECT count(*) FROM people GROUP BY sex"):
+        found = run("ask", question, "--epsilon", "0.05", "--request", "q#1", cwd=folder, status=2)
+        assert "numbers the purchases of a session" in found.stderr
+    assert not (folder / "understudy.ledger").exists()
+
+
+def test_cells_are_a_number(folder):
+    class Small:
+        class domain:
+            @staticmethod
+            def size():
+                return 6
+
+    with pytest.raises(ParameterError):
+        METHODS["mwem"].obstacle(Small, {"cells": "abc"})

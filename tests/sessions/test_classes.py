@@ -1,0 +1,241 @@
+"""Classes that are bought at once: their strategies, their bands, and that a session uses them."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import prod
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from session_table import DOMAIN, conjunction, curator
+from statistical import assert_at_most
+from understudy.errors import DomainError, ParameterError, QueryError
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.marginal import Marginal
+from understudy.query.workload import marginals
+from understudy.sessions import families
+from understudy.sessions.families import Family, band, product_of, slack
+from understudy.sessions.residuals import Parts, centred, combined, parts_of
+from understudy.sessions.session import session as session_of
+from understudy.sessions.simulation import SEED, extended_quantile, safe_quantile
+from understudy.sessions.terms import conjunctions, pool, ranges
+
+SHAPES = [
+    ((5,), ("ranges",)),
+    ((4, 3), ("ranges", "subsets")),
+    ((3, 4), ("ranges", "ranges")),
+    ((2, 3, 2), ("subsets",) * 3),
+    ((5, 2), ("prefixes", "subsets")),
+    ((2, 6), ("subsets", "suffixes")),
+    ((4, 3), ("cells", "prefixes")),
+]
+
+
+@pytest.mark.parametrize(("sizes", "kinds"), SHAPES)
+def test_suprema_are_those_of_all_members(sizes, kinds):
+    whole = product_of(sizes, kinds, laplace=False)
+    noise = np.random.default_rng(1).normal(size=(20, *sizes))
+    best = np.zeros(20)
+    for sets in product(*(family.sets for family in whole.families)):
+        for i, draw in enumerate(noise):
+            cells = whole.cells(draw)
+            for side in reversed(sets):
+                cells = cells @ side
+            best[i] = max(best[i], abs(float(cells)))
+    assert whole.suprema(noise) == pytest.approx(best)
+
+
+@pytest.mark.parametrize(("sizes", "kinds"), SHAPES)
+def test_cells_come_back_and_norms_are_the_largest(sizes, kinds):
+    whole = product_of(sizes, kinds, laplace=False)
+    counts = np.random.default_rng(2).integers(0, 50, sizes)
+    table = counts
+    for axis, matrix in enumerate(whole.matrices):
+        table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
+    assert whole.cells(table.astype(float)) == pytest.approx(counts, abs=1e-6)
+    for order in (1, 2):
+        largest = prod(
+            max(np.linalg.norm(one @ inverse, ord=order) for one in family.sets)
+            for family, inverse in zip(whole.families, whole.inverses, strict=True)
+        )
+        assert whole.norm(order) == pytest.approx(largest)
+    assert slack(whole) == whole.norm(1)
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_a_band_covers_all_members(laplace, monkeypatch):
+    """Fresh draws pass the band with probability at most beta; a band 15% narrower does not hold."""
+    beta = 0.02
+    whole = product_of((6, 4), ("ranges", "subsets"), laplace=laplace)
+    width = band(whole, beta)
+    generator = np.random.default_rng(SEED + 1)
+    shape = (20_000, *(len(matrix) for matrix in whole.matrices))
+    noise = generator.laplace(size=shape) if laplace else generator.normal(size=shape)
+    found = whole.suprema(noise)
+    assert_at_most(int((found > width).sum()), found.size, beta)
+    with pytest.raises(AssertionError):
+        assert_at_most(int((found > 0.85 * width).sum()), found.size, beta)
+
+
+def test_too_many_laplace_draws_are_not_made():
+    assert band(product_of((4,), ("subsets",), laplace=True), 1e-9) is None
+
+
+def test_extended_quantiles_are_safe_and_not_wasteful():
+    """The largest of 10 normals: the bound is above the true quantile, and within a tenth of it."""
+    sample = np.random.default_rng(3).normal(size=(1 << 15, 10)).max(axis=1)
+    for beta in (0.05, 1e-3, 1e-5):
+        true = norm.ppf((1 - beta) ** 0.1)
+        assert true <= extended_quantile(sample, beta, 1.0) <= 1.12 * true
+    assert extended_quantile(sample, 0.05, 1.0) <= safe_quantile(sample, 0.05) * 1.001
+
+
+def test_families_hold_what_they_should():
+    line = Family(5, "ranges")
+    assert line.members == len(line.sets) == 15
+    assert line.holds(np.array([0, 1, 1, 0, 0], bool))
+    assert not line.holds(np.array([1, 0, 1, 0, 0], bool))
+    assert Family(3, "subsets").members == 7
+    assert not product_of((64, 64, 64), ("ranges",) * 3, laplace=False).is_feasible
+
+
+# ---- residuals
+
+
+def test_residuals_add_up_to_the_marginal():
+    counts = np.random.default_rng(4).integers(0, 30, (3, 4, 2))
+    total = np.full(counts.shape, counts.sum() / counts.size)
+    for part in parts_of((0, 1, 2)):
+        others = tuple(axis for axis in range(3) if axis not in part)
+        own = counts.sum(axis=others)
+        whole = combined(own, 5) / (5 * own.size)
+        assert whole == pytest.approx(centred(own.astype(float), range(own.ndim)))
+        rest = counts.size // own.size
+        total = total + np.expand_dims(whole, others) / rest
+    assert total == pytest.approx(counts)
+
+
+def test_the_sensitivity_of_residuals_is_that_of_the_worst_pair_of_rows():
+    parts = Parts((2, 3, 4), 2)
+    weights = [3, 1, 4, 1, 5, 9]
+    worst = 0
+    for a, b in combinations(np.ndindex(2, 3, 4), 2):
+        moved = 0
+        for part, weight in zip(parts.all, weights, strict=True):
+            table = np.zeros([parts.sizes[i] for i in part], np.int64)
+            table[tuple(a[i] for i in part)] += 1
+            table[tuple(b[i] for i in part)] -= 1
+            moved += int((combined(table, weight) ** 2).sum())
+        worst = max(worst, moved)
+    assert parts.l2_squared(weights) == worst
+
+
+def test_the_spread_of_a_marginal_is_that_of_its_cells():
+    parts = Parts((2, 3, 4), 2)
+    weights = [3, 1, 4, 1, 5, 9]
+    generator = np.random.default_rng(5)
+    for place, clique in enumerate(parts.all):
+        shape = [parts.sizes[i] for i in clique]
+        cells = np.zeros((20_000, *shape))
+        for part in parts_of(clique):
+            own = [parts.sizes[i] for i in part]
+            noise = generator.normal(size=(20_000, *own)) / (weights[parts.place[part]] * prod(own))
+            sizes = [parts.sizes[i] if i in part else 1 for i in clique]
+            spread = centred(noise, range(1, len(own) + 1)).reshape([20_000, *sizes])
+            cells = cells + spread / (prod(shape) // prod(own))
+        assert cells.std(axis=0) == pytest.approx(np.full(shape, parts.spreads(weights)[place]), rel=0.05)
+
+
+# ---- in a session
+
+
+def within(session, one, questions):
+    for question in questions:
+        answer = session.ask_marginal(question)
+        assert (np.abs(answer.value - one._truth.sums(question)) <= answer.error + 1e-9).all()
+        assert (answer.error <= session.width + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [{}, {"delta": 0.0}, {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": 9000}],
+)
+def test_announced_conjunctions_cost_nothing_more(declared):
+    one = curator(**declared)
+    session = session_of(
+        one, alpha=0.05, beta=0.05, queries=1000, classes=[ranges("age"), conjunctions("sex", "town")]
+    )
+    before = one.ledger.spent
+    generator = np.random.default_rng(1)
+    asked = [conjunction(age=(np.arange(10) >= a) & (np.arange(10) < a + 3)) for a in range(7)]
+    asked += [conjunction(sex=np.arange(3) < 1, town=generator.random(6) < 0.5) for _ in range(5)]
+    asked += [Marginal(DOMAIN, ("town",)), Marginal(DOMAIN, ("sex", "town"))]
+    within(session, one, [question for question in asked if question.where.largest > 0])
+    assert one.ledger.spent == before
+
+
+def test_announced_marginals_cost_nothing_more():
+    one = curator()
+    session = session_of(one, alpha=0.02, beta=0.05, queries=1000, classes=[marginals(2)])
+    before = one.ledger.spent
+    cliques = [*combinations(DOMAIN.names, 1), *combinations(DOMAIN.names, 2)]
+    within(session, one, [Marginal(DOMAIN, clique) for clique in cliques])
+    within(session, one, [conjunction(age=np.arange(10) == 3, sex=np.arange(3) == 1)])
+    assert one.ledger.spent == before
+    again = session_of(
+        curator(ledger=one.ledger),
+        alpha=0.02,
+        beta=0.05,
+        queries=1000,
+        classes=[marginals(2)],
+        name=session.name,
+    )
+    question = Marginal(DOMAIN, ("age", "town"))
+    assert (again.ask_marginal(question).value == session.ask_marginal(question).value).all()
+    assert one.ledger.spent == before
+
+
+def test_many_group_bys_buy_their_class():
+    one = curator()
+    session = session_of(one, alpha=0.02, beta=0.05, queries=1000)
+    session._chooser._group_bys._rent = 100.0
+    session._chooser._group_bys._seen = 50
+    within(session, one, [Marginal(DOMAIN, ("age", "town")), Marginal(DOMAIN, ("age", "sex"))])
+    assert session._chooser._orders == {2}
+
+
+def test_a_range_asked_often_within_the_same_rows_buys_its_class():
+    one = curator()
+    session = session_of(one, alpha=0.02, beta=0.05, queries=300)
+    questions = [
+        conjunction(age=(np.arange(10) >= low) & (np.arange(10) <= high), town=np.arange(6) < 3)
+        for low, high in combinations(range(10), 2)
+    ]
+    within(session, one, questions)
+    assert session._chooser._renting._paid
+    bought = session._step
+    within(session, one, questions)
+    assert session._step == bought
+
+
+def test_classes_that_cannot_be_bought_are_refused_before_anything_is_spent():
+    one = curator()
+    for bad in (["age"], [marginals(4)], [ranges("nobody")]):
+        with pytest.raises((ParameterError, QueryError, DomainError)):
+            session_of(one, alpha=0.02, classes=bad)
+    with pytest.raises(QueryError, match="delta"):
+        session_of(curator(delta=0.0), alpha=0.05, classes=[marginals(2)])
+    assert one.ledger.spent.units == 0
+    assert pool([conjunction(sex=np.arange(3) < 1)]).names == ("sex",)
+    with pytest.raises(QueryError, match="at least one"):
+        pool([])
+
+
+def test_a_simulation_is_shared_by_sessions():
+    families.band.cache_clear()
+    families._sample.cache_clear()
+    for _ in range(2):
+        session_of(curator(), alpha=0.05, queries=100, classes=[ranges("age")])
+    assert families._sample.cache_info().misses == 1

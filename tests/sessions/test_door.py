@@ -1,0 +1,317 @@
+"""Questions in words, what they cost, and what a session says about the population."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import isclose
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import understudy as us
+from counted import Rows, curator_of
+from session_table import DOMAIN, ROWS, conjunction, curator
+from understudy.cli.app import app
+from understudy.declaration.declaration import Declaration, Protect, SourceSpec
+from understudy.domain.attribute import Categories
+from understudy.domain.domain import Domain
+from understudy.errors import (
+    DomainError,
+    InsufficientBudgetError,
+    ParameterError,
+    QueryError,
+    RequestConflictError,
+    TooLargeError,
+)
+from understudy.noise.samplers import SeededNoise
+from understudy.privacy.budget import Budget
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.sessions.population import BETA, population
+from understudy.sessions.terms import Terms
+from understudy.theory.cvar import cvar_V_zcdp
+from understudy.theory.transfer import pure_dp_width
+from understudy_demo import town
+
+PRIVATE_ROWS = {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": 9000}
+
+
+def test_words_marginals_and_queries_ask_the_same():
+    session = us.session(curator(), alpha=0.02, queries=100)
+    first = session.ask("count age < 4 and sex = F")
+    query = LinearQuery.conjunction(DOMAIN, {"age": np.arange(10) < 4, "sex": np.arange(3) == 0})
+    for again in (query, Marginal.of(query), "count sex = F and age <= 3"):
+        answer = session.ask(again)
+        assert answer.source == "repeat"
+        assert answer.value == first.value
+
+
+@pytest.mark.parametrize("declared", [{}, {"delta": 0.0}, PRIVATE_ROWS])
+def test_shares_are_rates_and_hold(declared):
+    one = curator(**declared)
+    session = us.session(one, alpha=0.03, queries=100)
+    for text, sides in {"share age < 4": {"age": np.arange(10) < 4}, "share": {}}.items():
+        answer = session.ask(text)
+        exact = one._truth.sums(conjunction(**sides)) / ROWS
+        assert abs(answer.value - exact) <= answer.error + 1e-12
+        assert answer.error <= 0.07
+    assert session.ask("share by sex").value.sum() == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.parametrize("declared", [{}, PRIVATE_ROWS])
+def test_a_statement_is_answered_from_its_marginals(declared):
+    one = curator(**declared)
+    session = us.session(one, alpha=0.02, queries=100)
+    text = "SELECT sex, count(*) AS people, avg(age) FROM t WHERE town = 'a' GROUP BY sex"
+    quoted, before = session.price(text), one.ledger.spent.units
+    answer = session.ask(text)
+    assert answer.cost.units == one.ledger.spent.units - before <= quoted.units
+    exact = one._truth.sums(Marginal(DOMAIN, ("sex",), conjunction(town=np.arange(6) == 0).where))
+    for i, (_, people, _) in enumerate(answer.cells[:2]):
+        assert people.low <= exact[i] <= people.high
+    assert session.price(text).units == 0
+    assert session.ask(text).rows == answer.rows
+
+
+def test_a_statement_after_the_budget_has_no_bounds_worth_the_name():
+    session = us.session(curator(epsilon=0.01), alpha=0.01, queries=100)
+    answer = session.ask("SELECT count(*) AS people FROM t WHERE sex = 'F' AND town = 'a'")
+    assert answer.sources == ("uncertified",)
+    [[people]] = answer.cells
+    assert (people.low, people.high) == (0, ROWS)
+    with pytest.raises(InsufficientBudgetError):
+        session.ask("count sex = F and town = a", uncertified=False)
+
+
+def test_prices_and_dry_runs_spend_nothing():
+    one = curator()
+    session = us.session(one, alpha=0.02, queries=100)
+    costs = session.dry_run(["count age < 4", "count by town", "SELECT count(*) FROM t WHERE sex = 'F'"])
+    assert all(cost.units > 0 for cost in costs)
+    assert one.ledger.spent.units == 0
+    assert session.remaining == one.ledger.remaining
+    assert "every answer within 80 people" in session._repr_html_()
+
+
+def test_wrong_questions_and_terms_cost_nothing():
+    one = curator()
+    session = us.session(one, alpha=0.02, queries=100)
+    for wrong in ("count agee < 3", "count by", "SELECT median(age) FROM nobody", "nothing"):
+        with pytest.raises(QueryError):
+            session.ask(wrong)
+    with pytest.raises(QueryError):
+        session.ask(3)  # type: ignore[arg-type]
+    for wrong in ({"alpha": 0}, {"alpha": 1e-5}, {"queries": 0}, {"beta": 1}, {"mechanism": "magic"}):
+        with pytest.raises(ParameterError):
+            us.session(one, **({"alpha": 0.02} | wrong))
+    assert one.ledger.spent.units == 0
+
+
+def test_a_huge_clique_is_refused_before_it_is_allocated():
+    wide = Domain(
+        tuple(Categories(name=f"a{i}", values=tuple(f"v{j}" for j in range(999))) for i in range(4))
+    )
+    with pytest.raises(TooLargeError):
+        Marginal(wide, wide.names)
+    conjunction_of_all = LinearQuery.conjunction(wide, {name: np.arange(1000) < 500 for name in wide.names})
+    truth = Rows(wide, np.zeros((4, 1000), np.int64))
+    session = us.session(curator_of(truth, epsilon=10, delta=1e-6), alpha=0.1, queries=10)
+    assert session.ask(conjunction_of_all).source in ("measured", "uncertified")
+
+
+# ---- the population
+
+
+def test_the_population_error_is_that_of_the_theorem_under_its_conditions():
+    small = {"epsilon": 0.5, "delta": 1e-6}
+    session = us.session(curator(**small), alpha=0.05, beta=0.0005, queries=50)
+    half = 0.05 + 0.0005 / BETA + cvar_V_zcdp(session.curator.ledger.budget.cap.amount, BETA)
+    assert isclose(session.population.half_width, half)
+    counted, shared = session.ask("count age < 4"), session.ask("share age < 4")
+    assert counted.population_error == pytest.approx(half * ROWS)
+    assert shared.population_error == pytest.approx(half)
+    assert counted.population_beta == shared.population_beta == BETA
+    told = shared.as_dict()
+    assert (told["population_error"], told["population_beta"]) == (pytest.approx(half), BETA)
+    pure = us.session(curator(epsilon=0.5, delta=0.0), alpha=0.2, beta=0.0005, queries=5)
+    assert isclose(pure.population.half_width, 0.2 + 0.01 + pure_dp_width(0.5))
+
+
+@pytest.mark.parametrize("most", [9000, None])
+def test_bunsteinke16_proposition_1_9_a_replaced_row_is_one_removed_and_one_added(most):
+    """Under add-remove the curve is that of twice ε, or four times ρ; what is not known of n widens the rest."""
+    rows = {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": most}
+    one = curator(epsilon=0.4, **rows)
+    session = us.session(one, alpha=0.2, beta=0.0005, queries=5)
+    drift = 0.01 + cvar_V_zcdp(4 * one.ledger.budget.cap.amount, BETA)
+    beta = BETA + 0.0005  # what was learnt of n may be wrong too
+    counted, shared = session.ask("count age < 4"), session.ask("share age < 4")
+    total = session._knowledge.total
+    assert total[1] - total[0] <= 2 * (600 // 8)
+    assert counted.population_error == pytest.approx(600 + total[1] * drift)
+    assert shared.population_error == pytest.approx((600 + 600 // 8) / 3000 + drift)
+    assert shared.error <= (600 + 600 // 8) / 3000
+    assert counted.population_beta == shared.population_beta == pytest.approx(beta)
+    pure = curator(epsilon=0.2, delta=0.0, **rows)
+    certified = population(pure, Terms.of(alpha=0.1, beta=0.0005, queries=5))
+    assert certified.half_width == pytest.approx(0.1 + 0.01 + pure_dp_width(0.4))
+
+
+def test_a_number_of_rows_that_is_too_dear_leaves_counts_alone():
+    """Counts are certified without it; what shares then are of is only known to be within what was declared."""
+    rows = {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": 9000}
+    one = curator(epsilon=0.4, **rows)
+    session = us.session(one, alpha=0.1, beta=0.0005, queries=5)
+    counted, shared = session.ask("count age < 4"), session.ask("share age < 4")
+    assert session._knowledge.total == (3000, 9000)
+    assert counted.source == "measured"
+    exact = one._truth.sums(conjunction(age=np.arange(10) < 4))
+    assert abs(counted.value - exact) <= counted.error <= 300
+    assert abs(shared.value - exact / ROWS) <= shared.error
+    assert counted.population_error is not None
+    assert (shared.population_error, shared.population_beta) == (None, None)
+
+
+def test_four_times_rho_is_what_two_steps_of_gaussian_noise_cost():
+    """N(0, σ²) and N(2, σ²) are as far apart as two neighbours of the neighbour between them allow."""
+    sigma, order = 3.0, 4.0
+    points = np.linspace(-60, 60, 200_001)
+    one, two = (np.exp(-((points - at) ** 2) / (2 * sigma**2)) for at in (0.0, 2.0))
+    one, two = one / one.sum(), two / two.sum()
+    renyi = np.log((one**order * two ** (1 - order)).sum()) / (order - 1)
+    assert renyi / order == pytest.approx(4 * (1 / (2 * sigma**2)), rel=1e-6)
+
+
+def test_the_population_error_covers_the_population():
+    """Fresh tables from one population, an analyst who asks where the sample is worst: all within, 12 times."""
+    generator = np.random.default_rng(7)
+    cells = generator.dirichlet(np.full(6, 2.0))
+    domain = Domain((Categories(name="town", values=tuple("abcdef")[:5]),))
+    failed = 0
+    for seed in range(12):
+        rows = pa.table({"town": np.array(list("abcdef"))[generator.choice(6, 3000, p=cells)]})
+        declared = Declaration(
+            name="t",
+            source=SourceSpec("-"),
+            domain=domain,
+            budget=Budget.of(0.3, 1e-6),
+            neighbours=Neighbours.REPLACE,
+        )
+        project = us.Project.frame(rows, declared, noise=SeededNoise(seed))
+        session = us.session(project, alpha=0.05, beta=0.0005, queries=4)
+        exact = project.curator._truth.count(("town",)) / 3000
+        worst = exact > cells  # cell f is the attribute's other one
+        query = LinearQuery.conjunction(domain, {"town": worst.astype(float)})
+        answer = session.ask(query)
+        if answer.source != "uncertified":
+            failed += abs(answer.value / 3000 - cells[worst].sum()) > answer.population_error / 3000
+    assert failed == 0
+
+
+def test_without_its_conditions_there_is_no_population_error():
+    terms = Terms.of(alpha=0.05, beta=0.0005, queries=50)
+    for declared, beta in (
+        ({"epsilon": 0.5}, 0.05),
+        ({"epsilon": 500}, 0.0005),
+        (PRIVATE_ROWS | {"epsilon": 500}, 0.0005),
+        ({"epsilon": 0.5, "protect": Protect.VALIDITY}, 0.0005),
+    ):
+        found = population(curator(**declared), Terms.of(alpha=0.05, beta=beta, queries=50))
+        assert found.half_width is None
+        assert found.beta is None
+        assert found.of_counts(10, 100) is None
+        assert found.reason
+    assert population(curator(epsilon=0.5), terms).half_width is not None
+    answer = us.session(curator(), alpha=0.02, queries=10).ask("count age < 4")
+    assert (answer.population_error, answer.population_beta) == (None, None)
+    with pytest.raises(ParameterError, match="comes with"):
+        replace(answer, population_beta=0.05)
+
+
+# ---- the command line
+
+
+def test_a_session_from_the_command_line(tmp_path, monkeypatch):
+    (tmp_path / "understudy.yml").write_text(
+        "understudy: 1\nname: town\nsource: town.csv\nbudget: {epsilon: 2, delta: 1e-9}\n"
+        "neighbours: replace\nattributes:\n  smoker: {type: boolean}\n"
+        "  age: {type: integer, edges: [0, 18, 65, 105]}\n"
+    )
+    town.people(2000).to_pandas()[["smoker", "age"]].to_csv(tmp_path / "town.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    common = ["ask", "--session", "mine", "--alpha", "0.1", "--queries", "20", "--json"]
+    runner = CliRunner()
+    first = runner.invoke(app, [*common, "count age < 18", "count age < 18 and smoker = true"])
+    assert first.exit_code == 0, first.output
+    again = json.loads(runner.invoke(app, [*common, "count age < 18 and smoker = true"]).stdout)
+    assert again["answers"][0]["cost"] == {"rho": 0.0}
+    told = json.loads(first.stdout)["answers"][1]
+    assert abs(told["value"] - again["answers"][0]["value"]) <= told["error"] + again["answers"][0]["error"]
+    assert "at most rho" in runner.invoke(app, [*common[:-1], "--dry-run", "count by age"]).output
+    assert "source: " in runner.invoke(app, [*common[:-1], "count by age"]).output
+    told = runner.invoke(app, [*common, "--dry-run", "count by age", "SELECT avg(age) FROM town"])
+    assert [set(row) for row in json.loads(told.stdout)] == [{"question", "cost"}] * 2
+    for wrong in (["--epsilon", "1"], ["--request", "x"]):
+        failed = runner.invoke(app, [*common, *wrong, "count"])
+        assert isinstance(failed.exception, ParameterError)
+    assert isinstance(runner.invoke(app, ["ask", "--session", "mine", "count"]).exception, ParameterError)
+
+
+@pytest.mark.parametrize(
+    ("terms", "budget"),
+    [
+        ("neighbours: replace", "epsilon: 2"),
+        ("neighbours: add-remove\nrows: {at_least: 1500}", "epsilon: 2, delta: 1e-9"),
+    ],
+)
+def test_a_dry_run_writes_nothing_and_its_terms_bind_nobody(terms, budget, tmp_path, monkeypatch):
+    (tmp_path / "understudy.yml").write_text(
+        f"understudy: 1\nname: town\nsource: town.csv\nbudget: {{{budget}}}\n{terms}\nattributes:\n"
+        "  smoker: {type: boolean}\n  age: {type: integer, edges: [0, 18, 65, 105]}\n"
+    )
+    town.people(2000).to_pandas()[["smoker", "age"]].to_csv(tmp_path / "town.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+
+    def run(alpha, *more):
+        return runner.invoke(app, ["ask", "--session", "mine", "--alpha", alpha, "--queries", "9", *more])
+
+    for alpha in ("0.1", "0.2"):
+        assert "at most" in run(alpha, "--dry-run", "count age < 18", "count by age").output
+    quoted = json.loads(run("0.3", "--json", "--dry-run", "count age < 18").stdout)[0]["cost"]
+    found = json.loads(run("0.3", "--json", "count age < 18").stdout)
+    [(currency, paid)] = found["answers"][0]["cost"].items()
+    assert 0 < paid <= quoted[currency]
+    assert found["contradicted"] is False
+    again = json.loads(run("0.3", "--json", "--dry-run", "count age < 18").stdout)
+    assert again[0]["cost"] == {currency: 0.0}
+    assert isinstance(run("0.1", "--dry-run", "count").exception, RequestConflictError)
+    uncertified = run("0.3", "count age < 18", "count age < 18 and smoker = true").output
+    assert "source: repeat" in uncertified
+    for wrong in ("0", "-1", "nan", "inf", "2"):
+        failed = run(wrong, "--dry-run", "count")
+        assert isinstance(failed.exception, ParameterError), failed.output
+    for question in ("count", "count agee < 3", "count by", "count by agee", "SELECT agee FROM town"):
+        done = run("0.3", "--json", question)
+        assert question == "count" or isinstance(done.exception, QueryError | DomainError)
+
+
+def test_the_terminal_shows_the_error_against_the_population(tmp_path, monkeypatch):
+    (tmp_path / "understudy.yml").write_text(
+        "understudy: 1\nname: town\nsource: town.csv\nbudget: {epsilon: 0.5, delta: 1e-6}\n"
+        "neighbours: replace\nattributes:\n  smoker: {type: boolean}\n"
+    )
+    town.people(2000).to_pandas()[["smoker"]].to_csv(tmp_path / "town.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    common = ["ask", "--session", "s", "--alpha", "0.1", "--beta", "0.0005", "--queries", "5"]
+    runner = CliRunner()
+    shown = runner.invoke(app, [*common, "count smoker = true", "share smoker = true"]).output
+    assert "people of what the population behind the table has, with probability 0.95" in shown
+    assert "of the rows of what the population behind the table has, with probability 0.95" in shown
+    told = json.loads(runner.invoke(app, [*common, "--json", "count smoker = true"]).stdout)["answers"][0]
+    assert told["population_beta"] == 0.05
+    assert told["population_error"] > told["error"]

@@ -1,0 +1,170 @@
+"""A session whose processes die, or run at the same time, on one durable ledger.
+
+Purchases of every kind are interrupted at every step: before the plan is written, before the debit, before the
+answer is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from session_table import DOMAIN, TABLE, conjunction, curator
+from session_worker import ledger_at, opened, questions
+from understudy.declaration.declaration import SourceSpec
+from understudy.ledger.memory import MemoryLedger
+from understudy.privacy.budget import Budget
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.marginal import Marginal
+from understudy.query.workload import marginals
+from understudy.sessions.handle import Handle
+from understudy.sessions.session import session as session_of
+from understudy.sessions.terms import ranges
+from understudy.table.source import open_source
+
+AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
+WORKER = Path(__file__).resolve().parent.parent / "session_worker.py"
+
+
+@pytest.fixture
+def path(tmp_path):
+    pq.write_table(TABLE, tmp_path / "table.parquet")
+    return tmp_path / "ledger.db"
+
+
+def start(path, where="never", number=0):
+    command = [sys.executable, str(WORKER), str(path), where, str(number)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def finished(process):
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    return json.loads(out)
+
+
+def check(path, *runs):
+    """Every purchase is charged once; all answers hold, and those that were paid for are the same everywhere."""
+    ledger = ledger_at(str(path))
+    spent = ledger.spent
+    again = opened(ledger, seed=1)
+    assert ledger.spent == spent
+    kinds = [json.loads(step)["kind"] for step in ledger.steps(again._handle._debit)]
+    assert len(kinds) == again._step
+    truth = [again.curator._truth.sums(question) for question in questions()]
+    for run in runs:
+        for (_, value, error), exact, question in zip(run, truth, questions(), strict=True):
+            assert (np.abs(np.array(value) - exact) <= np.array(error) + 1e-9).all()
+            known = again.ask_marginal(question)
+            assert (np.abs(known.value - np.array(value)) <= known.error + np.array(error)).all()
+    assert ledger.spent == spent
+    ledger.close()
+
+
+@pytest.mark.parametrize("where", ["plan", "debit", "answer"] if AUDIT else ["answer"])
+def test_a_session_killed_anywhere_goes_on(where, path):
+    killed = start(path, where, 2)
+    killed.communicate(timeout=300)
+    assert killed.returncode == 9
+    check(path, finished(start(path)))
+
+
+def test_two_processes_ask_in_one_session(path):
+    ledger_at(str(path)).close()
+    both = [start(path), start(path)]
+    check(path, *(finished(process) for process in both))
+
+
+# ---- every kind of purchase, interrupted at every step
+
+PRIVATE_ROWS = {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000, "rows_at_most": 9000}
+SESSIONS = {
+    "questions": ({}, (), {"histogram", "fresh"}),
+    "pure": ({"delta": 0.0}, (), {"histogram", "fresh"}),
+    "rows": (PRIVATE_ROWS, (), {"rows", "fresh"}),
+    "ranges": ({}, (ranges("age"),), {"grids"}),
+    "marginals": ({}, (marginals(2),), {"histogram", "marginals"}),
+}
+QUESTIONS = [
+    conjunction(age=np.arange(10) < 4, town=np.arange(6) < 2),
+    Marginal(DOMAIN, ("sex",), conjunction(town=np.arange(6) < 3).where),
+    conjunction(age=np.arange(10) < 6),
+]
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def life(folder, ledger, name, seed):
+    """A process: the session as it finds it, and its answers."""
+    declared, classes, _ = SESSIONS[name]
+    source = open_source(SourceSpec("table.parquet"), base=folder)
+    one = curator(ledger=ledger, seed=seed, source=source, **declared)
+    session = session_of(one, alpha=0.02, beta=0.01, queries=50, classes=classes, name="mine")
+    return session, [session.ask_marginal(question) for question in QUESTIONS]
+
+
+@pytest.fixture(autouse=True)
+def _large(monkeypatch):
+    """The domain counts as a large one: single questions are bought, and histograms before them."""
+    monkeypatch.setattr("understudy.sessions.renting.SMALL", 0)
+
+
+@pytest.mark.parametrize("where", ["plan", "debit", "answer"])
+@pytest.mark.parametrize("name", SESSIONS)
+def test_every_kind_of_purchase_survives_every_interruption(name, where, path, monkeypatch):
+    declared, _, wanted = SESSIONS[name]
+    budget = Budget.of(500, declared.get("delta", 1e-6))
+    whole = MemoryLedger(budget)
+    kinds = [plan["kind"] for plan in plans(life(path.parent, whole, name, 1)[0])]
+    assert wanted <= set(kinds)
+    for number in sorted({kinds.index(kind) for kind in kinds}):
+        ledger = MemoryLedger(budget)
+        with monkeypatch.context() as patch:
+            kill(patch, ledger, where, number)
+            with pytest.raises(Killed):
+                life(path.parent, ledger, name, 1)
+        session, answers = life(path.parent, ledger, name, 2)
+        requests = [debit.request for debit in ledger.debits]
+        assert requests == ["mine", *(f"mine#{i + 1}" for i in range(len(plans(session))))]
+        assert all(ledger.answered(debit) is not None for debit in ledger.debits)
+        assert kinds[number] in {plan["kind"] for plan in plans(session)}
+        for question, answer in zip(QUESTIONS, answers, strict=True):
+            exact = session.curator._truth.sums(question)
+            assert (np.abs(answer.value - exact) <= answer.error + 1e-9).all()
+            assert (answer.error <= session.width).all()
+        spent = ledger.spent
+        _, again = life(path.parent, ledger, name, 3)
+        assert [a.value.tolist() for a in again] == [a.value.tolist() for a in answers]
+        assert ledger.spent == spent
+
+
+def plans(session):
+    return [json.loads(step) for step in session.curator.ledger.steps(session._handle._debit)]
+
+
+def kill(patch, ledger, where, number):
+    """Let the process die at its purchase of that number."""
+    owner, method = {
+        "plan": (Handle, "write"),
+        "debit": (ledger, "charge"),
+        "answer": (ledger, "settle"),
+    }[where]
+    left = [number + (where != "plan")]  # the session itself is charged and settled first
+    call = getattr(owner, method)
+
+    def dying(*args, **kwargs):
+        left[0] -= 1
+        if left[0] < 0:
+            raise Killed
+        return call(*args, **kwargs)
+
+    patch.setattr(owner, method, dying)
