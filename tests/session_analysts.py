@@ -19,10 +19,10 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions.group_bys import Marginals
+from understudy.sessions.marginals_class import ReleasedMarginals
 from understudy.sessions.one_way import OneWay
+from understudy.sessions.product_class import ReleasedProduct
 from understudy.sessions.session import Session
-from understudy.sessions.wholesale import Grids
 
 Mask = NDArray[np.bool_]
 
@@ -130,7 +130,7 @@ def _extremes(known: OneWay, off: NDArray[np.float64]) -> Iterator[Mask]:
         yield np.isin(at, order[-count:])
 
 
-def worst_of_class(known: Grids, off: NDArray[np.float64]) -> dict[str, Mask]:
+def worst_of_class(known: ReleasedProduct, off: NDArray[np.float64]) -> dict[str, Mask]:
     """The member of a class, of all of them, that is furthest off."""
     families = known.product.families
     for axis, family in enumerate(families):
@@ -141,7 +141,7 @@ def worst_of_class(known: Grids, off: NDArray[np.float64]) -> dict[str, Mask]:
     }
 
 
-def worst_of_marginals(known: Marginals, truth: Cells) -> Iterator[Marginal]:
+def worst_of_marginals(known: ReleasedMarginals, truth: Cells) -> Iterator[Marginal]:
     """Of the marginals of each number of attributes, the one with the cell that is furthest off."""
     domain = known.domain
     for order in range(1, known.parts.order + 1):
@@ -168,12 +168,12 @@ def steered(session: Session, truth: Cells) -> Iterator[Marginal]:
         yield conjunction(domain, {one: worst[one], other: worst[other]})
     for by, held in knowledge._grids.items():
         for place, known in held.items():
-            assert isinstance(known, Grids)
+            assert isinstance(known, ReleasedProduct)
             where = {n: np.unpackbits(np.frombuffer(b, np.uint8), count=domain[n].size) > 0 for n, b in place}
             inside = truth.sums(Marginal(domain, by, LinearQuery.conjunction(domain, where)))
             yield conjunction(domain, {**where, **worst_of_class(known, known.counts - inside)})
     for known in knowledge.marginals:
-        assert isinstance(known, Marginals)
+        assert isinstance(known, ReleasedMarginals)
         yield from worst_of_marginals(known, truth)
 
 

@@ -50,7 +50,7 @@ def main() -> None:
     ledger = ledger_at(path)
     asked = opened(ledger, seed=os.getpid())
     if where == "plan":
-        asked._handle.write = dying(asked._handle.write, number)  # type: ignore[method-assign]
+        asked._journal.write = dying(asked._journal.write, number)  # type: ignore[method-assign]
     elif where == "debit":
         asked.curator._paid = dying(asked.curator._paid, number)  # type: ignore[method-assign]
     elif where == "answer":

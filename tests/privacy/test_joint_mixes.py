@@ -37,11 +37,11 @@ from understudy.privacy.neighbours import Neighbours, Sensitivity
 from understudy.query.box import Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions.group_bys import BuyMarginals, can_buy
-from understudy.sessions.histogram import Histogram
+from understudy.sessions.histogram import HistogramPurchase
 from understudy.sessions.knowledge import Knowledge
-from understudy.sessions.purchase import Shop
-from understudy.sessions.wholesale import BuyGrids
+from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
+from understudy.sessions.product_class import ProductPurchase
+from understudy.sessions.purchase import Calibrator
 
 DOMAIN = Domain(
     (
@@ -119,9 +119,9 @@ class World:
     """In units; every pair of tables may lose that much."""
 
     def __post_init__(self) -> None:
-        self.shop = Shop(self.curator, 40)
+        self.calibrator = Calibrator(self.curator, 40)
         rows = float(BASE.sum() + 1)
-        self.knowledge = Knowledge(Grid(DOMAIN), (rows, rows) if self.shop.replaces else (1.0, 10.0**6))
+        self.knowledge = Knowledge(Grid(DOMAIN), (rows, rows) if self.calibrator.replaces else (1.0, 10.0**6))
 
     def price(self, amount: Fraction) -> dict[str, Fraction]:
         return {self.currency: amount}
@@ -132,7 +132,7 @@ class World:
     def buy(self, purchase: Any, price: Fraction) -> None:
         """A session's purchase, at a price of ours."""
         replace(purchase, price=self.price(price)).make(
-            self.shop, self.knowledge, request=self.request(), analyst=""
+            self.calibrator, self.knowledge, request=self.request(), analyst=""
         )
 
     def measure(self, *marginals: Marginal, **price: Any) -> None:
@@ -147,7 +147,9 @@ class World:
     def worst(self) -> float:
         """The largest sum of losses over all pairs of neighbours: two rows, or a person's rows and none."""
         seen = self.curator.seen
-        pairs = combinations(seen, 2) if self.shop.replaces else ((seen[0], other) for other in seen[1:])
+        pairs = (
+            combinations(seen, 2) if self.calibrator.replaces else ((seen[0], other) for other in seen[1:])
+        )
         losses = [
             sum(a.loss(b, self.currency) for a, b in zip(one, other, strict=True)) for one, other in pairs
         ]
@@ -187,21 +189,21 @@ def at_once(*parts: LinearQuery) -> Look:
 
 
 def histogram(name: str) -> Look:
-    return lambda world: world.buy(Histogram.of(world.shop, name, 0.1, 1.0), PRICE)
+    return lambda world: world.buy(HistogramPurchase.of(world.calibrator, name, 0.1, 1.0), PRICE)
 
 
 def cells(name: str) -> Look:
-    return lambda world: world.buy(Histogram.cells(world.shop, name, 0.1, 1.0), PRICE)
+    return lambda world: world.buy(HistogramPurchase.cells(world.calibrator, name, 0.1, 1.0), PRICE)
 
 
 def a_class(*by: str, **sides: Sequence[int]) -> Look:
-    return lambda world: world.buy(BuyGrids.of(world.shop, by, query(**sides), 0.1), PRICE)
+    return lambda world: world.buy(ProductPurchase.of(world.calibrator, by, query(**sides), 0.1), PRICE)
 
 
 def residuals(order: int) -> Look:
     def look(world: World) -> None:
-        if can_buy(world.shop, order):
-            purchase = BuyMarginals.of(world.shop, world.knowledge, order, 0.1)
+        if can_buy(world.calibrator, order):
+            purchase = MarginalsPurchase.of(world.calibrator, world.knowledge, order, 0.1)
             if purchase is not None:
                 world.buy(purchase, PRICE)
 

@@ -200,10 +200,10 @@ def test_announced_marginals_cost_nothing_more():
 def test_many_group_bys_buy_their_class():
     one = curator()
     session = session_of(one, alpha=0.02, beta=0.05, queries=1000)
-    session._chooser._group_bys._rent = 100.0
-    session._chooser._group_bys._seen = 50
+    session._policy._marginals_rental._rent = 100.0
+    session._policy._marginals_rental._seen = 50
     within(session, one, [Marginal(DOMAIN, ("age", "town")), Marginal(DOMAIN, ("age", "sex"))])
-    assert session._chooser._orders == {2}
+    assert session._policy._orders == {2}
 
 
 def test_a_range_asked_often_within_the_same_rows_buys_its_class():
@@ -214,7 +214,7 @@ def test_a_range_asked_often_within_the_same_rows_buys_its_class():
         for low, high in combinations(range(10), 2)
     ]
     within(session, one, questions)
-    assert session._chooser._renting._paid
+    assert session._policy._ski_rental._paid
     bought = session._step
     within(session, one, questions)
     assert session._step == bought

@@ -37,8 +37,8 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions import wholesale
-from understudy.sessions.fresh import Fresh
-from understudy.sessions.purchase import Shop
+from understudy.sessions.direct import DirectPurchase
+from understudy.sessions.purchase import Calibrator
 from understudy.sessions.session import Session
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import conjunctions, ranges
@@ -187,7 +187,7 @@ def interviewed(kind: Kind, seed: int, beta: float) -> tuple[Heard, Counter[str]
         if i % 10 == 9:
             interview.steer()
     interview.steer()
-    return interview.heard, Counter(plan["kind"] for plan in session._handle.after(0))
+    return interview.heard, Counter(plan["kind"] for plan in session._journal.after(0))
 
 
 def visited(name: str, kind: Kind, sessions: int, beta: float, visit=interviewed) -> list[Heard]:
@@ -242,7 +242,7 @@ def exhausting(kind: Kind, seed: int, beta: float) -> tuple[Heard, Counter[str]]
         if interview.heard.asked % 2500 == 0:
             interview.steer()
     interview.steer()
-    return interview.heard, Counter(plan["kind"] for plan in session._handle.after(0))
+    return interview.heard, Counter(plan["kind"] for plan in session._journal.after(0))
 
 
 EVERYTHING = [conjunctions("age", "sex", "town")]
@@ -283,9 +283,13 @@ def test_ten_thousand_questions_hold_together(name):
 
 def _a_share_for_each_question(patch):
     """β for every question, instead of for all."""
-    priced = Fresh.of
-    patch.setattr("understudy.sessions.choice.LEAST_SHARE", -1.0)  # its β is soon used up
-    patch.setattr(Fresh, "of", lambda shop, known, marginal, share: priced(shop, known, marginal, BETA))
+    priced = DirectPurchase.of
+    patch.setattr("understudy.sessions.policy.LEAST_SHARE", -1.0)  # its β is soon used up
+    patch.setattr(
+        DirectPurchase,
+        "of",
+        lambda calibrator, known, marginal, share: priced(calibrator, known, marginal, BETA),
+    )
 
 
 def _a_share_for_each_member(patch):
@@ -299,11 +303,11 @@ def _narrower_classes(patch):
 
 
 def _narrower_answers(patch):
-    priced = Shop.price_of_counts
+    priced = Calibrator.price_of_counts
     patch.setattr(
-        Shop,
+        Calibrator,
         "price_of_counts",
-        lambda shop, *args: priced(replace(shop, width=int(shop.width / 0.85)), *args),
+        lambda calibrator, *args: priced(replace(calibrator, width=int(calibrator.width / 0.85)), *args),
     )
 
 

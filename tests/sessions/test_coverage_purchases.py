@@ -21,13 +21,13 @@ from understudy.query.box import Box, Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import group_bys, histogram, wholesale
+from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.families import band, product_of
-from understudy.sessions.fresh import Fresh
-from understudy.sessions.group_bys import BuyMarginals
-from understudy.sessions.histogram import Histogram, Rows
+from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
-from understudy.sessions.purchase import Purchase, Shop
-from understudy.sessions.wholesale import BuyGrids, Grids
+from understudy.sessions.marginals_class import MarginalsPurchase
+from understudy.sessions.product_class import ProductPurchase, ReleasedProduct
+from understudy.sessions.purchase import Calibrator, Purchase
 
 SHARE = 0.2
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
@@ -37,39 +37,39 @@ NARROWER = 0.85
 GAUSSIAN, LAPLACE = {}, {"delta": 0.0}
 PRIVATE = {"neighbours": Neighbours.ADD_REMOVE}
 
-Plan = Callable[[Shop, Knowledge], Purchase]
+Plan = Callable[[Calibrator, Knowledge], Purchase]
 
 
-def shop_of(declared: dict, seed: int = 7) -> Shop:
-    return Shop(curator(seed=seed, **declared), 90)
+def shop_of(declared: dict, seed: int = 7) -> Calibrator:
+    return Calibrator(curator(seed=seed, **declared), 90)
 
 
-def nothing_known(shop: Shop) -> Knowledge:
+def nothing_known(calibrator: Calibrator) -> Knowledge:
     rows = float(WIDE.rows)
-    return Knowledge(Grid(DOMAIN), (rows, rows) if shop.replaces else (rows / 2, rows * 2))
+    return Knowledge(Grid(DOMAIN), (rows, rows) if calibrator.replaces else (rows / 2, rows * 2))
 
 
-def furthest(shop: Shop, plan: Plan, request: str) -> float:
+def furthest(calibrator: Calibrator, plan: Plan, request: str) -> float:
     """Make a purchase, and say how far off the worst is that follows from it, in parts of its band."""
-    knowledge = nothing_known(shop)
-    purchase = plan(shop, knowledge)
-    learnt = purchase.make(shop, knowledge, request=request, analyst="")
-    if isinstance(purchase, Rows):
+    knowledge = nothing_known(calibrator)
+    purchase = plan(calibrator, knowledge)
+    learnt = purchase.make(calibrator, knowledge, request=request, analyst="")
+    if isinstance(purchase, RowCountPurchase):
         return part_of(*knowledge.total, WIDE.rows)
-    if isinstance(purchase, Histogram):
+    if isinstance(purchase, HistogramPurchase):
         known = knowledge.one_ways[purchase.name]
         off = known.counts - WIDE.count((purchase.name,))
         cells = worst_of_histogram(known, off)
         width = known._width(cells)
         return part_of(-width, width, off[cells].sum())
-    if isinstance(purchase, BuyGrids):
+    if isinstance(purchase, ProductPurchase):
         [known] = knowledge._grids[purchase.by].values()
-        assert isinstance(known, Grids)
+        assert isinstance(known, ReleasedProduct)
         inside = WIDE.sums(Marginal(DOMAIN, purchase.by, purchase.where))
         box = Box(DOMAIN, worst_of_class(known, known.counts - inside))
         where = purchase.where & box.query
         return part_of(*(known.interval(box) or (0.0, 0.0)), WIDE.sums(Marginal.of(where)))
-    if isinstance(purchase, BuyMarginals):
+    if isinstance(purchase, MarginalsPurchase):
         return worst_cell(knowledge, purchase.order)
     assert learnt.answer is not None
     value, error = learnt.answer.value, learnt.answer.error
@@ -100,29 +100,29 @@ def worst_cell(knowledge: Knowledge, order: int) -> float:
 
 
 def ratios(declared: dict, plan: Plan, trials: int = TRIALS) -> list[float]:
-    shop = shop_of(declared)
-    return [furthest(shop, plan, f"trial {i}") for i in range(trials)]
+    calibrator = shop_of(declared)
+    return [furthest(calibrator, plan, f"trial {i}") for i in range(trials)]
 
 
 def histogram_of(name: str) -> Plan:
-    return lambda shop, knowledge: Histogram.of(shop, name, SHARE, 1e9)
+    return lambda calibrator, knowledge: HistogramPurchase.of(calibrator, name, SHARE, 1e9)
 
 
 def cells_of(name: str) -> Plan:
-    return lambda shop, knowledge: Histogram.cells(shop, name, SHARE, 1e-4)
+    return lambda calibrator, knowledge: HistogramPurchase.cells(calibrator, name, SHARE, 1e-4)
 
 
 def class_of(*by: str, kinds: tuple[Any, ...] = (), **sides: Any) -> Plan:
     where = LinearQuery.conjunction(DOMAIN, sides)
-    return lambda shop, knowledge: BuyGrids.of(shop, by, where, SHARE, kinds)
+    return lambda calibrator, knowledge: ProductPurchase.of(calibrator, by, where, SHARE, kinds)
 
 
 def marginals_of(order: int) -> Plan:
-    return lambda shop, knowledge: BuyMarginals.of(shop, knowledge, order, SHARE)  # type: ignore[return-value]
+    return lambda calibrator, knowledge: MarginalsPurchase.of(calibrator, knowledge, order, SHARE)  # type: ignore[return-value]
 
 
 def fresh(marginal: Marginal) -> Plan:
-    return lambda shop, knowledge: Fresh.of(shop, knowledge, marginal, SHARE)
+    return lambda calibrator, knowledge: DirectPurchase.of(calibrator, knowledge, marginal, SHARE)
 
 
 RANGES: dict[str, Any] = {"sex": np.array([True, False, True])}
@@ -153,7 +153,7 @@ CASES: dict[str, tuple[dict, Plan]] = {
     "fresh count": (GAUSSIAN, fresh(HALF)),
     "fresh count, Laplace, private rows": (LAPLACE | PRIVATE, fresh(HALF)),
     "fresh weights": (GAUSSIAN, fresh(WEIGHTED)),
-    "number of rows": (PRIVATE, lambda shop, knowledge: Rows.of(shop, SHARE)),
+    "number of rows": (PRIVATE, lambda calibrator, knowledge: RowCountPurchase.of(calibrator, SHARE)),
 }
 
 
@@ -186,11 +186,11 @@ def _narrower_cells(patch):
 
 
 def _cheaper_counts(patch):
-    priced = Shop.price_of_counts
+    priced = Calibrator.price_of_counts
     patch.setattr(
-        Shop,
+        Calibrator,
         "price_of_counts",
-        lambda shop, *args: priced(replace(shop, width=int(shop.width / NARROWER)), *args),
+        lambda calibrator, *args: priced(replace(calibrator, width=int(calibrator.width / NARROWER)), *args),
     )
 
 

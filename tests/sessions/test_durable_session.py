@@ -24,7 +24,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
-from understudy.sessions.handle import Handle
+from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import ranges
 from understudy.table.source import open_source
@@ -56,7 +56,7 @@ def check(path, *runs):
     spent = ledger.spent
     again = opened(ledger, seed=1)
     assert ledger.spent == spent
-    kinds = [json.loads(step)["kind"] for step in ledger.steps(again._handle._debit)]
+    kinds = [json.loads(step)["kind"] for step in ledger.steps(again._journal._debit)]
     assert len(kinds) == again._step
     truth = [again.curator._truth.sums(question) for question in questions()]
     for run in runs:
@@ -115,7 +115,7 @@ def life(folder, ledger, name, seed):
 @pytest.fixture(autouse=True)
 def _large(monkeypatch):
     """The domain counts as a large one: single questions are bought, and histograms before them."""
-    monkeypatch.setattr("understudy.sessions.renting.SMALL", 0)
+    monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
 
 
 @pytest.mark.parametrize("where", ["plan", "debit", "answer"])
@@ -148,13 +148,13 @@ def test_every_kind_of_purchase_survives_every_interruption(name, where, path, m
 
 
 def plans(session):
-    return [json.loads(step) for step in session.curator.ledger.steps(session._handle._debit)]
+    return [json.loads(step) for step in session.curator.ledger.steps(session._journal._debit)]
 
 
 def kill(patch, ledger, where, number):
     """Let the process die at its purchase of that number."""
     owner, method = {
-        "plan": (Handle, "write"),
+        "plan": (PurchaseJournal, "write"),
         "debit": (ledger, "charge"),
         "answer": (ledger, "settle"),
     }[where]

@@ -19,7 +19,7 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import simulation
 from understudy.sessions.design import Design
-from understudy.sessions.knowledge import Knowledge, Released, Table, nearest
+from understudy.sessions.knowledge import IntervalTable, Knowledge, ReleasedTable, nearest
 from understudy.sessions.one_way import OneWay, half_widths, suprema
 
 DOMAIN = Domain(
@@ -117,7 +117,7 @@ def test_every_deduction_contains_the_truth_when_the_bands_do(learnt, asked, dat
 def exact_table(by, box, slack):
     axes = tuple(i for i, name in enumerate(DOMAIN.names) if name not in by)
     exact = (TRUTH * cells_of(box)).sum(axis=axes)
-    return Table(exact - slack, exact + slack)
+    return IntervalTable(exact - slack, exact + slack)
 
 
 def test_supersets_subsets_complements_and_cells_are_used():
@@ -129,7 +129,7 @@ def test_supersets_subsets_complements_and_cells_are_used():
     assert knowledge.interval(young.complement()) == (ROWS - 110, ROWS - 90)
     knowledge.learn(women, (40.0, 50.0))
     assert knowledge.interval(Box(DOMAIN, {"age": np.arange(5) < 3})) == (90.0, ROWS)
-    knowledge.learn_table(("sex",), young, Table(np.array([44.0, 5, 6]), np.array([46.0, 50, 60])))
+    knowledge.learn_table(("sex",), young, IntervalTable(np.array([44.0, 5, 6]), np.array([46.0, 50, 60])))
     assert knowledge.interval(women) == (44.0, 46.0)
 
 
@@ -145,7 +145,7 @@ class Claim:
     def table(self, by, where):
         shape = DOMAIN.shape(by)
         low = np.where(np.arange(shape[-1]) == 0, self.low, 0.0)
-        return Table(np.broadcast_to(low, shape), np.full(shape, self.high))
+        return IntervalTable(np.broadcast_to(low, shape), np.full(shape, self.high))
 
 
 def test_what_contradicts_itself_counts_as_unknown():
@@ -169,7 +169,7 @@ def test_what_contradicts_itself_counts_as_unknown():
 
 def test_a_new_band_replaces_what_it_contradicts():
     knowledge = Knowledge(GRID, (ROWS, ROWS))
-    known = Table(np.array([0.0, 100.0, 500.0, 0.0]), np.array([50.0, 300.0, 600.0, ROWS]))
+    known = IntervalTable(np.array([0.0, 100.0, 500.0, 0.0]), np.array([50.0, 300.0, 600.0, ROWS]))
     found = knowledge.met(known, np.array([45.0, 320.0, 300.0, -80.0]), 50.0)
     assert found.low.tolist() == [0.0, 270.0, 250.0, 0.0]
     assert found.high.tolist() == [50.0, 300.0, 350.0, 50.0]
@@ -179,7 +179,7 @@ def test_a_new_band_replaces_what_it_contradicts():
 @given(st.floats(-50, 200), st.floats(0, 100), st.floats(0, 100).filter(lambda w: w > 1), st.floats(0, 1))
 def test_the_answer_is_the_estimate_as_far_as_its_error_allows(estimate, low, width, part):
     high = low + 2 * width * part
-    known = Table(np.array(low), np.array(high))
+    known = IntervalTable(np.array(low), np.array(high))
     value, error = nearest(known, np.array(estimate), width)
     assert low - 1e-9 <= value <= high + 1e-9
     assert error <= width + 1e-9
@@ -194,9 +194,9 @@ def test_the_oldest_releases_are_forgotten_first(monkeypatch):
     knowledge = Knowledge(GRID, (ROWS, ROWS))
     everyone = Box(DOMAIN, {})
     for i in range(6):
-        knowledge.keep(Released(("sex",), everyone, np.full(3, float(i)), 1.0))
+        knowledge.keep(ReleasedTable(("sex",), everyone, np.full(3, float(i)), 1.0))
     assert [r.counts[0] for r in knowledge.released] == [3, 4, 5]
-    knowledge.keep(Released(("town",), everyone, np.zeros(71), 1.0))
+    knowledge.keep(ReleasedTable(("town",), everyone, np.zeros(71), 1.0))
     assert [r.counts[0] for r in knowledge.released] == [3, 4, 5]
 
 

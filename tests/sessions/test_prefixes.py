@@ -110,7 +110,7 @@ def sweep(place, *, label=True):
 
 
 def classes(session):
-    return [(by, place, kinds) for (by, place), kinds in session._chooser._renting._held.items()]
+    return [(by, place, kinds) for (by, place), kinds in session._policy._ski_rental._held.items()]
 
 
 def asked(session, one, questions):
@@ -121,7 +121,7 @@ def asked(session, one, questions):
 
 
 def not_small(monkeypatch):
-    monkeypatch.setattr("understudy.sessions.renting.SMALL", 0)
+    monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
 
 
 def test_prefixes_with_a_label_are_bought_as_such(monkeypatch):
@@ -150,7 +150,7 @@ def test_each_payment_speaks_for_one_purchase_at_most(monkeypatch):
     one = curator()
     session = session_of(one, alpha=0.01, beta=0.05, queries=1000)
     asked(session, one, sweep({"town": np.arange(6) < 3}))
-    rents = session._chooser._renting._rent
+    rents = session._policy._ski_rental._rent
     [(by, place, _)] = [held for held in classes(session) if held[1]]
     assert (by, place) not in rents
     payments = [paid for members in rents.values() for _, paid in members]

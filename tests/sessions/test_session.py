@@ -24,9 +24,9 @@ from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
-from understudy.sessions.fresh import Fresh
-from understudy.sessions.group_bys import BuyMarginals
+from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.knowledge import Knowledge
+from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import conjunctions, ranges
 
@@ -37,7 +37,7 @@ AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 def _histograms(request, monkeypatch):
     """The domain counts as a large one, unless a test says otherwise."""
     if "whole" not in request.keywords:
-        monkeypatch.setattr("understudy.sessions.renting.SMALL", 0)
+        monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_every_answer_of_a_session_holds_with_the_promised_probability(declared,
 
 
 def test_a_small_domain_is_bought_at_once_and_keeps_the_promise(monkeypatch):
-    monkeypatch.setattr("understudy.sessions.renting.SMALL", 1024)
+    monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 1024)
     one = curator()
     session = session_of(one, alpha=0.02, beta=0.05, queries=1000)
     generator = np.random.default_rng(0)
@@ -79,7 +79,9 @@ def test_a_small_domain_is_bought_at_once_and_keeps_the_promise(monkeypatch):
         question = random_question(generator)
         answer = session.ask_marginal(question)
         assert (np.abs(answer.value - one._truth.sums(question)) <= answer.error + 1e-9).all()
-    assert [json.loads(step)["kind"] for step in one.ledger.steps(session._handle._debit)].count("grids") == 1
+    assert [json.loads(step)["kind"] for step in one.ledger.steps(session._journal._debit)].count(
+        "grids"
+    ) == 1
 
 
 def steered(session, one) -> Marginal:
@@ -103,7 +105,7 @@ def test_answers_name_their_source_and_free_ones_cost_nothing():
         paid = one.ledger.spent.units - before
         found[answer.source] += 1
         assert answer.cost.units == paid <= quoted
-        bought = [json.loads(plan)["kind"] for plan in one.ledger.steps(session._handle._debit)[step:]]
+        bought = [json.loads(plan)["kind"] for plan in one.ledger.steps(session._journal._debit)[step:]]
         if "histogram" not in bought:
             assert paid == quoted
         assert (paid == 0) or answer.source == "measured"
@@ -136,7 +138,7 @@ def test_a_killed_session_goes_on_where_it_was():
     answers = [session.ask_marginal(question) for question in questions]
     spent = ledger.spent
     again = session_of(curator(ledger=ledger, seed=2), alpha=0.02, beta=0.05, queries=200, name="mine")
-    assert again._chooser.left == session._chooser.left
+    assert again._policy.left == session._policy.left
     for question, answer in zip(questions, answers, strict=True):
         repeated = again.ask_marginal(question)
         if answer.source == "measured" and repeated.source == "repeat":
@@ -257,14 +259,14 @@ def test_only_the_cells_that_were_paid_get_the_band_of_fresh_noise():
     question = Marginal(DOMAIN, ("age", "town"), conjunction(sex=np.arange(3) == 1).where)
     answer = session.ask_marginal(question)
     [plan] = [plan for plan in plans(session) if plan["kind"] == "fresh"]
-    bought = Fresh.read(session._shop, plan)
+    bought = DirectPurchase.read(session._calibrator, plan)
     assert 0 < bought.paid.sum() < bought.paid.size
     assert shop_price(session, question, bought) == bought.price
     again = session_of(curator(ledger=one.ledger, seed=9), alpha=0.02, queries=200, name="mine")
     assert (again.ask_marginal(question).value == answer.value).all()
     blank = Knowledge(session._knowledge.grid, session._knowledge.total)
     last = f"mine#{len(plans(session))}"
-    learnt = bought.make(session._shop, blank, request=last, analyst="")
+    learnt = bought.make(session._calibrator, blank, request=last, analyst="")
     assert learnt.answer is None
     known = blank.table(question.by, Box.of(question.where))
     assert (known.high - known.low == 2 * session.width)[bought.paid].any()
@@ -272,17 +274,17 @@ def test_only_the_cells_that_were_paid_get_the_band_of_fresh_noise():
 
 
 def shop_price(session, question, bought):
-    return session._shop.price_of_counts(question, bought.share, int(bought.paid.sum()))
+    return session._calibrator.price_of_counts(question, bought.share, int(bought.paid.sum()))
 
 
 def test_only_the_cells_that_were_paid_get_the_band_of_residuals():
     one = curator()
     session = session_of(one, alpha=0.02, queries=200, classes=[marginals(2)], name="mine")
     [plan] = [plan for plan in plans(session) if plan["kind"] == "marginals"]
-    bought = BuyMarginals.read(session._shop, plan)
+    bought = MarginalsPurchase.read(session._calibrator, plan)
     assert any(0 < cells.sum() < cells.size for cells in bought.paid.values())
     blank = Knowledge(session._knowledge.grid, session._knowledge.total)
-    bought.make(session._shop, blank, request=f"mine#{len(plans(session))}", analyst="")
+    bought.make(session._calibrator, blank, request=f"mine#{len(plans(session))}", analyst="")
     for part, paid in bought.paid.items():
         by = tuple(DOMAIN.names[i] for i in part)
         known = blank.table(by, Box(DOMAIN, {}))
@@ -291,7 +293,7 @@ def test_only_the_cells_that_were_paid_get_the_band_of_residuals():
 
 
 def plans(session):
-    return [json.loads(step) for step in session.curator.ledger.steps(session._handle._debit)]
+    return [json.loads(step) for step in session.curator.ledger.steps(session._journal._debit)]
 
 
 # ---- bands that cannot all hold
@@ -436,5 +438,5 @@ def test_a_process_that_lags_behind_pays_nothing_for_what_another_bought():
 
 def test_a_session_far_beyond_its_questions_still_answers():
     opened = session_of(curator(), alpha=0.02, queries=1, mechanism="direct")
-    opened._chooser.left = 1e-260
+    opened._policy.left = 1e-260
     assert opened.ask("count town = 'c' and sex = 'F'").source == "uncertified"

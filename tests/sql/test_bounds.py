@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sql.generate import DOMAIN, OTHER, Writer, codes, exact_sums, inside, table
 
+from sql.generate import DOMAIN, OTHER, Writer, codes, exact_sums, inside, table
 from understudy.domain.bins import Bins
 from understudy.errors import QueryError
 from understudy.sql import Estimate, compile_sql

@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from sql.generate import DOMAIN, OTHER, codes, exact_sums, table
 
+from sql.generate import DOMAIN, OTHER, codes, exact_sums, table
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain

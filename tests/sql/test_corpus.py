@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sql.generate import DOMAIN
 
+from sql.generate import DOMAIN
 from understudy.errors import QueryError
 from understudy.query.expression import parse
 from understudy.query.linear import Factor, LinearQuery

@@ -10,8 +10,8 @@ from functools import cache
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sql.generate import DOMAIN, OTHER, Writer, codes, exact_sums, representative, table
 
+from sql.generate import DOMAIN, OTHER, Writer, codes, exact_sums, representative, table
 from understudy.domain.bins import Bins
 from understudy.errors import QueryError
 from understudy.sql import Estimate, compile_sql

@@ -12,8 +12,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from sql.generate import DOMAIN, Writer
 
+from sql.generate import DOMAIN, Writer
 from understudy.errors import QueryError
 from understudy.sql import Estimate, compile_sql
 

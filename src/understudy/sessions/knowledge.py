@@ -41,7 +41,7 @@ MOST_BOXES = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class IntervalTable:
     """Intervals for every cell of a marginal, and unbiased estimates where they are not the middle."""
 
     low: Values
@@ -50,7 +50,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class ReleasedTable:
     """Noisy counts of the cells of `by` among the rows in a box, as they were released; all of one variance."""
 
     by: Clique
@@ -59,12 +59,12 @@ class Released:
     variance: float
 
 
-class Wholesale(Protocol):
+class ReleasedClass(Protocol):
     """A class of questions that was bought at once: what it knows of a question, None where that is no member."""
 
     def interval(self, box: Box) -> Interval | None: ...
 
-    def table(self, by: Clique, where: Box) -> Table | None: ...
+    def table(self, by: Clique, where: Box) -> IntervalTable | None: ...
 
 
 MOST_RELEASED = 1 << 22
@@ -85,17 +85,17 @@ class Knowledge:
     grid: Grid
     total: Interval
     one_ways: dict[str, OneWay] = field(default_factory=dict)
-    marginals: list[Wholesale] = field(default_factory=list)
-    released: deque[Released] = field(default_factory=deque)
+    marginals: list[ReleasedClass] = field(default_factory=list)
+    released: deque[ReleasedTable] = field(default_factory=deque)
     contradicted: bool = False
-    _grids: dict[Clique, dict[Place, Wholesale]] = field(default_factory=dict)
+    _grids: dict[Clique, dict[Place, ReleasedClass]] = field(default_factory=dict)
     _words: Words = field(init=False)
     _masks: Words = field(init=False)
     _low: Values = field(init=False)
     _high: Values = field(init=False)
     _used: int = 0
     _kept: int = 0
-    _tables: dict[tuple[Clique, Place], Table] = field(default_factory=dict)
+    _tables: dict[tuple[Clique, Place], IntervalTable] = field(default_factory=dict)
     _outer: Tables = field(default_factory=Tables)
 
     def __post_init__(self) -> None:
@@ -116,12 +116,12 @@ class Knowledge:
         self._low[place], self._high[place] = interval
         self._used += 1
 
-    def learn_table(self, by: Clique, where: Box, table: Table) -> None:
+    def learn_table(self, by: Clique, where: Box, table: IntervalTable) -> None:
         """The counts of a marginal of the rows in a box lie in intervals."""
         self._tables[by, where.key] = table
         self._outer.learn(by, where, table.high)
 
-    def keep(self, release: Released) -> None:
+    def keep(self, release: ReleasedTable) -> None:
         """Remember noisy counts as they were released."""
         if release.counts.size > MOST_RELEASED:
             return
@@ -130,7 +130,7 @@ class Knowledge:
         while self._kept > MOST_RELEASED:
             self._kept -= self.released.popleft().counts.size
 
-    def learn_class(self, by: Clique, where: Box, bought: Wholesale) -> None:
+    def learn_class(self, by: Clique, where: Box, bought: ReleasedClass) -> None:
         """A class on the cells of `by`, of the rows in a box."""
         held = self._grids.setdefault(by, {})
         held[where.key] = bought
@@ -141,7 +141,7 @@ class Knowledge:
         """Whether a class on `by` was bought, of the rows in the box with this key."""
         return place in self._grids.get(by, {})
 
-    def classes(self) -> Iterator[tuple[Box, Wholesale]]:
+    def classes(self) -> Iterator[tuple[Box, ReleasedClass]]:
         """The classes that are held, each with the rows that it is of."""
         for held in self._grids.values():
             for place, bought in held.items():
@@ -163,18 +163,18 @@ class Knowledge:
         settled = self._settled(np.array(low), np.array(high))
         return float(settled.low), float(settled.high)
 
-    def _settled(self, low: Values, high: Values) -> Table:
+    def _settled(self, low: Values, high: Values) -> IntervalTable:
         """Intervals that may contradict each other: where they do, nothing is known."""
         empty = low > high
         if not empty.any():
-            return Table(low, high)
+            return IntervalTable(low, high)
         wrong = low - high > TOUCHING
         self.contradicted |= bool(wrong.any())
         middle = (low + high) / 2
         low, high = np.where(empty, middle, low), np.where(empty, middle, high)
-        return Table(np.where(wrong, 0.0, low), np.where(wrong, self.total[1], high))
+        return IntervalTable(np.where(wrong, 0.0, low), np.where(wrong, self.total[1], high))
 
-    def met(self, known: Table, estimate: Values, width: float) -> Table:
+    def met(self, known: IntervalTable, estimate: Values, width: float) -> IntervalTable:
         """What is known, and a new band around noisy counts; the band alone where they contradict each other."""
         low, high = around(estimate, width, (0.0, self.total[1]))
         both_low, both_high = np.maximum(known.low, low), np.minimum(known.high, high)
@@ -234,7 +234,7 @@ class Knowledge:
         known = [held.interval(box) for held in self._holding((), box)]
         return [interval for interval in known if interval is not None]
 
-    def _holding(self, by: Clique, box: Box) -> list[Wholesale]:
+    def _holding(self, by: Clique, box: Box) -> list[ReleasedClass]:
         """The classes that may hold the cells of `by`, or the count, of a box."""
         found = list(self.marginals)
         for names, held in self._grids.items():
@@ -246,7 +246,7 @@ class Knowledge:
 
     # ---- all cells of a marginal
 
-    def table(self, by: Clique, where: Box) -> Table:
+    def table(self, by: Clique, where: Box) -> IntervalTable:
         """The narrowest intervals that follow for the cells of a marginal of the rows in a box."""
         known = self._tables.get((by, where.key))
         if known is not None:
@@ -291,12 +291,12 @@ class Knowledge:
                 narrowest = np.minimum(width, narrowest)
         return None if found is None or not np.isfinite(found).all() else found
 
-    def _bands(self, by: Clique, where: Box) -> Iterator[Table]:
+    def _bands(self, by: Clique, where: Box) -> Iterator[IntervalTable]:
         """The bands that were bought for the cells of a marginal, before they were put together."""
         if by:
             one = self.one_ways.get(by[0]) if len(by) == 1 and not where.sides else None
             if one is not None:
-                yield Table(*one.single)
+                yield IntervalTable(*one.single)
             told = (held.table(by, where) for held in self._holding(by, where))
             yield from (table for table in told if table is not None)
             return
@@ -306,7 +306,7 @@ class Knowledge:
             one = self.one_ways.get(name)
             known += [] if one is None else [one.interval(cells)]
         for low, high in known:
-            yield Table(np.array(low), np.array(high))
+            yield IntervalTable(np.array(low), np.array(high))
 
 
 def around(estimate: Values, width: float, possible: Interval) -> tuple[Values, Values]:
@@ -317,7 +317,7 @@ def around(estimate: Values, width: float, possible: Interval) -> tuple[Values, 
     return np.maximum(centre - width, least), np.minimum(centre + width, most)
 
 
-def nearest(known: Table, estimate: Values | None, width: float) -> tuple[Values, Values]:
+def nearest(known: IntervalTable, estimate: Values | None, width: float) -> tuple[Values, Values]:
     """What to answer where counts lie in intervals no wider than 2·width, and how far off that can be.
 
     The estimate itself, moved into the interval and so far towards its middle that the error is at most the width;

@@ -37,7 +37,7 @@ Price = dict[str, Fraction]
 
 
 @dataclass(frozen=True, eq=False)
-class Shop:
+class Calibrator:
     """The Curator, and the error that answers must keep, in people."""
 
     curator: Curator
@@ -113,7 +113,7 @@ class Shop:
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class PurchaseResult:
     """What a purchase was charged, and the answer, where it was made for one question alone."""
 
     cost: Cost
@@ -131,11 +131,13 @@ class Purchase(Protocol):
 
     def plain(self) -> dict[str, Any]: ...
 
-    def event(self, shop: Shop) -> Event:
+    def event(self, calibrator: Calibrator) -> Event:
         """What will be charged."""
         ...
 
-    def make(self, shop: Shop, knowledge: Knowledge, *, request: str, analyst: str) -> Learnt:
+    def make(
+        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
+    ) -> PurchaseResult:
         """Pay, look, and learn; under a `request` that was made before, the same again for nothing."""
         ...
 

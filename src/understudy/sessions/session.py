@@ -42,18 +42,18 @@ from understudy.query.expression import Question
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
-from understudy.sessions.basket import Basket
-from understudy.sessions.choice import Chooser
-from understudy.sessions.door import Door, described, parts, rows_of, share_of
-from understudy.sessions.exhausted import Exhausted
-from understudy.sessions.fresh import intervals
-from understudy.sessions.handle import Handle
+from understudy.sessions.direct import intervals
+from understudy.sessions.fitted_standin import FittedStandin
+from understudy.sessions.forecast import Forecast
+from understudy.sessions.funds import Funds
 from understudy.sessions.histogram import rows_error
-from understudy.sessions.knowledge import UNBOUNDED, Interval, Knowledge, Table, boxes_of, nearest
+from understudy.sessions.knowledge import UNBOUNDED, Interval, IntervalTable, Knowledge, boxes_of, nearest
+from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.population import Population, population
-from understudy.sessions.purchase import Learnt, Purchase, Shop
+from understudy.sessions.purchase import Calibrator, Purchase, PurchaseResult
+from understudy.sessions.purchase_journal import PurchaseJournal
+from understudy.sessions.reading import QuestionReader, described, parts, rows_of, share_of
 from understudy.sessions.terms import Announced, Terms
-from understudy.sessions.till import Till
 from understudy.sql_answer import SqlAnswer
 
 MOST_ANSWERS = 1 << 15
@@ -96,15 +96,15 @@ class Session:
         self._paid: dict[Identity, Answer] = {}
         self._free: OrderedDict[Identity, Answer] = OrderedDict()
         self._free_cells = 0
-        self._door = Door(curator)
-        self._shop = Shop(curator, self.width)
-        self._till = Till(self._shop, analyst)
-        self._bill = self._till.nothing
+        self._reader = QuestionReader(curator)
+        self._calibrator = Calibrator(curator, self.width)
+        self._funds = Funds(self._calibrator, analyst)
+        self._bill = self._funds.nothing
         self._knowledge = Knowledge(Grid(curator.domain), self._public_rows())
-        self._standin: tuple[int, Exhausted] | None = None
-        self._chooser = Chooser(self._shop, terms)
-        self._basket = Basket(self._chooser, self._till, self._knowledge)
-        self._handle = Handle(
+        self._standin: tuple[int, FittedStandin] | None = None
+        self._policy = PurchasePolicy(self._calibrator, terms)
+        self._forecast = Forecast(self._policy, self._funds, self._knowledge)
+        self._journal = PurchaseJournal(
             curator.ledger,
             name=self.name,
             terms=terms.text() + curator.edition,
@@ -144,7 +144,7 @@ class Session:
         nothing is bought and what was released so far answers, as `uncertified`; or, where that is not wanted, the
         question is refused.
         """
-        asked = self._door.read(question)
+        asked = self._reader.read(question)
         needed = parts(asked)
         with self._lock:
             whole = len(needed) == 1 or self._is_affordable(needed, refuse=not uncertified)
@@ -157,7 +157,7 @@ class Session:
             asked,
             answers,
             most=self.curator.rows_at_most,
-            nothing=self._till.nothing,
+            nothing=self._funds.nothing,
             beta=float(self.terms.beta),
         )
 
@@ -168,7 +168,7 @@ class Session:
         tell something about each other may.
         """
         with self._lock:
-            return self._till.quote(self._needed(parts(self._door.read(question))))
+            return self._funds.quote(self._needed(parts(self._reader.read(question))))
 
     def dry_run(self, questions: Sequence[str | Marginal | LinearQuery]) -> list[Cost]:
         """The price of each of several questions, if it were the next. Asks nothing."""
@@ -188,7 +188,7 @@ class Session:
         identity = _identity(marginal)
         with self._lock:
             self._asked += 1
-            self._bill = self._till.nothing
+            self._bill = self._funds.nothing
             known = self._known(identity)
             if known is not None:
                 return replace(known, source="repeat", cost=self._bill)
@@ -203,7 +203,7 @@ class Session:
     def _is_affordable(self, marginals: Sequence[Marginal], *, refuse: bool) -> bool:
         """Whether all that questions may buy can be paid now."""
         try:
-            self._till.check(self._needed(marginals))
+            self._funds.check(self._needed(marginals))
         except InsufficientBudgetError:
             if refuse:
                 raise
@@ -218,7 +218,7 @@ class Session:
             self._free.move_to_end(identity)
         return known
 
-    def _deduce(self, marginal: Marginal) -> Table | None:
+    def _deduce(self, marginal: Marginal) -> IntervalTable | None:
         """What is known of a question, if that is narrow enough to answer it."""
         table = intervals(self._knowledge, marginal)
         most = 0 if self.terms.is_direct else 2 * self.width
@@ -233,7 +233,7 @@ class Session:
         if self._bill.units:
             source = "measured"
         else:
-            self._chooser.served(self._knowledge, marginal)
+            self._policy.served(self._knowledge, marginal)
         box = boxes_of(marginal)
         estimate = None if box is None else self._knowledge.estimate(marginal.by, box)
         value, error = nearest(table, estimate, self.width)
@@ -257,7 +257,7 @@ class Session:
         """An answer by a stand-in, fitted once to what was released so far."""
         if self._standin is None or self._standin[0] != self._step:
             before = None if self._standin is None else self._standin[1].model
-            self._standin = self._step, Exhausted.of(self._knowledge, start=before)
+            self._standin = self._step, FittedStandin.of(self._knowledge, start=before)
         value = self._standin[1].counts(self._knowledge, marginal)
         beta, nobody = float(self.terms.beta), np.full(value.shape, inf)
         return Answer(marginal, value, nobody, value, self._bill, beta, "uncertified")
@@ -282,13 +282,13 @@ class Session:
         raise RefusedError("other processes are asking in this session all the time; ask again")
 
     def _buy(self, marginal: Marginal) -> Answer:
-        *before, last = self._basket.of(marginal, asked=self._asked)
+        *before, last = self._forecast.of(marginal, asked=self._asked)
         for purchase in before:
             self._make(purchase)
         answer = self._deduced(marginal) if before else None
         while answer is None:
             if before:  # more is known than when the last purchase was planned
-                last = self._basket.last(marginal, asked=self._asked)
+                last = self._forecast.last(marginal, asked=self._asked)
             if self._make(last).answer is not None:
                 return replace(self._paid[_identity(marginal)], cost=self._bill)
             before, answer = [last], self._deduced(marginal)
@@ -296,7 +296,7 @@ class Session:
 
     def _open(self) -> None:
         """Buy what was announced."""
-        while (purchase := self._chooser.opening(self._knowledge)) is not None:
+        while (purchase := self._policy.opening(self._knowledge)) is not None:
             try:
                 self._make(purchase)
             except _Overtaken:
@@ -305,48 +305,48 @@ class Session:
     def _needed(self, marginals: Sequence[Marginal]) -> list[Purchase]:
         """All that questions may buy if they are asked now, one after the other."""
         unknown = [m for m in marginals if self._known(_identity(m)) is None and self._deduce(m) is None]
-        return self._basket.of_all(unknown, asked=self._asked + 1)
+        return self._forecast.of_all(unknown, asked=self._asked + 1)
 
-    def _make(self, purchase: Purchase) -> Learnt:
+    def _make(self, purchase: Purchase) -> PurchaseResult:
         """Write a purchase down, make it, and learn from it; nothing is written that cannot be paid."""
-        self._till.check([purchase])
-        if not self._handle.write(self._step, {"kind": purchase.kind, **purchase.plain()}):
+        self._funds.check([purchase])
+        if not self._journal.write(self._step, {"kind": purchase.kind, **purchase.plain()}):
             raise _Overtaken
-        learnt = self._carry_out(purchase)
-        self._bill = self._bill + learnt.cost  # type: ignore[operator]  # one currency
-        return learnt
+        result = self._carry_out(purchase)
+        self._bill = self._bill + result.cost  # type: ignore[operator]  # one currency
+        return result
 
-    def _carry_out(self, purchase: Purchase) -> Learnt:
+    def _carry_out(self, purchase: Purchase) -> PurchaseResult:
         """Make the purchase of the next step, or find it made."""
         try:
-            learnt = purchase.make(
-                self._shop,
+            result = purchase.make(
+                self._calibrator,
                 self._knowledge,
-                request=self._handle.request(self._step + 1),
+                request=self._journal.request(self._step + 1),
                 analyst=self.analyst,
             )
         except (InsufficientBudgetError, RequestConflictError):
             self._noted(purchase)  # never paid: its share of β is gone all the same
             raise
         self._noted(purchase)
-        self._chooser.made(purchase, learnt.cost)
-        if learnt.answer is not None and learnt.marginal is not None:
-            identity = _identity(learnt.marginal)
+        self._policy.made(purchase, result.cost)
+        if result.answer is not None and result.marginal is not None:
+            identity = _identity(result.marginal)
             self._forget(identity)
-            self._paid[identity] = self._certified(replace(learnt.answer, beta=float(self.terms.beta)))
-        return learnt
+            self._paid[identity] = self._certified(replace(result.answer, beta=float(self.terms.beta)))
+        return result
 
     def _noted(self, purchase: Purchase) -> None:
         """The step is done. One that was interrupted is not: it is made, in its place, by whoever comes next."""
         self._step += 1
-        self._chooser.note(purchase)
+        self._policy.note(purchase)
 
     def _catch_up(self) -> bool:
         """Make, or find made, every purchase that is written down and not known here; whether there were any."""
-        found = self._handle.after(self._step)
+        found = self._journal.after(self._step)
         for plan in found:
             try:
-                self._carry_out(self._chooser.read(plan))
+                self._carry_out(self._policy.read(plan))
             except (InsufficientBudgetError, RequestConflictError):
                 continue  # it was never paid, or was paid on another version of the table and never answered
         return bool(found)

@@ -21,7 +21,7 @@ from understudy.domain.domain import Clique
 from understudy.query.box import Box
 
 if TYPE_CHECKING:
-    from understudy.sessions.knowledge import Wholesale
+    from understudy.sessions.knowledge import ReleasedClass
 
 Values = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def around(by: Clique, where: Box) -> Iterator[Clique]:
             yield from combinations(names, size)
 
 
-def of_marginals(held: Wholesale, by: Clique, where: Box) -> tuple[Values, Values]:
+def of_marginals(held: ReleasedClass, by: Clique, where: Box) -> tuple[Values, Values]:
     """Ends that marginals of all rows give the cells of one of the rows in a box: those around it, and its own."""
     low, high = np.zeros(where.domain.shape(by)), np.full(where.domain.shape(by), np.inf)
     everyone, whole = Box(where.domain, {}), where.domain.clique({*by, *where.sides})

@@ -12,7 +12,7 @@ from understudy.ledger.interface import Ledger, fresh_request
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
-from understudy.sessions.handle import Handle
+from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.session import Session
 from understudy.sessions.terms import Terms
 from understudy_audit.acts import AB, CELLS, ONE_CELL
@@ -38,14 +38,14 @@ def begins_anew(open_: Open) -> bool:
     return not np.array_equal(told[0], told[1]) or spent[0] != spent[1]
 
 
-class Nameless(Handle):
+class Nameless(PurchaseJournal):
     """Buys every step under a name that nobody knows again."""
 
     def request(self, step: int) -> str:
         return f"{super().request(step)} {fresh_request()}"
 
 
-class Blank(Handle):
+class Blank(PurchaseJournal):
     """Does not read what was written down before."""
 
     def after(self, step: int):
@@ -59,14 +59,14 @@ class Blank(Handle):
         return f"{super().request(step)} {fresh_request()}"
 
 
-def with_handle(kind: type[Handle]) -> Open:
+def with_handle(kind: type[PurchaseJournal]) -> Open:
     """A session whose handle is of that kind from before its first purchase."""
 
     def opened(curator: Curator) -> Session:
         class Broken(Session):
             def _catch_up(self) -> bool:
-                if type(self._handle) is Handle:
-                    self._handle.__class__ = kind
+                if type(self._journal) is PurchaseJournal:
+                    self._journal.__class__ = kind
                 return super()._catch_up()
 
         return Broken(curator, TERMS, name="again")

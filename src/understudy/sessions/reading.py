@@ -28,7 +28,7 @@ REMEMBERED = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
-class Door:
+class QuestionReader:
     """Reads questions about one domain."""
 
     curator: Curator

@@ -15,7 +15,7 @@ from understudy.privacy.event import SpentBefore, Together
 from understudy.sessions.terms import described
 
 
-class Handle:
+class PurchaseJournal:
     """The written purchases of one session.
 
     `lazily` opens it with the first purchase: until then nothing is written, and a name that is free stays so.

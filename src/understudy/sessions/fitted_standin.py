@@ -18,10 +18,10 @@ from scipy.special import wrightomega
 from understudy.domain.domain import Clique, Domain
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
-from understudy.sessions.fresh import intervals
-from understudy.sessions.group_bys import Marginals
-from understudy.sessions.knowledge import UNBOUNDED, Knowledge, Released
-from understudy.sessions.wholesale import Grids
+from understudy.sessions.direct import intervals
+from understudy.sessions.knowledge import UNBOUNDED, Knowledge, ReleasedTable
+from understudy.sessions.marginals_class import ReleasedMarginals
+from understudy.sessions.product_class import ReleasedProduct
 from understudy.standin.graphical.model import FitSettings, GraphicalStandIn, fit, model_cells
 from understudy.standin.measurement import Measurement
 
@@ -48,16 +48,16 @@ SETTINGS = FitSettings(most_passes=100, noise_share=0.05)
 
 
 @dataclass(frozen=True, eq=False)
-class Exhausted:
+class FittedStandin:
     """A model of `rows` rows, and what was released beside it."""
 
     model: GraphicalStandIn
     rows: float
-    beside: tuple[tuple[frozenset[str], Released], ...]
+    beside: tuple[tuple[frozenset[str], ReleasedTable], ...]
     """What is not in the model, each with its attributes."""
 
     @classmethod
-    def of(cls, knowledge: Knowledge, *, start: GraphicalStandIn | None = None) -> Exhausted:
+    def of(cls, knowledge: Knowledge, *, start: GraphicalStandIn | None = None) -> FittedStandin:
         """The model of everything that was released so far."""
         domain, rows = knowledge.grid.domain, _rows(knowledge)
         everything = [*_histograms(knowledge), *_classes(knowledge), *knowledge.released]
@@ -102,7 +102,7 @@ class Exhausted:
 
 
 def _scaled_along(
-    table: Values, clique: Clique, r: Released, logs: Values, rows: float
+    table: Values, clique: Clique, r: ReleasedTable, logs: Values, rows: float
 ) -> tuple[Values, Values]:
     """The table after m ↦ m·exp(t) in the cells of a release, m·exp(t) + slack·(logs + t) being its count.
 
@@ -135,26 +135,26 @@ def _rows(knowledge: Knowledge) -> float:
     return least if most >= UNBOUNDED else (least + most) / 2
 
 
-def _histograms(knowledge: Knowledge) -> Iterable[Released]:
+def _histograms(knowledge: Knowledge) -> Iterable[ReleasedTable]:
     everyone = Box(knowledge.grid.domain, {})
     for name, known in knowledge.one_ways.items():
         spread = max(float(known.half_widths[1]) / BAND, LEAST_SLACK)
-        yield Released((name,), everyone, known.counts, spread**2)
+        yield ReleasedTable((name,), everyone, known.counts, spread**2)
 
 
-def _classes(knowledge: Knowledge) -> Iterable[Released]:
+def _classes(knowledge: Knowledge) -> Iterable[ReleasedTable]:
     for where, held in knowledge.classes():
-        if isinstance(held, Grids):
-            yield Released(held.by, where, held.counts, (held.width / BAND) ** 2)
+        if isinstance(held, ReleasedProduct):
+            yield ReleasedTable(held.by, where, held.counts, (held.width / BAND) ** 2)
     for held in knowledge.marginals:
-        if isinstance(held, Marginals):
+        if isinstance(held, ReleasedMarginals):
             yield from held.released()
 
 
 # ---- independence
 
 
-def _shares(domain: Domain, whole: Sequence[Released]) -> Mapping[str, Values]:
+def _shares(domain: Domain, whole: Sequence[ReleasedTable]) -> Mapping[str, Values]:
     """A distribution of every attribute, from the best release that has it; all cells alike without any."""
     found = {attribute.name: np.full(attribute.size, 1 / attribute.size) for attribute in domain}
     for r in sorted(whole, key=lambda r: (-len(r.by), -r.variance)):  # the best one last
@@ -165,7 +165,7 @@ def _shares(domain: Domain, whole: Sequence[Released]) -> Mapping[str, Values]:
     return found
 
 
-def _told(r: Released, shares: Mapping[str, Values], rows: float) -> float:
+def _told(r: ReleasedTable, shares: Mapping[str, Values], rows: float) -> float:
     """How far a marginal is from independence, less what noise alone would seem to be; single attributes first."""
     if len(r.by) == 1:
         return np.inf

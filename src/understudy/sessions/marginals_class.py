@@ -19,8 +19,8 @@ from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event
 from understudy.query.box import Box, Cells, as_text, from_text
 from understudy.query.marginal import Marginal
-from understudy.sessions.knowledge import Interval, Knowledge, Released, Table
-from understudy.sessions.purchase import Learnt, Price, Shop, digits, price_in, written
+from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
+from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, digits, price_in, written
 from understudy.sessions.residuals import Part, Parts, centred, combined, parts_of
 
 Values = NDArray[np.float64]
@@ -77,7 +77,7 @@ class ResidualLook:
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals:
+class ReleasedMarginals:
     """Noisy residuals; the `paid` cells of each marginal are within `width`."""
 
     domain: Domain
@@ -102,13 +102,13 @@ class Marginals:
         cell = tuple(int(np.flatnonzero(box.sides[name])[0]) for name in by)
         return float(table.low[cell]), float(table.high[cell])
 
-    def table(self, by: Clique, where: Box) -> Table | None:
+    def table(self, by: Clique, where: Box) -> IntervalTable | None:
         found = None if where.sides else self.counts(by)
         if found is None:
             return None
         paid = self.paid[tuple(self.domain.names.index(name) for name in by)]
         low, high = np.where(paid, found - self.width, -np.inf), np.where(paid, found + self.width, np.inf)
-        return Table(low, high, found)
+        return IntervalTable(low, high, found)
 
     def counts(self, by: Clique) -> Values | None:
         """The noisy counts of a marginal's cells, where all its residuals were bought."""
@@ -123,18 +123,18 @@ class Marginals:
             found = found + self.residuals[inner].reshape(sizes) / rest
         return found
 
-    def released(self) -> Iterator[Released]:
+    def released(self) -> Iterator[ReleasedTable]:
         """The marginals that lie within no other, as they were measured."""
         inside = {inner for part in self.residuals for inner in parts_of(part)[:-1]}
         for part in self.residuals:
             by = tuple(self.domain.names[i] for i in part)
             counts = None if part in inside else self.counts(by)
             if counts is not None:
-                yield Released(by, Box(self.domain, {}), counts, self.variances[part])
+                yield ReleasedTable(by, Box(self.domain, {}), counts, self.variances[part])
 
 
 @dataclass(frozen=True, eq=False)
-class BuyMarginals:
+class MarginalsPurchase:
     """The residuals of all marginals up to `order`; the plan holds their weights, and the cells that are paid.
 
     Those were not known well enough when the price was found. They are fixed by what was released before, and the
@@ -149,27 +149,29 @@ class BuyMarginals:
     price: Price
 
     @classmethod
-    def of(cls, shop: Shop, knowledge: Knowledge, order: int, share: float) -> BuyMarginals | None:
+    def of(
+        cls, calibrator: Calibrator, knowledge: Knowledge, order: int, share: float
+    ) -> MarginalsPurchase | None:
         """The cheapest at which every cell that is not known well enough is within the width; None if all are.
 
         None as well where the steps of the noise alone are wider than that.
         """
-        parts = _parts(shop, order)
-        paid = {part: _unknown(knowledge, part, shop.width) for part in parts.all}
+        parts = _parts(calibrator, order)
+        paid = {part: _unknown(knowledge, part, calibrator.width) for part in parts.all}
         unknown = np.array([int(paid[part].sum()) for part in parts.all])
         if not unknown.any():
             return None
         weights = parts.weights(unknown > 0)
         sup = float(norm.isf(share / unknown.sum() / 2)) * float(parts.spreads(weights)[unknown > 0].max())
-        spread = (PART * shop.width - _steps(parts, weights)) / sup
+        spread = (PART * calibrator.width - _steps(parts, weights)) / sup
         if spread <= 0:
             return None
         price = digits(parts.l2_squared(weights) / (2 * spread**2))
         return cls(order, tuple(weights), paid, share, {"rho": price})
 
     @classmethod
-    def read(cls, shop: Shop, plan: Mapping[str, Any]) -> BuyMarginals:
-        parts, paid, at = _parts(shop, plan["order"]), {}, 0
+    def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> MarginalsPurchase:
+        parts, paid, at = _parts(calibrator, plan["order"]), {}, 0
         cells = from_text(plan["paid"], (sum(_cells(parts, part) for part in parts.all),))
         for part in parts.all:
             paid[part] = cells[at : at + _cells(parts, part)].reshape([parts.sizes[i] for i in part])
@@ -181,17 +183,19 @@ class BuyMarginals:
         fixed = {"order": self.order, "weights": self.weights, "paid": paid}
         return {**fixed, "share": self.share, **written(self.price)}
 
-    def _look(self, shop: Shop) -> ResidualLook:
-        parts = _parts(shop, self.order)
+    def _look(self, calibrator: Calibrator) -> ResidualLook:
+        parts = _parts(calibrator, self.order)
         mechanism = GaussianMechanism(rho=self.price["rho"], l2_squared=parts.l2_squared(self.weights))
-        return ResidualLook(shop.curator.domain, parts, self.weights, mechanism)
+        return ResidualLook(calibrator.curator.domain, parts, self.weights, mechanism)
 
-    def event(self, shop: Shop) -> Event:
-        return self._look(shop).event
+    def event(self, calibrator: Calibrator) -> Event:
+        return self._look(calibrator).event
 
-    def make(self, shop: Shop, knowledge: Knowledge, *, request: str, analyst: str) -> Learnt:
-        look = self._look(shop)
-        released, cost = shop.run(look, request=request, analyst=analyst)
+    def make(
+        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
+    ) -> PurchaseResult:
+        look = self._look(calibrator)
+        released, cost = calibrator.run(look, request=request, analyst=analyst)
         residuals, at = {}, 0
         for part, w in zip(look.parts.all, self.weights, strict=True):
             if w:
@@ -201,25 +205,25 @@ class BuyMarginals:
                 at += 1
         spreads = look.parts.spreads(self.weights) ** 2 * float(look.mechanism.variance)
         variances = dict(zip(look.parts.all, spreads.tolist(), strict=True))
-        rows, width = knowledge.total[0], PART * shop.width
+        rows, width = knowledge.total[0], PART * calibrator.width
         knowledge.marginals.append(
-            Marginals(look.domain, look.parts, residuals, self.paid, rows, width, variances)
+            ReleasedMarginals(look.domain, look.parts, residuals, self.paid, rows, width, variances)
         )
-        return Learnt(cost)
+        return PurchaseResult(cost)
 
 
-def can_buy(shop: Shop, order: int) -> bool:
+def can_buy(calibrator: Calibrator, order: int) -> bool:
     """Gaussian noise, a public number of rows, and few enough cells."""
-    domain = shop.curator.domain
-    if shop.is_pure or not shop.replaces or not 1 <= order <= min(MOST_ORDER, len(domain)):
+    domain = calibrator.curator.domain
+    if calibrator.is_pure or not calibrator.replaces or not 1 <= order <= min(MOST_ORDER, len(domain)):
         return False
-    if not _parts(shop, order).is_feasible:
+    if not _parts(calibrator, order).is_feasible:
         return False
     return sum(domain.size(clique) for clique in combinations(domain.names, order)) <= MOST_CELLS
 
 
-def _parts(shop: Shop, order: int) -> Parts:
-    domain = shop.curator.domain
+def _parts(calibrator: Calibrator, order: int) -> Parts:
+    domain = calibrator.curator.domain
     return Parts(domain.shape(domain.names), order)
 
 

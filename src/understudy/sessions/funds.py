@@ -9,21 +9,21 @@ from understudy.errors import InsufficientBudgetError
 from understudy.ledger.interface import Ledger
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Together
-from understudy.sessions.purchase import Purchase, Shop
+from understudy.sessions.purchase import Calibrator, Purchase
 
 OTHERS = "this analyst, or for this day or month"
 
 
 @dataclass(frozen=True, eq=False)
-class Till:
+class Funds:
     """Prices of purchases in one ledger, against what one analyst may spend."""
 
-    shop: Shop
+    calibrator: Calibrator
     analyst: str
 
     @property
     def _ledger(self) -> Ledger:
-        return self.shop.curator.ledger
+        return self.calibrator.curator.ledger
 
     @property
     def nothing(self) -> Cost:
@@ -49,4 +49,4 @@ class Till:
         )
 
     def _event(self, purchase: Purchase) -> Event:
-        return self.shop.charged(purchase.event(self.shop))
+        return self.calibrator.charged(purchase.event(self.calibrator))

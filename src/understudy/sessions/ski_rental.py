@@ -26,10 +26,10 @@ from understudy.privacy.joint import WIDE
 from understudy.query.box import Box, Cells
 from understudy.query.marginal import Marginal
 from understudy.sessions.families import Family, Kind, Product
-from understudy.sessions.group_bys import can_buy
 from understudy.sessions.knowledge import Knowledge, Place
-from understudy.sessions.purchase import Price, Shop, coarse
-from understudy.sessions.wholesale import BuyGrids, grid_product, is_feasible, usual_kinds
+from understudy.sessions.marginals_class import can_buy
+from understudy.sessions.product_class import ProductPurchase, grid_product, is_feasible, usual_kinds
+from understudy.sessions.purchase import Calibrator, Price, coarse
 
 SMALL = 1 << 10
 """Cells of a whole domain that are thought of as one class."""
@@ -77,11 +77,11 @@ class _Run:
     varied: frozenset[str]
 
 
-class Renting:
+class SkiRental:
     """What was paid for questions of each class that might be bought."""
 
-    def __init__(self, shop: Shop) -> None:
-        self._shop = shop
+    def __init__(self, calibrator: Calibrator) -> None:
+        self._calibrator = calibrator
         self._rent: OrderedDict[Class, list[tuple[Sides, _Payment]]] = OrderedDict()
         self._paid: dict[tuple[Clique, bool], float] = {}
         self._served: dict[tuple[Clique, bool], float] = {}
@@ -97,12 +97,14 @@ class Renting:
     @cached_property
     def is_small(self) -> bool:
         """The whole domain is a class that can be bought."""
-        domain = self._shop.curator.domain
-        return domain.size() <= SMALL and self._possible(self._whole, usual_kinds(self._shop, self._whole))
+        domain = self._calibrator.curator.domain
+        return domain.size() <= SMALL and self._possible(
+            self._whole, usual_kinds(self._calibrator, self._whole)
+        )
 
     @cached_property
     def _whole(self) -> Clique:
-        domain = self._shop.curator.domain
+        domain = self._calibrator.curator.domain
         return domain.clique(a.name for a in domain if a.size > 1)
 
     @cached_property
@@ -110,8 +112,8 @@ class Renting:
         """Attributes of few cells, which may be asked for beside any other: labels of two classes, say."""
         found = [
             a.name
-            for a in self._shop.curator.domain
-            if 1 < a.size <= FEW and not self._shop.is_ordered(a.name)
+            for a in self._calibrator.curator.domain
+            if 1 < a.size <= FEW and not self._calibrator.is_ordered(a.name)
         ]
         return tuple(found[:MOST_PAIRS])
 
@@ -119,7 +121,7 @@ class Renting:
         """The classes that may hold a box."""
         ranges, cells = [], []
         for name, side in box.sides.items():
-            if not self._shop.is_ordered(name):
+            if not self._calibrator.is_ordered(name):
                 cells += [name] if int(side.sum()) == 1 else []
             elif Family(side.size, "ranges").holds(side):
                 ranges.append(name)
@@ -133,7 +135,7 @@ class Renting:
 
     def _possible(self, by: Clique, kinds: tuple[Kind, ...]) -> bool:
         if (by, kinds) not in self._feasible:
-            self._feasible[by, kinds] = is_feasible(self._shop, by, kinds)
+            self._feasible[by, kinds] = is_feasible(self._calibrator, by, kinds)
         return self._feasible[by, kinds]
 
     def _kinds(self, found: Class, members: Sequence[Sides]) -> tuple[Kind, ...]:
@@ -142,13 +144,13 @@ class Renting:
         The second time, that of all ranges and subsets.
         """
         by, _ = found
-        usual = usual_kinds(self._shop, by)
+        usual = usual_kinds(self._calibrator, by)
         if found in self._held or by == self._whole:
             return usual
         kinds: list[Kind] = []
         for axis, (kind, like) in enumerate(zip(usual, self._like.get(by, (None,) * len(by)), strict=True)):
             sides = [member[axis] for member in members]
-            size = self._shop.curator.domain[by[axis]].size
+            size = self._calibrator.curator.domain[by[axis]].size
             narrower: tuple[Kind, ...] = ("prefixes", "suffixes") if kind == "ranges" else ("cells",)
             fits: list[Kind] = [k for k in narrower if like != kind and _hold(Family(size, k), sides)]
             kinds.append(fits[0] if fits else kind)
@@ -174,7 +176,7 @@ class Renting:
         covered = prod(float(cells.mean()) for cells in box.sides.values())
         return _Payment(amount, wide=covered > float(WIDE))
 
-    def bought(self, purchase: BuyGrids) -> None:
+    def bought(self, purchase: ProductPurchase) -> None:
         """A class was bought: what was paid for its questions speaks for no other."""
         by, place = purchase.by, _place(purchase)
         alike = by, bool(place)
@@ -190,7 +192,7 @@ class Renting:
         """A question cost nothing: thanks to a class, if one holds it and histograms alone say too little."""
         self._runs = self._runs_with(box)
         low, high = knowledge.frechet(box)
-        if high - low <= 2 * self._shop.width:
+        if high - low <= 2 * self._calibrator.width:
             return
         for by, place in self._runs:
             kinds = self._held.get((by, place))
@@ -200,7 +202,7 @@ class Renting:
                 return
 
     def _are_members(self, by: Clique, kinds: tuple[Kind, ...], sides: Sides) -> bool:
-        sizes = self._shop.curator.domain.shape(by)
+        sizes = self._calibrator.curator.domain.shape(by)
         each = zip(sizes, kinds, sides, strict=True)
         return all(_hold(Family(size, kind), [side]) for size, kind, side in each)
 
@@ -218,7 +220,7 @@ class Renting:
 
     def choose(
         self, box: Box, price: Price, knowledge: Knowledge, *, left: float, asked: int, ahead: int
-    ) -> BuyGrids | None:
+    ) -> ProductPurchase | None:
         """The class to buy instead of one more answer, if any; it takes a part of the `left` of β.
 
         `asked` questions came, and about as many as `ahead` are to come.
@@ -226,7 +228,7 @@ class Renting:
         payment, runs = self._payment(box, float(*price.values())), self._runs_with(box)
         for found in self._classes(box):
             by, place = found
-            if self._held.get(found) == usual_kinds(self._shop, by):
+            if self._held.get(found) == usual_kinds(self._calibrator, by):
                 continue
             members = [(_sides(box, by), payment), *self._rent.get(found, [])]
             asked_for = [sides for sides, _ in members]
@@ -245,7 +247,7 @@ class Renting:
             likely = max(MEMBERS * sum(box.domain.shape(by)), 0.0 if place else rate * ahead)
             part = coarse(left * min(0.5, likely / (ahead + 1)))
             where = Box(box.domain, {name: cells for name, cells in box.sides.items() if name not in by})
-            offer = BuyGrids.of(self._shop, by, where.query, part, kinds)
+            offer = ProductPurchase.of(self._calibrator, by, where.query, part, kinds)
             if offer.price and self._is_due(offer, worth, at_once=at_once):
                 return offer
         return None
@@ -262,7 +264,7 @@ class Renting:
         alike = found[0], bool(found[1])
         return 0 < self._paid.get(alike, 0.0) <= self._served.get(alike, 0.0)
 
-    def _is_due(self, offer: BuyGrids, worth: float, *, at_once: bool) -> bool:
+    def _is_due(self, offer: ProductPurchase, worth: float, *, at_once: bool) -> bool:
         """The rent has reached the price; or the class is being asked for, and classes have saved as much."""
         price = float(*offer.price.values())
         saved = sum(self._served.values()) - sum(self._paid.values())
@@ -289,7 +291,7 @@ class Renting:
 
     def _joint_rent(self, by: Clique, members: Sequence[tuple[Sides, _Payment]]) -> float:
         """Wide questions by their sum, others by what the worst cell pays: twice that, where a row is replaced."""
-        shape = self._shop.curator.domain.shape(by)
+        shape = self._calibrator.curator.domain.shape(by)
         table, flat = np.zeros(shape), 0.0
         for sides, paid in members:
             if paid.wide:
@@ -298,13 +300,13 @@ class Renting:
             table[
                 np.ix_(*(np.ones(n, bool) if s is None else s for s, n in zip(sides, shape, strict=True)))
             ] += paid.amount
-        return flat + (2 if self._shop.replaces else 1) * float(table.max())
+        return flat + (2 if self._calibrator.replaces else 1) * float(table.max())
 
     def _least(self, by: Clique, kinds: tuple[Kind, ...]) -> float:
         """A class costs more than this, whatever its share of β: its widest member alone does."""
-        product = grid_product(self._shop, by, kinds)
-        spread = self._shop.width / (_norm(product) * float(norm.isf(0.25)))
-        found = self._shop.price_of_spread(self._shop.marginal(by), product.matrices, spread)
+        product = grid_product(self._calibrator, by, kinds)
+        spread = self._calibrator.width / (_norm(product) * float(norm.isf(0.25)))
+        found = self._calibrator.price_of_spread(self._calibrator.marginal(by), product.matrices, spread)
         return float(*found.values())
 
 
@@ -330,13 +332,13 @@ def _hold(family: Family, sides: Sequence[Cells | None]) -> bool:
     return all(family.holds_all if side is None else family.holds(side) for side in sides)
 
 
-def _place(purchase: BuyGrids) -> Place:
+def _place(purchase: ProductPurchase) -> Place:
     where = Box.of(purchase.where)
     assert where is not None
     return where.key
 
 
-class GroupByRent:
+class MarginalsSkiRental:
     """The same for marginals of all rows: one class for each order."""
 
     def __init__(self) -> None:
@@ -353,10 +355,10 @@ class GroupByRent:
             self._seen += 1
             self._order = max(self._order, len(marginal.by))
 
-    def due(self, shop: Shop, marginal: Marginal, price: Price, *, asked: int, ahead: int) -> int:
+    def due(self, calibrator: Calibrator, marginal: Marginal, price: Price, *, asked: int, ahead: int) -> int:
         """The order of the class whose price is worth finding out now; 0 for none."""
         order = max(self._order, len(marginal.by))
-        if marginal.where.factors or self._seen + 1 < SEEN or not can_buy(shop, order):
+        if marginal.where.factors or self._seen + 1 < SEEN or not can_buy(calibrator, order):
             return 0
         amount = float(*price.values())
         rent, seen = self._rent + amount, self._seen + 1

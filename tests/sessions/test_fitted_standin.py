@@ -11,7 +11,7 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
-from understudy.sessions.exhausted import Exhausted
+from understudy.sessions.fitted_standin import FittedStandin
 from understudy.sessions.session import session as session_of
 
 AGE, SEX, TOWN = np.arange(10), np.arange(3), np.arange(6)
@@ -109,8 +109,8 @@ def test_the_stand_in_is_fitted_once_for_each_state_of_the_session(monkeypatch):
     session.ask_marginal(Marginal(DOMAIN, ("age", "sex")))
     spent(session)
     fits = []
-    of = Exhausted.of
-    monkeypatch.setattr(Exhausted, "of", lambda *args, **kwargs: fits.append(1) or of(*args, **kwargs))
+    of = FittedStandin.of
+    monkeypatch.setattr(FittedStandin, "of", lambda *args, **kwargs: fits.append(1) or of(*args, **kwargs))
     for _ in range(3):
         asked(session, OLD_WOMEN)
     assert len(fits) == 1
@@ -120,10 +120,10 @@ def test_a_tree_that_would_be_too_large_leaves_marginals_beside_the_model(monkey
     session = session_of(curator(), alpha=0.01, queries=100, mechanism="direct")
     for by in (("age", "sex"), ("sex", "town"), ("age", "town")):
         session.ask_marginal(Marginal(DOMAIN, by))
-    whole = Exhausted.of(session._knowledge)
+    whole = FittedStandin.of(session._knowledge)
     assert not whole.beside
-    monkeypatch.setattr("understudy.sessions.exhausted.MOST_CELLS", 60)
-    small = Exhausted.of(session._knowledge)
+    monkeypatch.setattr("understudy.sessions.fitted_standin.MOST_CELLS", 60)
+    small = FittedStandin.of(session._knowledge)
     assert small.beside
     assert small.model.cells <= 60
     monkeypatch.undo()
@@ -134,9 +134,9 @@ def test_a_tree_that_would_be_too_large_leaves_marginals_beside_the_model(monkey
 def test_questions_whose_cells_cannot_be_listed_are_answered(monkeypatch):
     session = session_of(curator(), alpha=0.01, queries=100, mechanism="direct")
     session.ask_marginal(Marginal(DOMAIN, ("age", "sex")))
-    model = Exhausted.of(session._knowledge)
+    model = FittedStandin.of(session._knowledge)
     expected = model.counts(session._knowledge, OLD_WOMEN)
-    monkeypatch.setattr("understudy.sessions.exhausted.MOST_CELLS", 1)
+    monkeypatch.setattr("understudy.sessions.fitted_standin.MOST_CELLS", 1)
     assert model.counts(session._knowledge, OLD_WOMEN) == pytest.approx(expected, rel=1e-6)
     table = model.counts(session._knowledge, Marginal(DOMAIN, ("sex",), conjunction(age=AGE >= 6).where))
     assert table.shape == (3,)

@@ -16,28 +16,36 @@ from understudy.privacy.event import Event
 from understudy.privacy.neighbours import located
 from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
 from understudy.query.marginal import Marginal
-from understudy.sessions.knowledge import TOUCHING, Knowledge, Released, Table, Values, boxes_of, nearest
-from understudy.sessions.purchase import Learnt, Price, Shop, price_in, written
+from understudy.sessions.knowledge import (
+    TOUCHING,
+    IntervalTable,
+    Knowledge,
+    ReleasedTable,
+    Values,
+    boxes_of,
+    nearest,
+)
+from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, price_in, written
 
 
-def intervals(knowledge: Knowledge, marginal: Marginal) -> Table | None:
+def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     """What is known of a marginal's cells; None where it is no box."""
     where = marginal.where
     if where.largest == 0:
-        return Table(np.zeros(marginal.shape), np.zeros(marginal.shape))
+        return IntervalTable(np.zeros(marginal.shape), np.zeros(marginal.shape))
     if not marginal.by and where.largest == where.smallest:
         low, high = (where.largest * end for end in knowledge.total)
-        return Table(np.array(low), np.array(high))
+        return IntervalTable(np.array(low), np.array(high))
     box = Box.of(where)
     if box is None:
         return None
     if marginal.by:
         return _within(knowledge, marginal.by, box)
     low, high = knowledge.interval(box)
-    return Table(np.array(low), np.array(high))
+    return IntervalTable(np.array(low), np.array(high))
 
 
-def _within(knowledge: Knowledge, by: Clique, box: Box) -> Table:
+def _within(knowledge: Knowledge, by: Clique, box: Box) -> IntervalTable:
     """The cells of a marginal of the rows in a box; those that the box itself rules out are empty."""
     own = {name: cells for name, cells in box.sides.items() if name in by}
     if not own:
@@ -47,11 +55,11 @@ def _within(knowledge: Knowledge, by: Clique, box: Box) -> Table:
     for axis, name in enumerate(by):
         if name in own:
             held = held & own[name].reshape([-1 if i == axis else 1 for i in range(len(by))])
-    return Table(np.where(held, table.low, 0.0), np.where(held, table.high, 0.0))
+    return IntervalTable(np.where(held, table.low, 0.0), np.where(held, table.high, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
-class Fresh:
+class DirectPurchase:
     """Noise on the counts of one question; the band of its `paid` cells is as wide as an answer's.
 
     Those were not known well enough when the price was found: fixed by what was released before, and written down
@@ -65,51 +73,59 @@ class Fresh:
     price: Price
 
     @classmethod
-    def of(cls, shop: Shop, knowledge: Knowledge, marginal: Marginal, share: float) -> Fresh:
+    def of(
+        cls, calibrator: Calibrator, knowledge: Knowledge, marginal: Marginal, share: float
+    ) -> DirectPurchase:
         """At the smallest price; where everything is known well enough, every cell is paid all the same."""
         table = intervals(knowledge, marginal)
-        wide = None if table is None else np.asarray(table.high - table.low > 2 * shop.width)
+        wide = None if table is None else np.asarray(table.high - table.low > 2 * calibrator.width)
         paid = np.ones(marginal.shape, bool) if wide is None or not wide.any() else wide
-        return cls(marginal, paid, share, shop.price_of_counts(marginal, share, int(paid.sum())))
+        return cls(marginal, paid, share, calibrator.price_of_counts(marginal, share, int(paid.sum())))
 
     @classmethod
-    def read(cls, shop: Shop, plan: Mapping[str, Any]) -> Fresh:
-        marginal = from_plain(shop.curator.domain, plan["question"])
+    def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> DirectPurchase:
+        marginal = from_plain(calibrator.curator.domain, plan["question"])
         return cls(marginal, from_text(plan["paid"], marginal.shape), plan["share"], price_in(plan))
 
     def plain(self) -> dict[str, Any]:
         cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
         return {**cells, "share": self.share, **written(self.price)}
 
-    def event(self, shop: Shop) -> Event:
-        mechanism, _ = shop.curator.mechanism(self.marginal, **self.price)
-        declared = shop.curator.declaration
+    def event(self, calibrator: Calibrator) -> Event:
+        mechanism, _ = calibrator.curator.mechanism(self.marginal, **self.price)
+        declared = calibrator.curator.declaration
         return located(self.marginal, mechanism.event, declared.neighbours, declared.max_rows)
 
-    def make(self, shop: Shop, knowledge: Knowledge, *, request: str, analyst: str) -> Learnt:
-        measured = shop.curator.measure(self.marginal, **self.price, request=request, analyst=analyst)
-        box, found = boxes_of(self.marginal), self._found(shop, knowledge, measured.noisy)
+    def make(
+        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
+    ) -> PurchaseResult:
+        measured = calibrator.curator.measure(self.marginal, **self.price, request=request, analyst=analyst)
+        box, found = boxes_of(self.marginal), self._found(calibrator, knowledge, measured.noisy)
         if box is not None:
             self._learn(knowledge, box, found)
-            variance = _variance(shop.curator.mechanism(self.marginal, **self.price)[0])
-            knowledge.keep(Released(self.marginal.by, box, measured.noisy, variance))
-        if bool((found.high - found.low > 2 * shop.width + TOUCHING).any()):
-            return Learnt(measured.cost)  # what told the other cells then is not known here
-        value, error = nearest(found, measured.noisy, shop.width)
+            variance = _variance(calibrator.curator.mechanism(self.marginal, **self.price)[0])
+            knowledge.keep(ReleasedTable(self.marginal.by, box, measured.noisy, variance))
+        if bool((found.high - found.low > 2 * calibrator.width + TOUCHING).any()):
+            return PurchaseResult(measured.cost)  # what told the other cells then is not known here
+        value, error = nearest(found, measured.noisy, calibrator.width)
         answer = Answer(self.marginal, value, error, measured.noisy, measured.cost, 1.0)
-        return Learnt(measured.cost, self.marginal, answer)
+        return PurchaseResult(measured.cost, self.marginal, answer)
 
-    def _found(self, shop: Shop, knowledge: Knowledge, noisy: Values) -> Table:
+    def _found(self, calibrator: Calibrator, knowledge: Knowledge, noisy: Values) -> IntervalTable:
         """What is known of the cells now: the band tells of those that were paid, and of no others."""
         known = intervals(knowledge, self.marginal)
         if known is None:
-            known = Table(np.zeros(self.marginal.shape), np.full(self.marginal.shape, knowledge.total[1]))
+            known = IntervalTable(
+                np.zeros(self.marginal.shape), np.full(self.marginal.shape, knowledge.total[1])
+            )
         low, high = np.array(known.low), np.array(known.high)
-        met = knowledge.met(Table(low[self.paid], high[self.paid]), noisy[self.paid], shop.width)
+        met = knowledge.met(
+            IntervalTable(low[self.paid], high[self.paid]), noisy[self.paid], calibrator.width
+        )
         low[self.paid], high[self.paid] = met.low, met.high
-        return Table(low, high)
+        return IntervalTable(low, high)
 
-    def _learn(self, knowledge: Knowledge, box: Box, table: Table) -> None:
+    def _learn(self, knowledge: Knowledge, box: Box, table: IntervalTable) -> None:
         if self.marginal.by:
             knowledge.learn_table(self.marginal.by, box, table)
         else:

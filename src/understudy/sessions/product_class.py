@@ -17,8 +17,8 @@ from understudy.query.box import Box, from_plain, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.families import Kind, Product, band, product_of, slack
-from understudy.sessions.knowledge import Interval, Knowledge, Table
-from understudy.sessions.purchase import Learnt, Price, Shop, price_in, written
+from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge
+from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, price_in, written
 
 Values = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ MOST_CELLS = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
-class Grids:
+class ReleasedProduct:
     """Counts of the cells of `by` among the rows in `where`: every product of members is within `width`."""
 
     by: Clique
@@ -59,7 +59,7 @@ class Grids:
             found = found @ side
         return float(found) - self.width, float(found) + self.width
 
-    def table(self, by: Clique, where: Box) -> Table | None:
+    def table(self, by: Clique, where: Box) -> IntervalTable | None:
         families = dict(zip(self.by, self.product.families, strict=True))
         if not set(by) <= set(self.by) or not all(families[name].holds_cells for name in by):
             return None
@@ -70,11 +70,11 @@ class Grids:
         for axis in reversed(range(len(self.by))):
             if self.by[axis] not in by:
                 found = np.tensordot(found, sides[axis], axes=(axis, 0))
-        return Table(found - self.width, found + self.width)
+        return IntervalTable(found - self.width, found + self.width)
 
 
 @dataclass(frozen=True, eq=False)
-class BuyGrids:
+class ProductPurchase:
     """The class of all products of members on `by`, of the rows in `where`; its band is as wide as an answer's."""
 
     kind: ClassVar[str] = "grids"
@@ -86,20 +86,25 @@ class BuyGrids:
 
     @classmethod
     def of(
-        cls, shop: Shop, by: Clique, where: LinearQuery, share: float, kinds: tuple[Kind, ...] = ()
-    ) -> BuyGrids:
+        cls,
+        calibrator: Calibrator,
+        by: Clique,
+        where: LinearQuery,
+        share: float,
+        kinds: tuple[Kind, ...] = (),
+    ) -> ProductPurchase:
         """Of ranges and subsets, unless other `kinds` are named. The price is empty where there is none."""
-        kinds = kinds or usual_kinds(shop, by)
-        product = grid_product(shop, by, kinds)
-        sup, room = band(product, share), shop.width * 0.9995 - slack(product)
+        kinds = kinds or usual_kinds(calibrator, by)
+        product = grid_product(calibrator, by, kinds)
+        sup, room = band(product, share), calibrator.width * 0.9995 - slack(product)
         if sup is None or room <= 0:
             return cls(by, kinds, where, share, {})
-        price = shop.price_of_spread(shop.marginal(by, where), product.matrices, room / sup)
+        price = calibrator.price_of_spread(calibrator.marginal(by, where), product.matrices, room / sup)
         return cls(by, kinds, where, share, price)
 
     @classmethod
-    def read(cls, shop: Shop, plan: Mapping[str, Any]) -> BuyGrids:
-        question = from_plain(shop.curator.domain, plan["question"])
+    def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> ProductPurchase:
+        question = from_plain(calibrator.curator.domain, plan["question"])
         return cls(question.by, tuple(plan["kinds"]), question.where, plan["share"], price_in(plan))
 
     def plain(self) -> dict[str, Any]:
@@ -111,16 +116,18 @@ class BuyGrids:
             **written(self.price),
         }
 
-    def _strategy(self, shop: Shop) -> Strategy:
-        product = grid_product(shop, self.by, self.kinds)
-        return shop.strategy(shop.marginal(self.by, self.where), product.matrices, self.price)
+    def _strategy(self, calibrator: Calibrator) -> Strategy:
+        product = grid_product(calibrator, self.by, self.kinds)
+        return calibrator.strategy(calibrator.marginal(self.by, self.where), product.matrices, self.price)
 
-    def event(self, shop: Shop) -> Event:
-        return self._strategy(shop).event
+    def event(self, calibrator: Calibrator) -> Event:
+        return self._strategy(calibrator).event
 
-    def make(self, shop: Shop, knowledge: Knowledge, *, request: str, analyst: str) -> Learnt:
-        product, strategy = grid_product(shop, self.by, self.kinds), self._strategy(shop)
-        found, cost = shop.run(strategy, request=request, analyst=analyst)
+    def make(
+        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
+    ) -> PurchaseResult:
+        product, strategy = grid_product(calibrator, self.by, self.kinds), self._strategy(calibrator)
+        found, cost = calibrator.run(strategy, request=request, analyst=analyst)
         released = np.array(found, np.float64)
         mechanism = strategy.mechanism
         laplace = isinstance(mechanism, LaplaceMechanism)
@@ -131,24 +138,24 @@ class BuyGrids:
         where = Box.of(self.where)
         assert where is not None
         counts = product.cells(released.reshape(strategy.shape))
-        knowledge.learn_class(self.by, where, Grids(self.by, product, counts, width))
-        return Learnt(cost)
+        knowledge.learn_class(self.by, where, ReleasedProduct(self.by, product, counts, width))
+        return PurchaseResult(cost)
 
 
-def usual_kinds(shop: Shop, by: Clique) -> tuple[Kind, ...]:
+def usual_kinds(calibrator: Calibrator, by: Clique) -> tuple[Kind, ...]:
     """All ranges of ordered attributes, all subsets of the others."""
-    return tuple("ranges" if shop.is_ordered(name) else "subsets" for name in by)
+    return tuple("ranges" if calibrator.is_ordered(name) else "subsets" for name in by)
 
 
-def grid_product(shop: Shop, by: Clique, kinds: tuple[Kind, ...]) -> Product:
+def grid_product(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...]) -> Product:
     """The families of some attributes."""
-    return product_of(shop.curator.domain.shape(by), kinds, laplace=shop.is_pure)
+    return product_of(calibrator.curator.domain.shape(by), kinds, laplace=calibrator.is_pure)
 
 
-def is_feasible(shop: Shop, by: Clique, kinds: tuple[Kind, ...] = ()) -> bool:
+def is_feasible(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...] = ()) -> bool:
     """Whether the class is small enough to be bought."""
-    if not by or shop.curator.domain.size(by) > MOST_CELLS:
+    if not by or calibrator.curator.domain.size(by) > MOST_CELLS:
         return False
-    if any(size < 2 for size in shop.curator.domain.shape(by)):
+    if any(size < 2 for size in calibrator.curator.domain.shape(by)):
         return False
-    return grid_product(shop, by, kinds or usual_kinds(shop, by)).is_feasible
+    return grid_product(calibrator, by, kinds or usual_kinds(calibrator, by)).is_feasible
