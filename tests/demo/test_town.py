@@ -15,7 +15,7 @@ import yaml
 from statistical import assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
 from understudy_demo import demo, town
-from understudy_demo.town import QUESTIONS, Question, declaration, people, true_values
+from understudy_demo.town import QUESTIONS, TownQuestion, declaration, people, true_values
 
 DECLARED: dict[str, Any] = yaml.safe_load(declaration("town.parquet"))
 # YAML reads the bare key `null` as a null, so the words are restored here.
@@ -56,7 +56,7 @@ def cells(name: str) -> list[str]:
     return declared["values"]
 
 
-def split(question: Question) -> tuple[str, str, list[str]]:
+def split(question: TownQuestion) -> tuple[str, str, list[str]]:
     """What is asked, the condition, the attributes grouped by."""
     what, _, rest = question.text.partition(" ")
     condition, _, by = f" {rest}".partition(" by ")
@@ -269,7 +269,7 @@ def test_twenty_questions() -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.text)
-def test_questions_can_be_asked_of_the_declared_domain(question: Question) -> None:
+def test_questions_can_be_asked_of_the_declared_domain(question: TownQuestion) -> None:
     what, condition, by = split(question)
     assert what in {"count", "share"}
     tests = comparisons(condition)
@@ -287,7 +287,7 @@ def test_questions_can_be_asked_of_the_declared_domain(question: Question) -> No
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.text)
-def test_true_values_agree_with_the_text(table: pa.Table, question: Question) -> None:
+def test_true_values_agree_with_the_text(table: pa.Table, question: TownQuestion) -> None:
     what, condition, by = split(question)
     values = true_values(table, question)
     assert all(isfinite(value) for value in values)

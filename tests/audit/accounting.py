@@ -11,10 +11,10 @@ from itertools import product
 from math import exp, log1p, sqrt
 from typing import Any
 
+from audit.replay import Difference
 from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import UNITS, Cost, epsilon, rho
 from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Selection
-from understudy_audit.replay import Difference
 
 Row = dict[str, int]
 

@@ -19,7 +19,7 @@ class Promise(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class PlanInputs:
     """Rows, queries, a universe, a budget, a failure probability; and what the analyst brings and needs.
 
     `universe` is |X|; `vc` the VC dimension of the queries, where it is known; `guesses` says that the analyst

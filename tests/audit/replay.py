@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from audit.coins import RecordingNoise, ReplayedNoise
 from understudy.curator.curator import Curator
 from understudy.errors import UnderstudyError
 from understudy.ledger.interface import Debit
@@ -28,7 +29,6 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Together, as_plain
-from understudy_audit.coins import RecordingNoise, ReplayedNoise
 from understudy_audit.neighbours import Rows, Setting
 
 Act = Callable[[Curator], Any]
@@ -52,7 +52,7 @@ class Call:
 
 
 @dataclass
-class Recorded:
+class RecordedRun:
     """A run: its public calls, its released answers by debit, what it handed over, and how it ended."""
 
     calls: list[Call] = field(default_factory=list)
@@ -75,9 +75,9 @@ class RecordingLedger(MemoryLedger):
     handle draws again.
     """
 
-    def __init__(self, budget: Budget, *, script: Recorded | None = None) -> None:
+    def __init__(self, budget: Budget, *, script: RecordedRun | None = None) -> None:
         super().__init__(budget)
-        self.run = Recorded()
+        self.run = RecordedRun()
         self._script = script
         self._tries = 0
 
@@ -130,8 +130,8 @@ def _count(told: Any) -> int:
 
 
 def perform(
-    setting: Setting, rows: Rows, act: Act, noise: NoiseSource, script: Recorded | None = None
-) -> Recorded:
+    setting: Setting, rows: Rows, act: Act, noise: NoiseSource, script: RecordedRun | None = None
+) -> RecordedRun:
     """One run over a table; what `act` returns, and how it ended, are part of what an analyst sees."""
     ledger = RecordingLedger(setting.budget, script=script)
     curator = setting.curator(rows, noise=noise, ledger=ledger)
@@ -176,7 +176,7 @@ def control_flow(
     return differences(recorded, perform(setting, second, act, noise, script=recorded))
 
 
-def differences(recorded: Recorded, replayed: Recorded) -> list[Difference]:
+def differences(recorded: RecordedRun, replayed: RecordedRun) -> list[Difference]:
     """All that is public of a run, against that of the one that was forced to follow it."""
     found = [
         Difference("call", f"step {i + 1}: {one} / {two}")

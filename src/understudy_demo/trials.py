@@ -1,4 +1,4 @@
-"""The demo's second half: the invented town is released, questioned a thousand times, and its holdout attacked."""
+"""Three trials of the invented town, with the truth beside them: a release, a session, an attacked holdout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.releases.release import release
 from understudy.sessions.session import session
-from understudy_audit.validity import Finding, validity_audit
+from understudy_audit.validity import AttackFinding, validity_audit
 
 QUESTIONS = 1000
 ALPHA = 0.02
@@ -29,7 +29,7 @@ EPSILON, DELTA = 1, 1e-9
 
 
 @dataclass(frozen=True)
-class Encore:
+class Trials:
     """What was released, asked and attacked, with the truth beside it: only an invented town can show that."""
 
     method: str
@@ -40,7 +40,7 @@ class Encore:
     session_held: int
     session_spent: float
     session_budget: float
-    attacks: tuple[Finding, ...]
+    attacks: tuple[AttackFinding, ...]
     folder: Path
 
     def as_dict(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Encore:
         }
 
 
-def perform(table: Any, declared: Declaration, folder: Path, *, seed: int) -> Encore:
+def run_trials(table: Any, declared: Declaration, folder: Path, *, seed: int) -> Trials:
     """Release the town, question it, and attack a holdout of it; everything that is spent is spent in memory."""
     declared = replace(declared, budget=Budget.of(2, DELTA))
     project = Project.frame(table, declared, ledger=MemoryLedger(declared.budget))
@@ -80,7 +80,7 @@ def perform(table: Any, declared: Declaration, folder: Path, *, seed: int) -> En
         bars += exact.size
     sources, right, spent = _questioned(project, truth, seed)
     attacks = validity_audit(modes=("plain", "check", "ladder"), analysts=("T2 majority",), runs=5, seed=seed)
-    return Encore(
+    return Trials(
         made.certificate["method"],
         float(np.mean(distances)),
         float(np.max(gaps)),
@@ -121,29 +121,29 @@ def _question(project: Project, generator: np.random.Generator) -> Marginal:
     return Marginal.of(LinearQuery.conjunction(domain, sides))
 
 
-def render(encore: Encore) -> None:
-    """The second half as a table in the terminal."""
+def render(trials: Trials) -> None:
+    """The trials as a table in the terminal."""
     console = Console()
     table = Table(title="Released, questioned, attacked", title_justify="left")
     for name in ("what", "result"):
         table.add_column(name, overflow="fold")
-    held, bars = encore.bars_held
+    held, bars = trials.bars_held
     table.add_row(
         "release, all pairs",
-        f"{encore.method} at epsilon {EPSILON}, delta {DELTA:g}: mean distance {encore.mean_distance:.4f}, "
-        f"largest error {encore.largest_gap:,.0f} people; {held:,} of {bars:,} error bars held",
+        f"{trials.method} at epsilon {EPSILON}, delta {DELTA:g}: mean distance {trials.mean_distance:.4f}, "
+        f"largest error {trials.largest_gap:,.0f} people; {held:,} of {bars:,} error bars held",
     )
-    told = ", ".join(f"{count} {source}" for source, count in sorted(encore.sources.items()))
+    told = ", ".join(f"{count} {source}" for source, count in sorted(trials.sources.items()))
     table.add_row(
-        f"session, {sum(encore.sources.values()):,} questions",
-        f"{encore.session_held:,} within ±{ALPHA:.0%} of the people, or what the answer says; {told}; rho "
-        f"{encore.session_spent:.3g} of {encore.session_budget:.3g}",
+        f"session, {sum(trials.sources.values()):,} questions",
+        f"{trials.session_held:,} within ±{ALPHA:.0%} of the people, or what the answer says; {told}; rho "
+        f"{trials.session_spent:.3g} of {trials.session_budget:.3g}",
     )
-    for finding in encore.attacks:
+    for finding in trials.attacks:
         table.add_row(
             f"holdout attacked, {finding.mode}",
             f"claims {finding.claimed:.3f} ± {finding.width:.3f}, truth {finding.truth:.3f}; right in "
             f"{finding.covered} of {finding.runs} runs",
         )
     console.print(table)
-    console.print(f"The release is in {encore.folder}/: look at {encore.folder}/report.html", highlight=False)
+    console.print(f"The release is in {trials.folder}/: look at {trials.folder}/report.html", highlight=False)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from audit.replay import Difference
 from understudy.curator.curator import Curator
 from understudy.ledger.interface import Ledger
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy_audit.replay import Difference
 
 Open = Callable[[Ledger], Curator]
 """A Curator over one table, with the given ledger: as another process would open it."""
