@@ -15,7 +15,7 @@ from understudy.query.linear import LinearQuery
 from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.linear import FriezeKannan, LinearHypothesis
 from understudy.standin.multiplicative import MultiplicativeWeights
-from understudy.theory.lecture7 import frieze_kannan_updates, mw_updates
+from understudy_textbook.lecture7 import frieze_kannan_updates, mw_updates
 
 Vector = NDArray[np.float64]
 

@@ -22,9 +22,6 @@ MAX_TRACES = 1 << 14
 SEARCH_LIMIT = 1 << 34
 """Steps after which a search is given up, about a minute of one core; a step handles up to 64 traces."""
 
-MAX_TERMS = 1 << 16
-"""Largest number of binomial coefficients that `sauer_shelah` adds up."""
-
 _NODE_STEPS = 1 << 12  # what visiting one set costs however few its traces, in the same unit
 _BLOCK_WORDS = 1 << 20  # candidates are compared in blocks of about this many words, to bound memory
 
@@ -218,24 +215,6 @@ def finite_class_bound(queries: int) -> int:
     The lecture prints log; its proof (2^d subsets need 2^d queries) gives base 2. The natural log is too small.
     """
     return _whole(queries, "queries", at_least=1).bit_length() - 1
-
-
-def sauer_shelah(points: int, dimension: int) -> int:
-    """Φ_d(m) = Σ_{i≤d} C(m, i): a class of VC dimension d has at most that many traces on m points.
-
-    An exact integer, for a universe of any size. At most `MAX_TERMS` binomials are summed; more are refused.
-    """
-    m = _whole(points, "points", at_least=0)
-    d = min(_whole(dimension, "dimension", at_least=0), m)
-    if d > MAX_TERMS:
-        raise ParameterError(f"the sum has {d + 1:,} terms; at most {MAX_TERMS:,} are added")
-    if d == m:
-        return 1 << m
-    total = term = 1
-    for i in range(d):
-        term = term * (m - i) // (i + 1)
-        total += term
-    return total
 
 
 # Closed forms -----------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from scipy import stats
 
 from statistical import assert_does_not_follow, assert_follows
 from understudy.noise.samplers import SeededNoise
-from understudy.theory.compression import compression_width
-from understudy.theory.thresholdout import thresholdout_params, thresholdout_rows
 from understudy.validity.modes import Heard, Look, Thresholdout
+from understudy_textbook.compression import compression_width
+from understudy_textbook.thresholdout import thresholdout_params, thresholdout_rows
 
 Array = NDArray[np.float64]
 

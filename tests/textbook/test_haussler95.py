@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from understudy.query.vc import vc_dimension
-from understudy.theory.lectures9_10 import chaining_constant
+from understudy_textbook.lectures9_10 import chaining_constant
+from understudy_textbook.vc import vc_dimension
 
 Traces = NDArray[np.int64]
 

@@ -13,8 +13,9 @@ from math import gcd, lcm
 import numpy as np
 
 from understudy.errors import ParameterError
-from understudy.query.vc import BoolMatrix, sauer_shelah
 from understudy.rational import Number, exact
+from understudy.theory.lectures9_10 import sauer_shelah
+from understudy_textbook.vc import BoolMatrix
 
 MAX_CELLS = 1 << 20
 """Largest matrix that `half_space_traces` fills, points times dichotomies as Cover counts them beforehand."""

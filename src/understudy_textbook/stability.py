@@ -134,7 +134,7 @@ class TradeOff:
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class StabilityWitness:
     """Neighbours S, S′ and the event H that is hardest on a claim; if M is interactive, the analyst too.
 
     H is empty when no event is more than e^ε times likelier under S than under S′. `analyst` maps the
@@ -157,7 +157,7 @@ class Witness:
         )
 
 
-Explanation = Callable[[Ratio], Witness]
+Explanation = Callable[[Ratio], StabilityWitness]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ class PrivacyCurve:
         """Whether this curve is at or below `other` at every ε, exactly."""
         return TradeOff.best((self.trade_off, other.trade_off)) == other.trade_off
 
-    def worst(self, epsilon: Number) -> Witness:
+    def worst(self, epsilon: Number) -> StabilityWitness:
         """The neighbours and the event that attain delta(ε): a counterexample to every smaller δ."""
         ratio = _power_of_e(_epsilon(epsilon))
         return self.explanations[self.trade_off.active(ratio)](ratio)
@@ -372,9 +372,9 @@ def exceeds(probability: Fraction, neighbour_probability: Fraction, ratio: Ratio
 
 def _likelier(
     database: Database, neighbour: Database, law: ExactLaw, other: ExactLaw, ratio: Ratio
-) -> Witness:
+) -> StabilityWitness:
     event = [o for o in law.numerators if exceeds(law.probability(o), other.probability(o), ratio)]
-    return Witness(
+    return StabilityWitness(
         database,
         neighbour,
         tuple(event),

@@ -14,8 +14,8 @@ from scipy import stats
 from statistical import FALSE_ALARM, assert_at_most
 from understudy.errors import ParameterError
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
-from understudy.privacy.compose import advanced_printed
-from understudy.theory.sparse_vector import (
+from understudy_textbook.composition import drv_advanced
+from understudy_textbook.sparse_vector import (
     above_threshold_alpha,
     numeric_sparse_alpha,
     numeric_sparse_split,
@@ -70,7 +70,7 @@ def test_dworkroth14_theorem_3_25_holds_by_advanced_composition(c, eps, delta):
         with pytest.raises(ParameterError, match="advanced composition needs"):
             sparse_eps0(c, eps, delta)
         return
-    assert advanced_printed(sparse_eps0(c, eps, delta), c, delta) <= eps * (1 + 1e-12)
+    assert drv_advanced(sparse_eps0(c, eps, delta), 0, c, delta)[0] <= eps * (1 + 1e-12)
     assert sparse_eps0(c, eps) * c == pytest.approx(eps, rel=1e-12)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.errors import ParameterError
-from understudy.theory.dual_query import (
+from understudy_textbook.dual_query import (
     DualQueryParams,
     dual_query_alpha,
     dual_query_eps,

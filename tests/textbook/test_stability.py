@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import ParameterError, QueryError
-from understudy.privacy.interactive_stability import (
+from understudy_textbook.interactive_stability import (
     Ask,
     PostProcessed,
     Reply,
     interact,
     interactive_curve,
 )
-from understudy.privacy.stability import (
+from understudy_textbook.stability import (
     ROUNDING,
     Law,
     TradeOff,

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from understudy.errors import ParameterError
-from understudy.theory.lecture18 import (
+from understudy_textbook.lecture18 import (
     em_error,
     em_error_log,
     em_expected_error,

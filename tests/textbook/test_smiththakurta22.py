@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from understudy.theory.composition import gdp_delta
-from understudy.theory.filters import gaussian_filter
+from understudy_textbook.composition import gdp_delta
+from understudy_textbook.filters import gaussian_filter
 
 ROWS = 100
 UNIT = 0.15

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from understudy.errors import ParameterError
-from understudy.theory.composition import drv_advanced, gauss_mu, kov_style, zcdp_eps
-from understudy.theory.filters import (
+from understudy_textbook.composition import drv_advanced, gauss_mu, kov_style, zcdp_eps
+from understudy_textbook.filters import (
     gaussian_filter,
     rruv_epsilon,
     rruv_filter,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from understudy import theory
-from understudy.theory.natural_analysts import progressive_width
+from understudy_textbook.natural_analysts import progressive_width
 
 PACKAGE = Path(theory.__file__).resolve().parents[1]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from understudy.errors import ParameterError
+from understudy.lectures.monitor import choice_law, monitor
 from understudy.noise.samplers import SeededNoise, bernoulli
-from understudy.privacy.stability import privacy_curve, replace_neighbours
-from understudy.validity.monitor import choice_law, monitor
+from understudy_textbook.stability import privacy_curve, replace_neighbours
 
 UNIVERSE = (0, 1)
 

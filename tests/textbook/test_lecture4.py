@@ -15,9 +15,9 @@ from scipy import integrate, stats
 
 from statistical import FALSE_ALARM, assert_at_most
 from understudy.errors import ParameterError
-from understudy.privacy.compose import basic
 from understudy.theory.guess_and_check import gnc_width
-from understudy.theory.lecture4 import (
+from understudy_textbook.composition import basic
+from understudy_textbook.lecture4 import (
     claim1_resample,
     claim1_size,
     claim1_size_min,

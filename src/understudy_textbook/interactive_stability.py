@@ -38,7 +38,7 @@ from math import lcm
 from typing import Any, NamedTuple, Protocol
 
 from understudy.errors import ParameterError, QueryError
-from understudy.privacy.stability import (
+from understudy_textbook.stability import (
     Database,
     ExactLaw,
     Explanation,
@@ -48,8 +48,8 @@ from understudy.privacy.stability import (
     PrivacyCurve,
     Probability,
     Ratio,
+    StabilityWitness,
     TradeOff,
-    Witness,
     both_orders,
     exceeds,
 )
@@ -318,9 +318,9 @@ class _Game:
             plans.append(plan)
         return max(plans, key=lambda plan: plan.gain(ratio))
 
-    def worst(self, database: Database, neighbour: Database, depth: int, ratio: Ratio) -> Witness:
+    def worst(self, database: Database, neighbour: Database, depth: int, ratio: Ratio) -> StabilityWitness:
         plan = self.plan((), self.opening(database, neighbour), depth, ratio)
-        return Witness(
+        return StabilityWitness(
             database, neighbour, plan.event, plan.probability, plan.neighbour_probability, plan.analyst
         )
 

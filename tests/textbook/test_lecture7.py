@@ -15,8 +15,8 @@ from scipy import stats
 
 from statistical import assert_covers
 from understudy.errors import ParameterError
-from understudy.theory.lecture4 import claim1_size_min
-from understudy.theory.lecture7 import (
+from understudy_textbook.lecture4 import claim1_size_min
+from understudy_textbook.lecture7 import (
     distinguisher_error,
     frieze_kannan_updates,
     ic_alpha,

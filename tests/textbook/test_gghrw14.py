@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from statistical import assert_at_most, assert_covers
-from understudy.theory.dual_query import DualQueryParams, dual_query_eps, dual_query_params, dual_query_rho
+from understudy_textbook.dual_query import DualQueryParams, dual_query_eps, dual_query_params, dual_query_rho
 
 Array = NDArray[np.float64]
 

@@ -14,8 +14,7 @@ from scipy import stats
 
 from statistical import assert_covers
 from understudy.errors import ParameterError
-from understudy.query.vc import finite_class_bound
-from understudy.theory.lectures9_10 import (
+from understudy_textbook.lectures9_10 import (
     chaining_constant,
     chernoff_additive,
     chernoff_lower,
@@ -36,6 +35,7 @@ from understudy.theory.lectures9_10 import (
     vc_size_chaining,
     vc_size_sauer,
 )
+from understudy_textbook.vc import finite_class_bound
 
 alphas = st.integers(20, 999).map(lambda thousandths: Fraction(thousandths, 1000))
 universes = st.one_of(st.integers(2, 10**6), st.integers(10**50, 10**120))

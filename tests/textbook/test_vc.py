@@ -13,9 +13,9 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
 
 from understudy.errors import ParameterError
-from understudy.query.half_space import MAX_CELLS, RadonPartition, half_space_traces, radon_partition
-from understudy.query.vc import (
-    MAX_TERMS,
+from understudy_textbook.half_space import MAX_CELLS, RadonPartition, half_space_traces, radon_partition
+from understudy_textbook.lectures9_10 import MAX_TERMS, sauer_shelah
+from understudy_textbook.vc import (
     MAX_TRACES,
     BoolMatrix,
     box_dimension,
@@ -30,7 +30,6 @@ from understudy.query.vc import (
     one_way_marginal_dimension,
     parity_dimension,
     prefix_dimension,
-    sauer_shelah,
     shattered_set,
     shatters,
     singleton_dimension,
