@@ -17,7 +17,9 @@ import pyarrow as pa
 import yaml
 from numpy.typing import NDArray
 
+from understudy.declaration.file import parse
 from understudy.errors import ParameterError
+from understudy.project import Project
 
 Values = NDArray[Any]  # codes, counts, amounts or days, one a row
 Columns = dict[str, Values]
@@ -347,6 +349,11 @@ attributes:
   internet: {{type: boolean}}
   moved_in: {_edges("date", [date(year, 1, 1) for year in years])}
 """
+
+
+def project(count: int = 100_000, *, seed: int = 7) -> Project:
+    """The town as a project: `count` invented people, the declaration of the town, and a ledger in memory."""
+    return Project.frame(people(count, seed=seed), parse(declaration("town.parquet")))
 
 
 @dataclass(frozen=True, slots=True)

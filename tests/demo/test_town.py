@@ -45,6 +45,14 @@ def columns(table: pa.Table) -> dict[str, np.ndarray]:
     return {name: column.to_numpy(zero_copy_only=False) for name, column in filled.items()}
 
 
+def test_the_town_is_a_project_of_its_own_people_and_budget():
+    project = town.project(300, seed=3)
+    assert project.curator.rows == 300
+    assert project.declaration.budget.epsilon == DECLARED["budget"]["epsilon"]
+    exact = [row["sex"] for row in people(300, seed=3).to_pylist()].count("F")
+    assert abs(float(project.ask("count sex = F", epsilon=1.5).value) - exact) < 60  # 40 scales of the noise
+
+
 def cells(name: str) -> list[str]:
     """Labels of an attribute that has one cell per value."""
     declared = ATTRIBUTES[name]
