@@ -36,7 +36,7 @@ from understudy.domain.domain import Domain
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
-from understudy.sessions import wholesale
+from understudy.sessions import product_class
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.purchase import Calibrator
 from understudy.sessions.session import Session
@@ -294,12 +294,12 @@ def _a_share_for_each_question(patch):
 
 def _a_share_for_each_member(patch):
     """β for every question of a class, instead of for all."""
-    patch.setattr(wholesale, "band", lambda product, share: norm.isf(share / 2) * product.norm(2))
+    patch.setattr(product_class, "band", lambda product, share: norm.isf(share / 2) * product.norm(2))
 
 
 def _narrower_classes(patch):
-    band: Any = wholesale.band
-    patch.setattr(wholesale, "band", lambda *args: 0.85 * band(*args))
+    band: Any = product_class.band
+    patch.setattr(product_class, "band", lambda *args: 0.85 * band(*args))
 
 
 def _narrower_answers(patch):

@@ -20,7 +20,7 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.box import Box, Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sessions import group_bys, histogram, wholesale
+from understudy.sessions import histogram, marginals_class, product_class
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.families import band, product_of
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
@@ -177,12 +177,12 @@ def _narrower_histograms(patch):
 
 
 def _narrower_classes(patch):
-    band: Any = wholesale.band
-    patch.setattr(wholesale, "band", lambda *args: NARROWER * band(*args))
+    band: Any = product_class.band
+    patch.setattr(product_class, "band", lambda *args: NARROWER * band(*args))
 
 
 def _narrower_cells(patch):
-    patch.setattr(group_bys, "norm", SimpleNamespace(isf=lambda share: NARROWER * norm.isf(share)))
+    patch.setattr(marginals_class, "norm", SimpleNamespace(isf=lambda share: NARROWER * norm.isf(share)))
 
 
 def _cheaper_counts(patch):
@@ -196,11 +196,11 @@ def _cheaper_counts(patch):
 
 def _single_members(patch):
     """The band of one question, for a whole class: what nobody notices who does not steer."""
-    patch.setattr(wholesale, "band", lambda product, share: norm.isf(share / 2) * product.norm(2))
+    patch.setattr(product_class, "band", lambda product, share: norm.isf(share / 2) * product.norm(2))
 
 
 def _single_cells(patch):
-    patch.setattr(group_bys, "norm", SimpleNamespace(isf=lambda share: norm.isf(SHARE / 2)))
+    patch.setattr(marginals_class, "norm", SimpleNamespace(isf=lambda share: norm.isf(SHARE / 2)))
 
 
 MORE = pytest.mark.slow("more mutants of the same kind")
