@@ -1,7 +1,7 @@
 """What the site shows beside docs/: the files of the repository's root, and a page of the API for every room.
 
-MkDocs calls the functions named `on_…` (mkdocs.yml lists this file as a hook). Links are written as they lead in the repository;
-here they are turned to where the same thing stands in the site.
+MkDocs calls the functions named `on_…` (mkdocs.yml lists this file as a hook). Links are written as they lead in
+the repository; here they are turned to where the same thing stands in the site.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def _modules(room: str) -> list[str]:
 
 
 def _room_page(room: str) -> str:
-    head = f"# {room}\n\n::: {room}\n    options: {{show_root_heading: false, show_root_toc_entry: false, members: []}}\n"
+    alone = "{show_root_heading: false, show_root_toc_entry: false, members: []}"
+    head = f"# {room}\n\n::: {room}\n    options: {alone}\n"
     modules = [name.removesuffix(".__init__") for name in _modules(room)]
     return head + "".join(f"\n::: {module}\n{_options(module)}" for module in modules)
 
