@@ -65,9 +65,7 @@ def _sigma(s: PlanInputs, rho: float) -> float:
 
 def gaussian(s: PlanInputs) -> Width:
     sigma = _sigma(s, _rho(s))
-    width = (
-        sigma * float(-ndtri(s.beta / (2 * s.queries))) + 1 / s.rows
-    )  # on the lattice, one count more
+    width = sigma * float(-ndtri(s.beta / (2 * s.queries))) + 1 / s.rows  # on the lattice, one count more
     return width, {"sigma": sigma, "rho": _rho(s)}
 
 
