@@ -204,7 +204,7 @@ def composites() -> list[Composite]:
         ),
         Composite("worst-guess", "mechanism.gap.WorstGuess", worst_guess),
         Composite("noisy-gaps", "mechanism.gap.NoisyGaps", noisy_gaps, neighbours=add),
-        Composite("strategy", "mechanism.strategy.Strategy", strategy),
+        Composite("strategy", "mechanism.matrix.one_marginal.Strategy", strategy),
         Composite(
             "smalldb-chain",
             "mechanism.small_database_chain.Chain",

@@ -21,10 +21,10 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.matrix.many_marginals import Strategies
 from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.mechanism.small_database.small_database import SmallDatabase
 from understudy.mechanism.sparse_vector import AboveThreshold
-from understudy.mechanism.strategies import Strategies
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event

@@ -24,9 +24,9 @@ from understudy.domain.domain import Domain
 from understudy.errors import UnderstudyError
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
+from understudy.mechanism.matrix.many_marginals import Centred, Part, Strategies
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategies
-from understudy.mechanism.strategies import Centred, Part, Strategies
-from understudy.mechanism.strategy import Strategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget

@@ -11,7 +11,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism import strategy
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.event import GaussianNoise, Located
 from understudy.privacy.neighbours import Neighbours

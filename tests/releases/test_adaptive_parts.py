@@ -14,6 +14,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategies
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
@@ -25,11 +26,10 @@ from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Situati
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.rule import rule_for
 from understudy.releases.adaptive.shrink import shrunk
-from understudy.releases.local_fit import locally_fitted, scaling
-from understudy.releases.residual.plan import Residuals
+from understudy.releases.evidence import Interval, Knowledge
 from understudy.releases.residual.tables import ResidualTables
-from understudy.releases.workload_answers import Interval, Knowledge
 from understudy.standin.graphical import fit
+from understudy.standin.local_fit import locally_fitted, scaling
 from understudy.standin.measurement import Measurement
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE

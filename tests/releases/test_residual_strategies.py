@@ -17,12 +17,12 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError
 from understudy.mechanism import strategies
-from understudy.mechanism.strategies import Centred, Combinations, Part, Strategies, hosts, maximal
+from understudy.mechanism.matrix.bases import range_strategy
+from understudy.mechanism.matrix.many_marginals import Centred, Combinations, Part, Strategies, hosts, maximal
 from understudy.noise.law import discrete_gaussian_log_law
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
 from understudy.privacy.neighbours import Neighbours
-from understudy.releases.ranges import range_strategy
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 

@@ -15,11 +15,11 @@ from scipy.optimize import minimize
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, TooLargeError
+from understudy.mechanism.matrix.bases import MOST_RANGES, Cells, Ranges, basis, range_ends
+from understudy.mechanism.matrix.residual_plan import CLOSE, Residuals, check_size
 from understudy.noise.law import discrete_gaussian_log_law
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
-from understudy.releases.ranges import MOST_RANGES, Cells, Ranges, basis, range_ends
-from understudy.releases.residual.plan import CLOSE, Residuals, check_size
 from understudy.releases.residual.tables import ResidualTables, half_width
 from understudy.standin import combination
 from understudy.standin.combination import Interaction, fit_histogram, fit_tree, stand_in

@@ -12,12 +12,12 @@ from scipy.stats import norm
 from session_table import DOMAIN, conjunction, curator
 from statistical import assert_at_most
 from understudy.errors import DomainError, ParameterError, QueryError
+from understudy.mechanism.matrix.residuals_of_order import Parts, centred, combined, parts_of
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions import families
 from understudy.sessions.families import Family, band, product_of, slack
-from understudy.sessions.residuals import Parts, centred, combined, parts_of
 from understudy.sessions.session import session as session_of
 from understudy.sessions.simulation import SEED, extended_quantile, safe_quantile
 from understudy.sessions.terms import conjunctions, pool, ranges

@@ -13,12 +13,12 @@ from statistical import assert_at_most
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.mechanism.matrix.ranges import Design
 from understudy.noise.samplers import SeededNoise, discrete_gaussian, discrete_laplace
 from understudy.query.box import Box, Grid, as_text, from_plain, from_text, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import simulation
-from understudy.sessions.design import Design
 from understudy.sessions.knowledge import IntervalTable, Knowledge, ReleasedTable, nearest
 from understudy.sessions.one_way import OneWay, half_widths, suprema
 

@@ -8,12 +8,12 @@ from scipy.stats import norm
 
 from session_table import DOMAIN, conjunction, curator
 from statistical import assert_at_most
+from understudy.mechanism.matrix.ranges import Design, prefix_strategy
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.rational import exact
-from understudy.sessions.design import Design, prefix_strategy
 from understudy.sessions.families import RARE, Family, band, product_of
 from understudy.sessions.one_way import half_widths, shape, suprema
 from understudy.sessions.session import session as session_of

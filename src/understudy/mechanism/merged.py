@@ -20,7 +20,7 @@ from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gap import MAX_COUNT
 from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.strategies import Strategies
+from understudy.mechanism.matrix.many_marginals import Strategies
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event, Together
 from understudy.privacy.neighbours import Neighbours

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import SourceError
-from understudy.mechanism.strategies import Combinations, Part, Strategies
+from understudy.mechanism.matrix.bases import Basis, Ranges
+from understudy.mechanism.matrix.many_marginals import Combinations, Part, Strategies
+from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
-from understudy.releases.ranges import Basis, Ranges
-from understudy.releases.residual.plan import Residuals
 from understudy.releases.residual.tables import ResidualTables
 
 Values = NDArray[np.float64]

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
-from understudy.mechanism.strategy import MAX_WEIGHT
+from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
+from understudy.mechanism.matrix.ranges import MOST_RANGES, Design, prefix_strategy
 from understudy.query.box import Cells
-from understudy.sessions.design import MOST_RANGES, Design, prefix_strategy
 from understudy.sessions.simulation import (
     continuous,
     draws_for,

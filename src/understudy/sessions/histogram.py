@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
+from understudy.mechanism.matrix.ranges import Design
 from understudy.privacy.event import Event
 from understudy.privacy.neighbours import located
-from understudy.sessions.design import Design
 from understudy.sessions.knowledge import Knowledge, around
 from understudy.sessions.one_way import OneWay, half_widths, shape
 from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, digits, price_in, written

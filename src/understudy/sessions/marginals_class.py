@@ -15,13 +15,13 @@ from scipy.stats import norm
 
 from understudy.domain.domain import Clique, Domain
 from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.matrix.residuals_of_order import Part, Parts, centred, combined, parts_of
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event
 from understudy.query.box import Box, Cells, as_text, from_text
 from understudy.query.marginal import Marginal
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
 from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, digits, price_in, written
-from understudy.sessions.residuals import Part, Parts, centred, combined, parts_of
 
 Values = NDArray[np.float64]
 

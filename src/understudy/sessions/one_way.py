@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from understudy.mechanism.matrix.ranges import MOST_RANGES, Design
 from understudy.noise.law import discrete_laplace_quantile
 from understudy.query.box import Cells
 from understudy.rational import exact
-from understudy.sessions.design import MOST_RANGES, Design
 from understudy.sessions.simulation import (
     LatticeNoise,
     continuous,

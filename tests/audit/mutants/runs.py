@@ -11,8 +11,8 @@ from unittest.mock import patch
 from audit.mutants.mutant import ERROR, Mutant
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.matrix.many_marginals import Strategies
 from understudy.mechanism.sparse_vector import AboveThreshold
-from understudy.mechanism.strategies import Strategies
 from understudy.noise.samplers import SeededNoise
 from understudy_audit.composite import composites
 from understudy_audit.privacy import audit_pair

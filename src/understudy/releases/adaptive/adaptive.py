@@ -38,8 +38,8 @@ from understudy.releases.adaptive.rule import (
 )
 from understudy.releases.adaptive.shrink import lessons, shrunk
 from understudy.releases.distinguisher import whole_units
+from understudy.releases.evidence import Interval, Knowledge, answers
 from understudy.releases.run import Outcome, Progress, Run
-from understudy.releases.workload_answers import Interval, Knowledge, answers
 from understudy.standin.graphical.model import Constraint, FitSettings, GraphicalStandIn, fit, model_cells
 from understudy.standin.measurement import Measurement
 

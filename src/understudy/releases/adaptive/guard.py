@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
+from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.mechanism.merged import MergedStrategies
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.merging import Merging
 from understudy.query.workload import Workload
-from understudy.releases.residual.plan import Residuals
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
 from understudy.standin.measurement import Measurement

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.query.merging import Merging
-from understudy.releases.local_fit import locally_fitted
 from understudy.standin.graphical.compile import compiled
 from understudy.standin.graphical.model import GraphicalStandIn
+from understudy.standin.local_fit import locally_fitted
 from understudy.standin.measurement import Measurement
 
 Table = NDArray[np.float64]

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError, RefusedError, TooLargeError
-from understudy.mechanism.strategies import Strategies
+from understudy.mechanism.matrix.bases import Ranges
+from understudy.mechanism.matrix.many_marginals import Strategies
+from understudy.mechanism.matrix.residual_plan import Objective, Residuals, check_size
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
 from understudy.rational import Number, exact
 from understudy.releases.range_sums import RangeSums
-from understudy.releases.ranges import Ranges
-from understudy.releases.residual.plan import Objective, Residuals, check_size
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
 from understudy.standin.combination import stand_in

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, QueryError
-from understudy.mechanism.strategies import Strategies
+from understudy.mechanism.matrix.many_marginals import Strategies
+from understudy.mechanism.matrix.residual_plan import Residuals, parts_of
 from understudy.rational import Number, probability
-from understudy.releases.residual.plan import Residuals, parts_of
 from understudy.standin.combination import Interaction
 
 Values = NDArray[np.float64]

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError, TooLargeError
-from understudy.mechanism.strategies import Part, Strategies
+from understudy.mechanism.matrix.bases import Basis, basis
+from understudy.mechanism.matrix.many_marginals import Part, Strategies
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
-from understudy.releases.ranges import Basis, basis
 
 Values = NDArray[np.float64]
 Objective = Literal["sum", "largest"]

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.mechanism.strategies import Centred, Combinations, Factor
+from understudy.mechanism.matrix.many_marginals import Centred, Combinations, Factor
 
 Values = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
-from understudy.mechanism.strategy import MAX_WEIGHT
+from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.noise.law import variance_parameter
 from understudy.noise.samplers import NoiseSource, discrete_gaussian
 from understudy.privacy.cost import UNITS, rounded_up
