@@ -16,7 +16,7 @@ from statistical import assert_does_not_follow, assert_follows
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError
-from understudy.mechanism import strategies
+from understudy.mechanism.matrix import many_marginals
 from understudy.mechanism.matrix.bases import range_strategy
 from understudy.mechanism.matrix.many_marginals import Centred, Combinations, Part, Strategies, hosts, maximal
 from understudy.noise.law import discrete_gaussian_log_law
@@ -127,7 +127,7 @@ def test_the_bound_by_cliques_is_above_the_exact_price_and_below_the_sum_of_all_
         for c in combinations(named.names, k)
     )
     true = Strategies(named, factors, parts, REPLACE).rho
-    monkeypatch.setattr(strategies, "MAX_PATTERNS", 8)
+    monkeypatch.setattr(many_marginals, "MAX_PATTERNS", 8)
     bound = Strategies(named, factors, parts, REPLACE).rho
     apart = sum(Strategies(named, factors, (part,), REPLACE).rho for part in parts)
     assert true < bound < apart
