@@ -326,8 +326,8 @@ def test_one_handle_is_a_vector_of_one(kind):
 
 KINDS = {
     "adaptive": {"measure", "MergedGaps", "MergedMarginals"},
-    "adaptive-workload": {"measure", "MergedGaps", "MergedMarginals", "MergedStrategies"},
-    "adaptive-pairs": {"measure", "MergedGaps", "MergedMarginals", "MergedStrategies"},
+    "adaptive-workload": {"measure", "MergedGaps", "MergedMarginals", "MergedStrategy"},
+    "adaptive-pairs": {"measure", "MergedGaps", "MergedMarginals", "MergedStrategy"},
     "mwem-begun": {"measure", "WorstGuess", "NoisyGaps"},
     "mwem-gaussian": {"measure", "WorstGuess", "NoisyGaps"},
     "aim": {"measure", "WorstGuess"},

@@ -15,7 +15,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.matrix.residual_plan import Residuals
-from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategies
+from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
 from understudy.privacy.neighbours import Neighbours
@@ -147,11 +147,9 @@ def test_cks20_theorem_14_no_neighbour_moves_gaps_by_more(cells, guess, relation
         assert look.mechanism.l2_squared == worst == weight**2 + 1
 
 
-def combinations_of(relation: Neighbours) -> MergedStrategies:
+def combinations_of(relation: Neighbours) -> MergedStrategy:
     residuals = Residuals.of(Workload.of(MERGING.coarse, [("a", "b")]), total=relation is ADD)
-    return MergedStrategies(
-        MERGING, residuals.strategies(residuals.precisions(), relation, 1, Fraction(1, 10))
-    )
+    return MergedStrategy(MERGING, residuals.strategies(residuals.precisions(), relation, 1, Fraction(1, 10)))
 
 
 @given(table(12), st.sampled_from([ADD, REPLACE]))
@@ -179,7 +177,7 @@ def test_merged_combinations_are_those_of_merged_counts():
     counts = np.arange(12).reshape(4, 3) * 1000
     residuals = Residuals.of(Workload.of(MERGING.coarse, [("a", "b")]))
     inner = residuals.strategies(residuals.precisions(), ADD, 1, Fraction(500))
-    look = MergedStrategies(MERGING, inner)
+    look = MergedStrategy(MERGING, inner)
     assert [m.domain for m in look.marginals] == [DOMAIN]
     released = np.array(look.release([counts], noise=SeededNoise(1)))
     found = ResidualTables(residuals, inner, released).table(("a", "b"))
@@ -222,7 +220,7 @@ def test_looks_refuse_what_is_not_a_whole_tables():
     with pytest.raises(ParameterError):
         MergedGaps(MERGING, (PAIR,), (np.zeros((2, 2), int),), (0,), Fraction(1), ADD)
     with pytest.raises(QueryError):
-        MergedStrategies(Merging.none(DOMAIN), combinations_of(ADD).strategies)
+        MergedStrategy(Merging.none(DOMAIN), combinations_of(ADD).strategies)
 
 
 # ---------------------------------------------------------------------------------------- picks

@@ -1,138 +1,143 @@
-"""What is measured of one attribute, so that all sets of its cells, or all ranges, come out well at once.
+"""Which combinations of one ordered attribute's counts answer all its ranges, or all its prefixes, best.
 
-For sets of cells of an unordered attribute the plain histogram is as good as anything. Ranges of an ordered one
-are better served by combinations: the covariance S of the estimated histogram that minimises (largest variance
-of a range) × (price for the worst pair of cells) is found by weighing ranges and pairs against each other, with
-S the geometric mean of the two weighted sums of squares. Any S gives a valid strategy; a better one is cheaper.
-Where only prefixes are asked for, S is found in the same way from those, and is cheaper again.
+A strategy W, one row for each combination and one column w_a for each cell a, gives the histogram with covariance
+S = (WᵀW)⁻¹ for noise of variance 1, and a person pays for the columns that the person's rows touch. Two problems
+are solved here, each by weighing what is worst more and more:
+
+`minimax_ranges`, `minimax_prefixes`
+    Least (largest variance of a question) × (price of the worst move). For given weights of the questions and of
+    the moves, with Q and D the weighted sums of their squares, the best S is the geometric mean: S·Q·S = D.
+`least_sum_ranges`
+    Least (sum of all ranges' variances) × max‖w_a‖², among combinations whose weights sum to 0, so that what is
+    measured stays apart from the total.
+
+Any S gives a valid strategy, at the price that its mechanism derives from W itself; a better one is cheaper.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
+Whole = NDArray[np.int64]
 
-ROUNDS = 30
-RESOLUTION = 1 << 10
-"""Weights of a strategy are whole multiples of its largest over this."""
+MINIMAX_ROUNDS = 30
+MINIMAX_RESOLUTION = 1 << 10
+"""Weights of a minimax strategy are whole multiples of its largest over this."""
 
-MOST_RANGES = 256
-"""Ordered attributes with more cells are measured as plain histograms."""
+MINIMAX_CELLS = 256
+"""Cells of an attribute up to which a minimax strategy is looked for; the work is cubic."""
+
+LEAST_SUM_ROUNDS = 60
+"""Of weighing cells; the price settles within a thousandth."""
+
+LEAST_SUM_RESOLUTION = 1 << 7
+"""Largest weight of a least-sum strategy: a product of three of them stays within a strategy's weights."""
+
+LEAST_SUM_CELLS = 512
+"""Cells of an attribute up to which a least-sum strategy is looked for; the work is cubic."""
+
+LIFT, LEAST = 1e-10, 1e-15
+"""What is added to the diagonals of weighted sums, and the least eigenvalue, where weights may vanish."""
 
 
-@dataclass(frozen=True)
-class Design:
-    """How an attribute of `size` cells is measured.
+def range_ends(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Every range of cells as start ≤ cell < end."""
+    starts, ends = np.triu_indices(size + 1, 1)
+    return starts, ends
 
-    `centred` tells that the number of rows is known, so that only differences between cells matter.
-    """
 
-    size: int
-    ordered: bool
-    centred: bool
-    laplace: bool = False
+def zero_sum_basis(size: int) -> Values:
+    """An orthonormal basis, in columns, of the vectors that sum to 0."""
+    vectors = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, : size - 1]]))[0]
+    return vectors[:, 1:]
 
-    @property
-    def is_plain(self) -> bool:
-        """The histogram itself is measured."""
-        return not self.ordered or self.laplace or not 2 < self.size <= MOST_RANGES
 
-    @cached_property
-    def matrix(self) -> NDArray[np.int64]:
-        """The combinations that are measured."""
-        if self.is_plain:
-            return np.eye(self.size, dtype=np.int64)
-        return _range_strategy(self.size, self.centred)
-
-    @cached_property
-    def mixing(self) -> Values:
-        """The histogram from the combinations, by least squares; where its sum is known, its differences."""
-        weights = self.matrix.astype(np.float64)
-        if not self.centred:
-            return np.asarray(np.linalg.pinv(weights), np.float64)
-        basis = _centred_basis(self.size)
-        return np.asarray(basis @ np.linalg.pinv(weights @ basis), np.float64)
-
-    def noise_of(self, noise: Values) -> Values:
-        """What noise on the combinations does to the histogram, for each row of simulated noise."""
-        if not self.is_plain:
-            return noise @ self.mixing.T
-        return np.subtract(noise, noise.mean(axis=1, keepdims=True)) if self.centred else noise
-
-    def histogram(self, combinations: Values, total: float) -> Values:
-        """The histogram from noisy combinations; with its sum, where that is known."""
-        if self.is_plain:
-            even = (total - combinations.sum()) / self.size if self.centred else 0.0
-            return combinations + even
-        if not self.centred:
-            return self.mixing @ combinations
-        even = total / self.size
-        return even + self.mixing @ (combinations - even * self.matrix.sum(axis=1))
+# ---- the least largest variance
 
 
 @lru_cache(maxsize=256)
-def _range_strategy(size: int, centred: bool) -> NDArray[np.int64]:  # noqa: FBT001 (cached)
-    """Whole weights whose noise, unmixed, has the covariance found by `_range_covariance`."""
-    basis, covariance = _range_covariance(size, centred)
+def minimax_ranges(size: int, *, centred: bool) -> Whole:
+    """Whole weights for all ranges of `size` cells.
+
+    `centred` says that the number of rows is public: differences between cells are measured, and a person moves
+    from one cell to another. Otherwise a person is added to a cell, or removed.
+    """
+    basis = zero_sum_basis(size) if centred else np.eye(size)
+    prefixes = np.vstack([np.zeros(size), np.tril(np.ones((size, size)))]) @ basis
+    starts, ends = range_ends(size)
+
+    def asked(weights: Values) -> Values:
+        return prefixes.T @ _laplacian(weights, starts, ends, size + 1) @ prefixes
+
+    def variances(covariance: Values) -> Values:
+        spread = prefixes @ covariance @ prefixes.T
+        return np.diag(spread)[starts] + np.diag(spread)[ends] - 2 * spread[starts, ends]
+
+    def moved(weights: Values) -> Values:
+        if not centred:
+            return np.diag(weights.sum(axis=1))
+        both = weights + weights.T
+        return basis.T @ (np.diag(both.sum(axis=1)) - both) @ basis
+
+    def prices(precision: Values) -> Values:
+        precision = basis @ precision @ basis.T
+        own = np.diag(precision)
+        if not centred:
+            return np.broadcast_to(own[:, None], precision.shape)
+        return own[:, None] + own[None, :] - 2 * precision
+
+    uniform = np.ones(starts.size) / starts.size, np.ones((size, size)) / size**2
+    covariance = _minimax(*uniform, asked=asked, variances=variances, moved=moved, prices=prices)
     values, vectors = np.linalg.eigh(covariance)
-    root = basis @ (vectors / np.sqrt(values)) @ vectors.T @ basis.T
-    found = np.rint(root * (RESOLUTION / np.abs(root).max())).astype(np.int64)
-    found.flags.writeable = False
-    return found
+    return _whole(basis @ (vectors / np.sqrt(values)) @ vectors.T @ basis.T)
 
 
 @lru_cache(maxsize=64)
-def prefix_strategy(size: int) -> NDArray[np.int64]:
-    """Whole weights that measure all prefixes of `size` cells well, at the least price for the worst cell."""
+def minimax_prefixes(size: int) -> Whole:
+    """Whole weights for all prefixes of `size` cells, where a person is added to a cell or removed."""
     prefixes = np.tril(np.ones((size, size)))
-    asked, seen = np.full(size, 1 / size), np.full(size, 1 / size)
-    best, found = np.inf, np.eye(size)
-    for _ in range(ROUNDS):
-        covariance = _geometric((prefixes.T * asked) @ prefixes, np.diag(seen))
-        precision = np.linalg.inv(covariance)
-        variance, price = ((prefixes @ covariance) * prefixes).sum(axis=1), np.diag(precision)
-        if variance.max() * price.max() < best:
-            best, found = variance.max() * price.max(), np.asarray(precision, np.float64)
-        asked, seen = asked * np.sqrt(variance), seen * np.sqrt(price)
-        asked, seen = asked / asked.sum(), seen / seen.sum()
-    root = _power(found, 0.5)
-    whole = np.rint(root * (RESOLUTION / np.abs(root).max())).astype(np.int64)
-    whole.flags.writeable = False
-    return whole
+    covariance = _minimax(
+        np.full(size, 1 / size),
+        np.full(size, 1 / size),
+        asked=lambda weights: (prefixes.T * weights) @ prefixes,
+        variances=lambda covariance: ((prefixes @ covariance) * prefixes).sum(axis=1),
+        moved=np.diag,
+        prices=np.diag,
+    )
+    return _whole(_power(_inverse(covariance), 0.5, least=LEAST))
 
 
-def _range_covariance(size: int, centred: bool) -> tuple[Values, Values]:  # noqa: FBT001
-    """A basis of what matters, and the best covariance found in it."""
-    basis = _centred_basis(size) if centred else np.eye(size)
-    prefix = np.vstack([np.zeros(size), np.tril(np.ones((size, size)))]) @ basis
-    starts, ends = np.triu_indices(size + 1, 1)
-    ranges = np.ones(starts.size) / starts.size
-    pairs = np.ones((size, size)) / size**2
-    best, found = np.inf, np.eye(basis.shape[1])
-    for _ in range(ROUNDS):
-        asked = prefix.T @ _laplacian(ranges, starts, ends, size + 1) @ prefix
-        seen = basis.T @ _seen(pairs, centred) @ basis
-        covariance = _geometric(asked, seen)
-        spread = prefix @ covariance @ prefix.T
-        variance = np.diag(spread)[starts] + np.diag(spread)[ends] - 2 * spread[starts, ends]
-        price = _prices(basis @ np.linalg.inv(covariance) @ basis.T, centred)
-        if variance.max() * price.max() < best:
+def _minimax(
+    questions: Values,
+    moves: Values,
+    *,
+    asked: Callable[[Values], Values],
+    variances: Callable[[Values], Values],
+    moved: Callable[[Values], Values],
+    prices: Callable[[Values], Values],
+) -> Values:
+    """The best covariance found: least largest variance times largest price.
+
+    `questions` and `moves` are first weights, which sum to 1. `asked` and `moved` give the weighted sums of their
+    squares; `variances` gives those of all questions under a covariance, `prices` those of all moves under a
+    precision.
+    """
+    best, found = np.inf, None
+    for _ in range(MINIMAX_ROUNDS):
+        covariance = _geometric_mean(asked(questions), moved(moves), lift=LIFT, least=LEAST)
+        variance, price = variances(covariance), prices(_inverse(covariance))
+        if found is None or variance.max() * price.max() < best:
             best, found = variance.max() * price.max(), covariance
-        ranges = ranges * np.sqrt(np.maximum(variance, 0) / variance.max())
-        pairs = pairs * np.sqrt(np.maximum(price, 0) / price.max())
-        ranges, pairs = ranges / ranges.sum(), pairs / pairs.sum()
-    return basis, found
-
-
-def _centred_basis(size: int) -> Values:
-    """An orthonormal basis of the vectors that sum to 0."""
-    vectors = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, : size - 1]]))[0]
-    return vectors[:, 1:]
+        questions = questions * np.sqrt(np.maximum(variance, 0) / variance.max())
+        moves = moves * np.sqrt(np.maximum(price, 0) / price.max())
+        questions, moves = questions / questions.sum(), moves / moves.sum()
+    assert found is not None
+    return found
 
 
 def _laplacian(weights: Values, starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Values:
@@ -143,29 +148,66 @@ def _laplacian(weights: Values, starts: NDArray[np.intp], ends: NDArray[np.intp]
     return found - np.diag(found.sum(axis=1))
 
 
-def _seen(pairs: Values, centred: bool) -> Values:  # noqa: FBT001
-    """What a person's move shows: pairs of cells where the total is known, else cells."""
-    if not centred:
-        return np.diag(pairs.sum(axis=1))
-    both = pairs + pairs.T
-    return np.diag(both.sum(axis=1)) - both
+def _whole(root: Values) -> Whole:
+    found = np.rint(root * (MINIMAX_RESOLUTION / np.abs(root).max())).astype(np.int64)
+    found.flags.writeable = False
+    return found
 
 
-def _prices(precision: Values, centred: bool) -> Values:  # noqa: FBT001
-    own = np.diag(precision)
-    if not centred:
-        return np.broadcast_to(own[:, None], precision.shape)
-    return own[:, None] + own[None, :] - 2 * precision
+# ---- the least sum of variances
 
 
-def _geometric(asked: Values, seen: Values) -> Values:
-    """S with S·asked·S = seen: it minimises tr(asked·S) + tr(seen·S⁻¹)."""
-    ridge = 1e-10 * np.eye(len(asked))
-    root = _power(asked + ridge, 0.5)
+@lru_cache(maxsize=128)
+def least_sum_ranges(size: int) -> Whole:
+    """Whole weights for all ranges of `size` cells; every row sums to 0."""
+    ends = np.arange(size)
+    both = np.minimum(ends[:, None], ends[None, :]) + 1
+    shared = size - np.maximum(ends[:, None], ends[None, :])
+    asked = both * shared.astype(np.float64)  # ranges over both cells
+    plane, centre = zero_sum_basis(size), np.eye(size) - 1 / size
+    inner = plane.T @ (centre @ asked @ centre) @ plane
+    weights = np.full(size, 1 / size)
+    best, found = np.inf, centre
+    for _ in range(LEAST_SUM_ROUNDS):
+        price = plane.T @ (weights[:, None] * plane)
+        precision = plane @ _geometric_mean(price, inner) @ plane.T
+        lengths = np.diag(precision)
+        spread = float(np.sum(asked * np.linalg.pinv(precision, rcond=1e-9, hermitian=True)))
+        if spread * lengths.max() < best:
+            best, found = spread * lengths.max(), precision
+        weights = weights * np.sqrt(lengths / lengths.max())
+        weights /= weights.sum()
+    return _whole_zero_sums(_power(found, 0.5))
+
+
+def _whole_zero_sums(weights: Values) -> Whole:
+    """Whole numbers up to the resolution; what rounding adds to a row's sum goes to its worst entries."""
+    scaled = weights * (LEAST_SUM_RESOLUTION / np.abs(weights).max())
+    found = np.rint(scaled).astype(np.int64)
+    for row, exact in zip(found, scaled, strict=True):
+        excess = int(row.sum())
+        order = np.argsort((row - exact) * (-1 if excess > 0 else 1))[: abs(excess)]
+        row[order] -= np.sign(excess)
+    found.flags.writeable = False
+    return found
+
+
+# ---- matrices
+
+
+def _geometric_mean(a: Values, b: Values, *, lift: float = 0.0, least: float = 0.0) -> Values:
+    """S with S·a·S = b, for symmetric matrices: it minimises tr(a·S) + tr(b·S⁻¹)."""
+    ridge = lift * np.eye(len(a))
+    root = _power(a + ridge, 0.5, least=least)
     inverse = np.linalg.inv(root)
-    return inverse @ _power(root @ (seen + ridge) @ root, 0.5) @ inverse
+    return inverse @ _power(root @ (b + ridge) @ root, 0.5, least=least) @ inverse
 
 
-def _power(matrix: Values, exponent: float) -> Values:
+def _power(matrix: Values, exponent: float, *, least: float = 0.0) -> Values:
+    """The power of a symmetric matrix, whose eigenvalues are raised to `least` first."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return (vectors * np.maximum(values, 1e-15) ** exponent) @ vectors.T
+    return (vectors * np.maximum(values, least) ** exponent) @ vectors.T
+
+
+def _inverse(matrix: Values) -> Values:
+    return np.asarray(np.linalg.inv(matrix), np.float64)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.mechanism.matrix.residual_plan import Residuals
-from understudy.mechanism.merged import MergedStrategies
+from understudy.mechanism.merged import MergedStrategy
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.merging import Merging
 from understudy.query.workload import Workload
@@ -66,6 +66,6 @@ def sweep(
     if not residuals.cliques:
         return Sweep()
     look = residuals.strategies(residuals.precisions(), declared.neighbours, declared.max_rows, price)
-    released = np.array(run.look("guard", MergedStrategies(merging, look)), np.int64)
+    released = np.array(run.look("guard", MergedStrategy(merging, look)), np.int64)
     tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
     return Sweep(tuple(cliques), tables)
