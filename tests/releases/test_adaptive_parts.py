@@ -28,8 +28,7 @@ from understudy.releases.adaptive.rule import rule_for
 from understudy.releases.adaptive.shrink import shrunk
 from understudy.releases.evidence import Interval, Knowledge
 from understudy.releases.residual.tables import ResidualTables
-from understudy.standin.graphical import fit
-from understudy.standin.local_fit import locally_fitted, scaling
+from understudy.standin.graphical.model import fit
 from understudy.standin.measurement import Measurement
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
@@ -267,24 +266,16 @@ def test_the_forecast_of_noise_is_what_noise_leaves():
 # ---------------------------------------------------------------------------------------- local fits and intervals
 
 
-@given(st.floats(0.01, 500), st.floats(-50, 500), st.floats(0.2, 50))
-def test_scaling_solves_its_equation(count, wanted, slack):
-    (t,) = scaling(np.array([count]), np.array([wanted]), slack)
-    reached = count * np.exp(t) + slack * t
-    assert -12 <= t <= 8
-    if -11.9 < t < 7.9:
-        assert reached == pytest.approx(wanted, abs=1e-2 * (1 + abs(wanted) + count + slack))
-
-
 def test_a_measurement_outside_of_the_tree_moves_the_tables_that_hold_it():
-    flat = np.full((4, 3, 2), 10.0)
+    even = {name: np.full(DOMAIN[name].size, 240 / DOMAIN[name].size) for name in DOMAIN.names}
+    model = fit(DOMAIN, [Measurement((name,), counts, 0.01) for name, counts in even.items()], total=240)
     seen = np.zeros((4, 3))
     seen[:, 0] = 60.0
-    fitted = locally_fitted(("a", "b", "c"), flat, [Measurement(("a", "b"), seen, 0.01)], 240.0)
-    assert fitted.sum() == pytest.approx(240)
-    np.testing.assert_allclose(fitted.sum(axis=2)[:, 0], 60, rtol=0.05)
-    same = locally_fitted(("b", "c"), flat.sum(axis=0), [Measurement(("a", "b"), seen, 0.01)], 240.0)
-    np.testing.assert_allclose(same, flat.sum(axis=0))
+    standin = AdaptiveStandIn(Merging.none(DOMAIN), model, (Measurement(("a", "b"), seen, 0.01),))
+    whole, without = standin.grouped([("a", "b", "c"), ("b", "c")])
+    assert whole.sum() == pytest.approx(240)
+    np.testing.assert_allclose(whole.sum(axis=2)[:, 0], 60, rtol=0.05)
+    np.testing.assert_allclose(without, 240 * model.project(("b", "c")))
 
 
 def test_rows_agree_with_measurements_outside_of_the_tree():
