@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
-from understudy.curator.curator import Curator, Result
+from understudy.curator.curator import Curator, Measurement, Result
 from understudy.errors import UnderstudyError
 from understudy.ledger.interface import Debit
 from understudy.mechanism.look import Look
@@ -119,9 +119,9 @@ class ScriptedCurator(Curator):
         self._tiled = truth
         self._many: Callable[[Callable[[], Any], int], Sequence[Any]] | None = None
 
-    def measure_all(self, marginals: Sequence[Marginal], **options: Any) -> list[Answer]:
+    def perform(self, prepared: Measurement, **options: Any) -> list[Answer]:
         self._many = self._tiled_values
-        return super().measure_all(marginals, **options)
+        return super().perform(prepared, **options)
 
     def run(self, look: Look, **options: Any) -> Any:
         release_many = getattr(look, "release_many", None)
@@ -132,7 +132,7 @@ class ScriptedCurator(Curator):
         return super().run(look, **options)
 
     def _tiled_values(self, look: Callable[[], list[list[int]]], times: int) -> list[list[list[int]]]:
-        """What `measure_all` says of the counts over and over is what it says of them, over and over."""
+        """What `perform` says of the counts over and over is what it says of them, over and over."""
         self._tiled.copies = times
         try:
             flat = look()

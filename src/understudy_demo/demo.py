@@ -96,10 +96,11 @@ def run(folder: Path, *, people: int, seed: int) -> Town:
     project = open_project(folder, ledger=MemoryLedger(parse(text).budget))
     price = project.declaration.budget.epsilon / len(QUESTIONS)
     beta = BETA / len(QUESTIONS)
-    exchanges = [
-        Exchange(question, project.ask(question.text, epsilon=price, beta=beta), true_values(table, question))
-        for question in QUESTIONS
-    ]
+    exchanges = []
+    for question in QUESTIONS:
+        answer = project.ask(question.text, epsilon=price, beta=beta)
+        assert isinstance(answer, Answer)  # none of them is a SELECT statement
+        exchanges.append(Exchange(question, answer, true_values(table, question)))
     trials = run_trials(table, project.declaration, folder / "release", seed=seed)
     return Town(folder, people, exchanges, project.ledger.spent, project.ledger.budget.cap.amount, trials)
 

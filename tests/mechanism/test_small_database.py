@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -632,7 +631,7 @@ def test_numba_is_not_imported_before_it_is_needed():
     subprocess.run([sys.executable, "-c", check], check=True)
 
 
-@pytest.mark.skipif("UNDERSTUDY_AUDIT" not in os.environ, reason="minutes: set UNDERSTUDY_AUDIT")
+@pytest.mark.slow("minutes")
 def test_a_thousand_thresholds():
     matrix = thresholds(1000)
     table = np.random.default_rng(1).multinomial(5000, np.full(1000, 1e-3))

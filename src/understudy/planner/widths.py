@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from math import exp, log, sqrt
 
-from scipy import stats
+from scipy.special import gammainccinv, ndtri
 
 from understudy.planner.inputs import PlanInputs
 from understudy.privacy.compose import zcdp_rho
@@ -65,9 +65,7 @@ def _sigma(s: PlanInputs, rho: float) -> float:
 
 def gaussian(s: PlanInputs) -> Width:
     sigma = _sigma(s, _rho(s))
-    width = (
-        sigma * float(stats.norm.isf(s.beta / (2 * s.queries))) + 1 / s.rows
-    )  # on the lattice, one count more
+    width = sigma * float(-ndtri(s.beta / (2 * s.queries))) + 1 / s.rows  # on the lattice, one count more
     return width, {"sigma": sigma, "rho": _rho(s)}
 
 
@@ -77,7 +75,7 @@ def histogram(s: PlanInputs) -> Width:
     if s.universe > MAX_HISTOGRAM:
         return 1.0, {}
     scale = 2 / (_epsilon(s) * s.rows)
-    return scale * float(stats.gamma.isf(s.beta, s.universe)), {"scale": scale, "cells": s.universe}
+    return scale * float(gammainccinv(s.universe, s.beta)), {"scale": scale, "cells": s.universe}
 
 
 def smalldb(s: PlanInputs) -> Width:
