@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer as Answer
+    from understudy.answer.sql_answer import SqlAnswer as SqlAnswer
     from understudy.curator.curator import Curator as Curator
     from understudy.declaration.declaration import Declaration as Declaration
     from understudy.domain.attribute import Boolean as Boolean
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from understudy.sessions.terms import conjunctions as conjunctions
     from understudy.sessions.terms import pool as pool
     from understudy.sessions.terms import ranges as ranges
-    from understudy.sql_answer import SqlAnswer as SqlAnswer
     from understudy.validity.holdout import Holdout as Holdout
 
 __version__ = "0.2.0"
@@ -58,7 +58,7 @@ _HOME = {
     "LinearQuery": "understudy.query.linear:LinearQuery",
     "Marginal": "understudy.query.marginal:Marginal",
     "Project": "understudy.project:Project",
-    "SqlAnswer": "understudy.sql_answer:SqlAnswer",
+    "SqlAnswer": "understudy.answer.sql_answer:SqlAnswer",
     "UnderstudyError": "understudy.errors:UnderstudyError",
     "Workload": "understudy.query.workload:Workload",
     "conjunctions": "understudy.sessions.terms:conjunctions",

@@ -30,12 +30,12 @@ from understudy.mechanism.small_database.small_database import (
 )
 from understudy.mechanism.small_database.tree import Tree, set_tree
 from understudy.noise.samplers import SeededNoise
-from understudy.privacy.stability import privacy_curve, replace_neighbours
 from understudy.query.family import conjunctions, prefixes, ranges
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
 from understudy.theory.lectures9_10 import smalldb_best, smalldb_size
+from understudy_textbook.stability import privacy_curve, replace_neighbours
 
 BITS = Domain(tuple(Boolean(name=name) for name in "abcd"))
 LINE = Domain((Bins.integers("x", 0, 4), Boolean(name="a")))
