@@ -1,5 +1,11 @@
 """Understudy: a public stand-in for a sensitive table.
 
+The names in `__all__` are the public surface; each is imported from its room when it is first used. `open`
+gives a `Project` over a declared table, which answers questions for a price; `session` answers an analyst who
+asks on and on under one promise; `release` publishes a stand-in; `Holdout` scores models so that the scores
+survive being optimised; `plan` says beforehand what a budget buys. Every other module is reachable too, and may
+move between minor versions.
+
 >>> import understudy as us
 >>> us.marginals(3)
 AllMarginals(order=3)
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
     from understudy.sessions.terms import ranges as ranges
     from understudy.validity.holdout import Holdout as Holdout
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Where each public name lives. They are imported when first used: the engine behind `open` takes a second to
 # load, and a program that only plans or reads a domain should not wait for it.
