@@ -22,7 +22,7 @@ from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, pric
 
 Values = NDArray[np.float64]
 
-MOST_CELLS = 1 << 12
+MOST_PRODUCT_CELLS = 1 << 12
 """A class on more cells is not bought."""
 
 
@@ -154,7 +154,7 @@ def grid_product(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...]) ->
 
 def is_feasible(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...] = ()) -> bool:
     """Whether the class is small enough to be bought."""
-    if not by or calibrator.curator.domain.size(by) > MOST_CELLS:
+    if not by or calibrator.curator.domain.size(by) > MOST_PRODUCT_CELLS:
         return False
     if any(size < 2 for size in calibrator.curator.domain.shape(by)):
         return False
