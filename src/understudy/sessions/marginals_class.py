@@ -20,7 +20,15 @@ from understudy.privacy.event import Event
 from understudy.query.box import Box, Cells, as_text, from_text
 from understudy.query.marginal import Marginal
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
-from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, digits, price_in, written
+from understudy.sessions.purchase import (
+    Calibrator,
+    Price,
+    PurchaseRequest,
+    PurchaseResult,
+    digits,
+    price_in,
+    written,
+)
 from understudy.sessions.residuals import Part, Parts, centred, combined, parts_of
 
 Values = NDArray[np.float64]
@@ -191,11 +199,9 @@ class MarginalsPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         return self._look(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         look = self._look(calibrator)
-        released, cost = calibrator.run(look, request=request, analyst=analyst)
+        released, cost = calibrator.run(look, request)
         residuals, at = {}, 0
         for part, w in zip(look.parts.all, self.weights, strict=True):
             if w:
