@@ -150,23 +150,26 @@ def test_a_killed_session_goes_on_where_it_was():
 
 
 @pytest.mark.parametrize("lives", [0, 1, 3])
-def test_a_purchase_that_was_written_down_is_finished(lives):
-    """Killed between the plan and the debit of the histograms or of the answer itself."""
+def test_a_purchase_that_was_written_down_is_finished(lives, monkeypatch):
+    """Killed between the plan and the debit of the histograms or of the answer itself, as version 0.1 could be."""
     ledger = MemoryLedger(Budget.of(500, 1e-6))
     one = curator(ledger=ledger)
     session = session_of(one, alpha=0.02, beta=0.05, queries=200, name="mine")
     question = conjunction(age=np.arange(10) < 4, sex=np.arange(3) < 1, town=np.arange(6) < 2)
-    paid, left = one._paid, [lives]
+    charge, left = ledger.charge, [lives]
 
-    def killed(*args, **kwargs):
+    def killed(*args, step, **kwargs):
         if not left[0]:
+            plan = {"step": step.number, "question": step.question, "answer": step.text, "state": step.state}
+            assert ledger.advance(ledger.find("mine"), **plan)
             raise KeyboardInterrupt
         left[0] -= 1
-        return paid(*args, **kwargs)
+        return charge(*args, step=step, **kwargs)
 
-    one._paid = killed
-    with pytest.raises(KeyboardInterrupt):
-        session.ask_marginal(question)
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "charge", killed)
+        with pytest.raises(KeyboardInterrupt):
+            session.ask_marginal(question)
     again = session_of(curator(ledger=ledger, seed=9), alpha=0.02, beta=0.05, queries=200, name="mine")
     assert again._step == lives + 1
     assert [debit.request for debit in ledger.debits()] == [

@@ -105,9 +105,10 @@ class Calibrator:
 
     def measure(self, marginal: Marginal, price: Price, request: PurchaseRequest) -> Answer:
         """Noisy counts of a marginal's cells, and what they were charged."""
-        return self.curator.measure(
-            marginal, **price, request=request.name, analyst=request.analyst, step=request.step
-        )
+        prepared = self.curator.prepare([marginal], **price)
+        return self.curator.perform(
+            prepared, request=request.name, analyst=request.analyst, step=request.step
+        )[0]
 
     def run(self, look: Look, request: PurchaseRequest) -> tuple[Any, Cost]:
         """What a look releases, and what it was charged."""
