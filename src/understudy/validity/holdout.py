@@ -10,6 +10,7 @@ score on those.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +23,7 @@ from sqlalchemy.engine import URL
 
 from understudy.errors import HandleClosedError, ParameterError
 from understudy.ledger.interface import Ledger
+from understudy.ledger.journal import Journal
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.store import DurableLedger
 from understudy.noise.samplers import NoiseSource, SystemNoise
@@ -31,7 +33,6 @@ from understudy.validity.auc import about_pairs
 from understudy.validity.certificate import VACUOUS
 from understudy.validity.choice import auc_mode_of, mode_of
 from understudy.validity.ladder import FreeLadder
-from understudy.validity.memory import Memory
 from understudy.validity.metrics import Area, Metric, metric_of
 from understudy.validity.modes import Heard, HoldoutMode, Said, SealedLook, check_worth
 from understudy.validity.predictions import guess_fault
@@ -114,7 +115,7 @@ class Holdout:
         self._heard = Heard()
         terms = f"holdout of {self.rows} rows #{_digest(self._y)} by {self.metric.name}: {self.mode.text}"
         self._ledger = _ledger(path, name)
-        self._memory = Memory(self._ledger, terms, name=name)
+        self._journal = Journal(self._ledger, terms, name=name, start=lambda: b"{}")
         self._catch_up()
 
     def _chosen(
@@ -175,7 +176,7 @@ class Holdout:
     def history(self) -> list[tuple[str, Score]]:
         """Everything that was said, in order, with the labels it was asked under."""
         heard, told = Heard(), []
-        for step in self._memory.all():
+        for step in self._journal.all():
             try:
                 said = self.mode.read(step, heard)
             except HandleClosedError:
@@ -229,23 +230,24 @@ class Holdout:
                     {"label": label} if label else {}
                 )
                 secret = {} if isinstance(self.mode, FreeLadder) else self._heard.secret
-                if self._memory.keep(f"score {self._heard.asked + 1}", step, secret):
+                hidden = json.dumps(secret).encode()
+                if self._journal.add(f"score {self._heard.asked + 1}", step, hidden=hidden):
                     return self._scored(self.mode.read(step, self._heard))
-                # another process spoke first: what was drawn here was never said
-                self._heard.secret = dict(self._memory.secret)
+                # Another process spoke first: what was drawn here was never said, and `_catch_up` forgets it.
 
     def _scored(self, said: Said) -> Score:
         return Score(said.value, said.width, said.source, self.queries - self._heard.asked)
 
     def _catch_up(self) -> None:
-        later = self._memory.later()
-        for step in later:
+        before = self._journal.length
+        for step in self._journal.later():
             try:
                 self.mode.read(step, self._heard)
             except HandleClosedError:  # it halted there, and says so to whoever asks next
                 continue
-        if later:  # a noisy threshold belongs to the holdout, not to this process: it is never drawn again
-            self._heard.secret = dict(self._memory.secret)
+        if self._journal.length > before:
+            # A noisy threshold belongs to the holdout, not to this process: it is never drawn again.
+            self._heard.secret = json.loads(self._journal.hidden)
 
     # ---- one holdout, one memory
 
