@@ -35,7 +35,7 @@ from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, Located, Together
+from understudy.privacy.event import Event, Located, SparseVector, Together
 from understudy.privacy.neighbours import Neighbours, Sensitivity, located, sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -371,12 +371,16 @@ class Curator:
         mechanism = self._sparse_vector(threshold, exact(epsilon, "epsilon"), hits, numeric=numeric)
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
         self._truth.check_unchanged()
-        debit = self.ledger.charge(
-            mechanism.event,
-            question=question + self.edition,
-            request=request or fresh_request(),
-            analyst=analyst,
-        )
+        asked = {
+            "question": question + self.edition,
+            "request": request or fresh_request(),
+            "analyst": analyst,
+        }
+        try:
+            debit = self.ledger.charge(mechanism.event, **asked)
+        except RequestConflictError:
+            # Opened by version 0.1, which recorded no hits and charged more; any other conflict is one again.
+            debit = self.ledger.charge(SparseVector(epsilon=mechanism.epsilon), **asked)
         if not debit.repeated or self.ledger.answered(debit) is None:
             state = mechanism.open(noise=self._noise)
             self.ledger.settle(debit, b"opened", hidden=state.as_bytes())
