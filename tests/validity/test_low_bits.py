@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
 from scipy.stats import binom
 
-from low_bits import read_labels
+from low_bits import AllBits, read_labels
 from statistical import FALSE_ALARM
 from understudy.noise.samplers import SeededNoise, SystemNoise
 from understudy.validity.auc import Auc
@@ -23,15 +21,6 @@ from understudy.validity.modes import Gaussian, Heard, Look, Thresholdout
 
 LONG = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 BETA = 0.05
-
-
-@dataclass(frozen=True)
-class AllBits(Gaussian):
-    """The mutant: version 0.1 added floating-point noise to the exact mean, and told all of it."""
-
-    def say(self, look: Look, heard: Heard, *, noise):
-        word = int(noise.words(1)[0]) >> 11
-        return {"value": min(max(look.mean + self.sigma * float(ndtri((word + 0.5) / 2**53)), 0.0), 1.0)}
 
 
 def rightly_read(kind: type[Gaussian], rows: int, times: int, seed: int) -> int:

@@ -9,11 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from scipy.stats import binom
 
 from audit.mutants.mutant import Mutant
-from low_bits import read_labels
+from low_bits import AllBits, read_labels
 from memorising import SEEN, Memoriser, Turncoat, label_of
 from understudy.errors import HandleClosedError, RefusedError
 from understudy.noise.samplers import SeededNoise
@@ -140,14 +139,6 @@ def low_bits_tell(kind: type[Gaussian]) -> bool:
         lambda p: holdout.score_predictions(p).value, rows, mode.sigma, times=times, draw=draw
     )
     return bool(binom.sf((found == labels).sum() - 1, rows, 0.5) < FALSE_ALARM)
-
-
-class AllBits(Gaussian):
-    """Adds floating-point noise to the exact mean, and tells all bits of the sum."""
-
-    def say(self, look, heard, *, noise):
-        word = int(noise.words(1)[0]) >> 11
-        return {"value": min(max(look.mean + self.sigma * float(ndtri((word + 0.5) / 2**53)), 0.0), 1.0)}
 
 
 class Trusting(Holdout):
