@@ -6,7 +6,6 @@ from scipy import stats
 
 from understudy.errors import ParameterError
 from understudy.noise.samplers import SeededNoise
-from understudy.theory.composition import gdp_delta
 from understudy.theory.cvar import cvar_noise_gauss
 from understudy.theory.table import COLUMNS
 from understudy.validity import transfer
@@ -14,6 +13,7 @@ from understudy.validity.certificate import UNREVIEWED, Certificate, narrowest
 from understudy.validity.checking import Checking, Realised
 from understudy.validity.ladder import Ladder
 from understudy.validity.modes import Gaussian, Heard, Look
+from understudy_textbook.composition import gdp_delta
 
 PRINTED = {
     "c1": "lecture18", "c2": "bnsssu16", "d": "jlnrss20", "rz": "rogers20", "CVaR": "cvar", "DRIFT": "drift",

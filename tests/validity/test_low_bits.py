@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +18,6 @@ from understudy.validity.ladder import FreeLadder, Ladder
 from understudy.validity.lattice import FINEST, grid, rounding
 from understudy.validity.modes import Gaussian, Heard, Look, Thresholdout
 
-LONG = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 BETA = 0.05
 
 
@@ -47,7 +45,7 @@ def test_labels_cannot_be_read_off_the_low_bits_of_a_score():
     assert right < rows - 10
 
 
-@pytest.mark.skipif(not LONG, reason="the size at which it was found: runs with UNDERSTUDY_AUDIT")
+@pytest.mark.slow("the size at which it was found")
 @pytest.mark.parametrize("kind", [AllBits, Gaussian])
 def test_labels_cannot_be_read_where_they_were(kind):
     """n = k = 40,000, fair coins, noise of 1,420 counts: the labels of 900 rows, 40 questions for a triple."""

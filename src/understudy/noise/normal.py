@@ -20,7 +20,6 @@ from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from understudy.errors import ParameterError
 from understudy.noise.law import exp_enclosure
@@ -55,6 +54,10 @@ class RoundedNormal:
 
     def draw(self, count: int, noise: NoiseSource) -> NDArray[np.int64]:
         """The first bit of a word is the sign, the other 63 are the first bits of u, below 1/2."""
+        from scipy.special import (
+            ndtri,  # late: it takes a quarter of a second to import, and no privacy needs it
+        )
+
         words = noise.words(count)
         minus = words >> np.uint64(WORD - 1) == 0
         starts = words & np.uint64((1 << WORD - 1) - 1)
@@ -78,6 +81,8 @@ class RoundedNormal:
 
     def _certain(self, start: int, bits: int) -> int | None:
         """|X|, where every number that begins so has the same; else None. Floats say where to look first."""
+        from scipy.special import ndtri
+
         spare = WORD
         first, last = start << spare, start + 1 << spare
         m = max(0, round(-float(ndtri((2 * start + 1) / (2 << bits))) * float(self.sigma)))

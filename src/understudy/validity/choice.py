@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from understudy.errors import ParameterError
+from understudy.planner.inputs import PlanInputs, Promise
 from understudy.planner.mechanisms import MECHANISMS
-from understudy.planner.situation import Promise, Situation
 from understudy.validity.auc import Auc
 from understudy.validity.certificate import VACUOUS
 from understudy.validity.checking import Checking, Realised
@@ -28,7 +28,7 @@ def automatic(
     the ladder is taken where both say nothing, and promises the running best only.
     """
     wrong = min(rejections or 0, queries - 1)
-    situation = Situation(
+    situation = PlanInputs(
         rows=rows, queries=queries, promise=Promise.VALIDITY, beta=beta,
         guesses=rejections is not None, failures=wrong,
     )  # fmt: skip

@@ -96,14 +96,16 @@ class Game:
         return bool((self.errors <= np.array(self.widths) + 1e-12).all())
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> GameResult:
         """The last answer, which is the one that an attack is about."""
         last = (self.answers[-1], self.truths[-1], self.widths[-1]) if self.answers else (0.5, 0.5, 1.0)
-        return Outcome(self.mode.name, *last, float(self.errors.max(initial=0.0)), self.covered, self.refusal)
+        return GameResult(
+            self.mode.name, *last, float(self.errors.max(initial=0.0)), self.covered, self.refusal
+        )
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GameResult:
     """What was claimed at the end, what was true, and whether all widths held; `refusal` if it stopped early."""
 
     mode: str

@@ -9,12 +9,12 @@ from math import exp
 
 import numpy as np
 
+from audit.coins import FixedCoin, RecordingNoise, exact_choice_law, largest_ratio
 from audit.mutants.mutant import ERROR, ONE, Mutant
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax, one_sided
 from understudy.noise.samplers import SeededNoise, uniform_below
 from understudy_audit.claim import PureClaim
-from understudy_audit.coins import FixedCoin, RecordingNoise, exact_choice_law, largest_ratio
 from understudy_audit.privacy import Pair, audit_pair
 from understudy_audit.selection import chosen, score_pairs
 
