@@ -29,10 +29,10 @@ from bench.tables import Table
 from bench.verdict import Verdict, ended
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.mechanism.matrix.ranges import range_ends
+from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
-from understudy.releases.ranges import range_ends
-from understudy.releases.residual.plan import Residuals
 from understudy.releases.residual.residual import predicted_error, residual
 from understudy.releases.run import Run
 

@@ -26,16 +26,16 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
-from understudy.releases import maximum_entropy as entropy
-from understudy.releases.maximum_entropy import (
+from understudy.releases.mwem import limited, mwem, shares
+from understudy.releases.run import Run
+from understudy.standin import maximum_entropy as entropy
+from understudy.standin.maximum_entropy import (
     Batch,
     DenseModel,
     centred,
     components,
     maximum_entropy,
 )
-from understudy.releases.mwem import limited, mwem, shares
-from understudy.releases.run import Run
 from understudy.standin.measurement import Measurement
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth

@@ -15,11 +15,12 @@ from scipy.optimize import minimize
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, TooLargeError
+from understudy.mechanism.matrix.bases import CellBasis, RangeBasis, basis
+from understudy.mechanism.matrix.ranges import LEAST_SUM_CELLS, range_ends
+from understudy.mechanism.matrix.residual_plan import CLOSE, Residuals, check_size
 from understudy.noise.law import discrete_gaussian_log_law
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
-from understudy.releases.ranges import MOST_RANGES, Cells, Ranges, basis, range_ends
-from understudy.releases.residual.plan import CLOSE, Residuals, check_size
 from understudy.releases.residual.tables import ResidualTables, half_width
 from understudy.standin import combination
 from understudy.standin.combination import Interaction, fit_histogram, fit_tree, stand_in
@@ -223,7 +224,7 @@ def test_what_is_too_large_is_refused():
 
 @pytest.mark.parametrize("size", [3, 8, 40])
 def test_ranges_come_out_better_than_as_sums_of_cells(size):
-    ranges, cells = Ranges.of(size), Cells(size)
+    ranges, cells = RangeBasis.of(size), CellBasis(size)
     assert not ranges.factor.matrix.sum(axis=1).any()
     starts, ends = range_ends(size)
     rows = (np.arange(size) >= starts[:, None]) & (np.arange(size) < ends[:, None])
@@ -242,9 +243,9 @@ def test_ranges_come_out_better_than_as_sums_of_cells(size):
 
 
 def test_ranges_of_few_or_very_many_cells_are_sums_of_cells():
-    assert isinstance(basis(2, ranges=True), Cells)
-    assert isinstance(basis(MOST_RANGES + 1, ranges=True), Cells)
-    assert isinstance(basis(9, ranges=True), Ranges)
+    assert isinstance(basis(2, ranges=True), CellBasis)
+    assert isinstance(basis(LEAST_SUM_CELLS + 1, ranges=True), CellBasis)
+    assert isinstance(basis(9, ranges=True), RangeBasis)
 
 
 def test_range_questions_cost_less_when_they_are_declared():

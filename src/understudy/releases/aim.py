@@ -26,8 +26,8 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
 from understudy.releases.distinguisher import square_root, whole_units
+from understudy.releases.evidence import Interval, Knowledge, answers
 from understudy.releases.run import Outcome, Progress, Run
-from understudy.releases.workload_answers import Interval, Knowledge, answers
 from understudy.standin.graphical.model import CandidateSizes, FitSettings, GraphicalStandIn, fit
 from understudy.standin.measurement import Measurement
 

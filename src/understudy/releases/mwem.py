@@ -29,9 +29,9 @@ from understudy.privacy.cost import Cost, rounded_up
 from understudy.privacy.neighbours import Neighbours, sensitivity
 from understudy.query.marginal import Marginal
 from understudy.releases.distinguisher import square_root, whole_units
-from understudy.releases.maximum_entropy import DenseModel, components, maximum_entropy
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
 from understudy.standin.dense.weights import DenseWeights
+from understudy.standin.maximum_entropy import DenseModel, components, maximum_entropy
 from understudy.standin.measurement import Measurement
 
 Table = NDArray[np.float64]

@@ -38,8 +38,8 @@ from understudy.releases.adaptive.rule import (
 )
 from understudy.releases.adaptive.shrink import lessons, shrunk
 from understudy.releases.distinguisher import whole_units
+from understudy.releases.evidence import Interval, Knowledge, answers
 from understudy.releases.run import Outcome, Progress, Run
-from understudy.releases.workload_answers import Interval, Knowledge, answers
 from understudy.standin.graphical.model import Constraint, FitSettings, GraphicalStandIn, fit, model_cells
 from understudy.standin.measurement import Measurement
 
@@ -74,7 +74,7 @@ def adaptive(
 
     Privacy     The run's price, in debits: the number of rows where it is private, the 1-way marginals, in each
                 round noisy gaps (`MergedGaps`) and measurements (`MergedMarginals`), the last sweep
-                (`MergedStrategies`). What is asked in a step depends on answers released before it, so zCDP adds
+                (`MergedStrategy`). What is asked in a step depends on answers released before it, so zCDP adds
                 up. [BunSteinke16, Lemma 1.7]
     Accuracy    Measured marginals by the law of their noise; others by the last noisy gaps and by the counts that
                 hold theirs. All intervals hold jointly, with probability 1 - β.

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
-from understudy.mechanism.merged import MergedStrategies
+from understudy.mechanism.matrix.residual_plan import Residuals
+from understudy.mechanism.merged import MergedStrategy
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.merging import Merging
 from understudy.query.workload import Workload
-from understudy.releases.residual.plan import Residuals
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
 from understudy.standin.measurement import Measurement
@@ -66,6 +66,6 @@ def sweep(
     if not residuals.cliques:
         return Sweep()
     look = residuals.strategies(residuals.precisions(), declared.neighbours, declared.max_rows, price)
-    released = np.array(run.look("guard", MergedStrategies(merging, look)), np.int64)
+    released = np.array(run.look("guard", MergedStrategy(merging, look)), np.int64)
     tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
     return Sweep(tuple(cliques), tables)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.query.merging import Merging
-from understudy.releases.local_fit import locally_fitted
 from understudy.standin.graphical.compile import compiled
 from understudy.standin.graphical.model import GraphicalStandIn
+from understudy.standin.local_fit import Observation, locally_fitted
 from understudy.standin.measurement import Measurement
 
 Table = NDArray[np.float64]
@@ -61,9 +61,14 @@ class AdaptiveStandIn:
         """Counts of groups."""
         total = max(self.total, 1.0)
         return [
-            locally_fitted(clique, total * rates, self.outside, total)
+            locally_fitted(clique, total * rates, self._observed(clique), total)
             for clique, rates in zip(cliques, self.model.project_many(cliques), strict=True)
         ]
+
+    def _observed(self, clique: Clique) -> list[Observation]:
+        """What was measured inside of a clique, and is not in the tree."""
+        inside = [m for m in self.outside if set(m.clique) <= set(clique)]
+        return [Observation(m.clique, m.counts, m.variance) for m in inside]
 
     def sample_codes(self, rows: int, *, rng: np.random.Generator) -> Codes:
         """Synthetic rows: groups from the model, values dealt to the rows of a group by their shares.
