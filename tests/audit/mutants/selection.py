@@ -16,7 +16,7 @@ from understudy.mechanism.noisy_max import ReportNoisyMax, one_sided
 from understudy.noise.samplers import SeededNoise, uniform_below
 from understudy_audit.claim import PureClaim
 from understudy_audit.privacy import Pair, audit_pair
-from understudy_audit.selection import chosen, score_pairs
+from understudy_audit.selection import score_pairs
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,16 @@ def impossible_candidate(choose) -> bool:
     Coins that are all 0 stand for the first candidate of the cumulative law, whatever its weight.
     """
     return choose(np.array([0, 8000]), noise=FixedCoin(0, rest=0)) != 0
+
+
+def chosen(mechanism, scores):
+    """Runs of a selection on one vector of scores, one at a time: a mutant has no vectors of its own."""
+    array = np.array(scores, np.int64)
+
+    def draw(count, noise):
+        return np.array([[mechanism.choose(array, noise=noise)] for _ in range(count)], np.int64)
+
+    return draw
 
 
 def sampled_choice_caught(mechanism, one, two, *, claim=ONE, samples=15_000) -> bool:
