@@ -120,7 +120,10 @@ class InsufficientBudgetError(RefusedError):
 
 
 class RequestConflictError(RefusedError):
-    """The same request id came with another question; `question` and `analyst` are the recorded ones."""
+    """The same request id came with another question.
+
+    `question` and `analyst` are the recorded ones, for the analyst who asked it; to anybody else they are empty.
+    """
 
     def __init__(self, message: str, *, question: str = "", analyst: str = "") -> None:
         self.question = question

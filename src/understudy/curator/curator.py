@@ -26,6 +26,7 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
+from understudy.ledger.books import short_question
 from understudy.ledger.interface import Debit, Ledger, fresh_request
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
@@ -85,6 +86,20 @@ class Curator:
         sees to it that a name is not used again for other rows.
         """
         return f" @{self._truth.version}" if self._truth.is_file else ""
+
+    def recorded(self, question: str, under: Callable[[str], Result]) -> Result:
+        """What `under` makes of the question with its edition, as the ledger records it or will.
+
+        Version 0.1 told a file's versions apart by less: modification time and inode. What it recorded goes on under
+        the edition that it wrote, as long as these two are the same.
+        """
+        try:
+            return under(question + self.edition)
+        except RequestConflictError as conflict:
+            before = f"{question} @{self._truth.former_version}"
+            if self._truth.former_version is None or conflict.question != short_question(before):
+                raise
+            return under(before)
 
     # ---- what is public about the number of rows
 
@@ -213,6 +228,15 @@ class Curator:
             return event
         version = self._truth.version
         return event.noise if version is None else replace(event, relation=f"{event.relation} @{version}")
+
+    def _as_formerly(self, event: Event) -> Event:
+        """A versioned event as version 0.1 would have charged it."""
+        if isinstance(event, Together):
+            return Together(tuple(self._as_formerly(part) for part in event.events))
+        if not isinstance(event, Located) or self._truth.former_version is None:
+            return event
+        relation = event.relation.removesuffix(f" @{self._truth.version}")
+        return replace(event, relation=f"{relation} @{self._truth.former_version}")
 
     def measure(
         self,
@@ -371,12 +395,7 @@ class Curator:
         mechanism = self._sparse_vector(threshold, exact(epsilon, "epsilon"), hits, numeric=numeric)
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
         self._truth.check_unchanged()
-        debit = self.ledger.charge(
-            mechanism.event,
-            question=question + self.edition,
-            request=request or fresh_request(),
-            analyst=analyst,
-        )
+        debit = self.charge(mechanism.event, question, request, analyst)
         if not debit.repeated or self.ledger.answered(debit) is None:
             state = mechanism.open(noise=self._noise)
             self.ledger.settle(debit, b"opened", hidden=state.as_bytes())
@@ -402,6 +421,14 @@ class Curator:
 
     # ---- the one way
 
+    def charge(self, event: Event, question: str, request: str | None, analyst: str) -> Debit:
+        """The debit of an event for a question about this version of the table: a new one, or the request's."""
+        name = request or fresh_request()
+        return self.recorded(
+            question,
+            lambda text: self.ledger.charge(event, question=text, request=name, analyst=analyst),
+        )
+
     def _paid(
         self, event: Event, question: str, request: str | None, analyst: str, look: Callable[[], Result]
     ) -> tuple[Debit, Result]:
@@ -410,11 +437,9 @@ class Curator:
         What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
         """
         self._truth.check_unchanged()
-        debit = self.ledger.charge(
-            event, question=question + self.edition, request=request or fresh_request(), analyst=analyst
-        )
+        debit = self.charge(event, question, request, analyst)
         known = self.ledger.answered(debit) if debit.repeated else None
-        if known is None and debit.event != event:
+        if known is None and debit.event not in (event, self._as_formerly(event)):
             raise RequestConflictError(
                 f"the request {debit.request!r} was charged for another version of the table, and never answered: "
                 f"take a new one"

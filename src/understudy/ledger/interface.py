@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from understudy.errors import RequestConflictError
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
@@ -29,6 +30,16 @@ class Debit:
     request: str
     analyst: str = ""
     repeated: bool = field(default=False, compare=False)
+
+    def conflict(self, *, analyst: str) -> RequestConflictError:
+        """Why another question under this request is refused; only its own analyst is shown the recorded one."""
+        mine = analyst == self.analyst
+        whose = "another question" if mine else "another analyst's question"
+        return RequestConflictError(
+            f"the request id {self.request!r} was used for {whose}; take a new one",
+            question=self.question if mine else "",
+            analyst=self.analyst if mine else "",
+        )
 
 
 @dataclass(frozen=True, slots=True)

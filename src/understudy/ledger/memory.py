@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 
-from understudy.errors import RequestConflictError
 from understudy.ledger.books import Books, checked_name, checked_request, short_question, timestamp
 from understudy.ledger.interface import Debit, Hidden
 from understudy.privacy.budget import Budget
@@ -74,11 +73,7 @@ class MemoryLedger:
                     unversioned(event),
                     analyst,
                 ):
-                    raise RequestConflictError(
-                        f"the request id {request!r} was used for another question; take a new one",
-                        question=known.question,
-                        analyst=known.analyst,
-                    )
+                    raise known.conflict(analyst=analyst)
                 return replace(known, repeated=True)
             at = max(self._at, timestamp(self._clock()))
             cost, _ = self._books.admit(event, analyst=analyst, at=at)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from understudy.errors import LedgerError, RequestConflictError
+from understudy.errors import LedgerError
 from understudy.ledger.chain import Entry, answer_hash, canonical, commitment, is_sealed
 from understudy.ledger.interface import Debit
 from understudy.ledger.recorded import Recorded, broken
@@ -203,11 +203,7 @@ class Charge:
                 unversioned(self.event),
                 self.analyst,
             ):
-                raise RequestConflictError(
-                    f"the request id {self.request!r} was used for another question; take a new one",
-                    question=known.question,
-                    analyst=known.analyst,
-                )
+                raise known.conflict(analyst=self.analyst)
             return replace(known, repeated=True)
         cost, total = page.recorded.books.admit(self.event, analyst=self.analyst, at=page.at)
         entry = page.append(

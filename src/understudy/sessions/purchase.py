@@ -105,10 +105,7 @@ class Calibrator:
     def run(self, look: Look, *, request: str, analyst: str) -> tuple[Any, Cost]:
         """What a look releases, and what it was charged."""
         released = self.curator.run(look, request=request, analyst=analyst)
-        event = self.charged(look.event)
-        again = self.curator.ledger.charge(
-            event, question=look.key + self.curator.edition, request=request, analyst=analyst
-        )
+        again = self.curator.charge(self.charged(look.event), look.key, request, analyst)
         return released, again.cost
 
 

@@ -61,7 +61,9 @@ class PurchaseJournal:
         """Why the name cannot be used: what it stands for in the ledger."""
         name, mine = self._name, described(self._terms, self._analyst)
         theirs = described(known.question, known.analyst)
-        if theirs is None:
+        if not known.question:
+            why = f"the name {name!r} belongs to another analyst; take another one for the session"
+        elif theirs is None:
             why = f"the name {name!r} belongs to a request; take another one for the session"
         elif theirs == mine:
             why = f"session {name!r} was opened on another version of the table; take a new name"
