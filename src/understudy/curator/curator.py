@@ -90,8 +90,8 @@ class Curator:
     def recorded(self, question: str, under: Callable[[str], Result]) -> Result:
         """What `under` makes of the question with its edition, as the ledger records it or will.
 
-        Version 0.1 told a file's versions apart by less: modification time and inode. What it recorded goes on under
-        the edition that it wrote, as long as these two are the same.
+        Version 0.1 told a file's versions apart by less: modification time and inode. What it recorded goes on
+        under the edition that it wrote, as long as these two are the same.
         """
         try:
             return under(question + self.edition)
@@ -362,10 +362,20 @@ class Curator:
     # ---- any other mechanism
 
     def run(self, look: Look, *, request: str | None = None, analyst: str = "") -> Any:
-        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases."""
+        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases.
+
+        What a look costs is its own word, which nobody can check here: it is code of this process. A look that says
+        it costs nothing is refused where a person can move what it reads.
+        """
         marginals = list(look.marginals)
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
+        if not self.ledger.budget.price(look.event).units and any(
+            self.sensitivity(marginal).l1 for marginal in marginals
+        ):
+            raise ParameterError(
+                "a look at counts that a person can move has a price, and this one names none"
+            )
         self._truth.check_size(marginals)
         return self._paid(
             self.versioned(look.event),

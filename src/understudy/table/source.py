@@ -25,6 +25,7 @@ import pyarrow.compute
 from understudy.declaration.declaration import Counting, SourceSpec, Unit
 from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError, UnderstudyError
+from understudy.table.dialect import PORTABLE, PORTABLE_DUCKDB
 from understudy.table.encode import check_type
 from understudy.table.engine import AnyIbis, Embedded, Engine
 from understudy.table.files import (
@@ -247,7 +248,8 @@ def _open_url(spec: SourceSpec, *, base: Path, candid: bool) -> Source:
             f"no engine answers to this URL with such a table ({type(error).__name__}); check host, user, "
             f"password and `table:`"
         ) from None
-    return Source(expression, engine=AnyIbis(connection), count=spec.count, candid=candid)
+    dialect = PORTABLE_DUCKDB if connection.name == "duckdb" else PORTABLE
+    return Source(expression, engine=AnyIbis(connection, dialect), count=spec.count, candid=candid)
 
 
 def _no_driver(scheme: str) -> str:

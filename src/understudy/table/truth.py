@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
-from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from understudy.errors import QueryError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.query.tables import Tables
 from understudy.table.counts import MarginalCounter
+from understudy.table.fork import LookLock
 from understudy.table.inside import group_counts, grouped_cover, grouped_sums
 from understudy.table.look import Codes, Look
 from understudy.table.source import Source
@@ -50,7 +50,7 @@ class Truth:
         self.source = source
         self.domain = domain
         self.unit = unit
-        self._lock = Lock()  # an engine's connection serves one thread at a time
+        self._lock = LookLock()  # an engine's connection serves one thread at a time
         self._looks = 0
         self._kept: list[Codes] | None = None
         self._counted: OrderedDict[Clique, Counts] = OrderedDict()
