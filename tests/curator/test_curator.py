@@ -30,8 +30,8 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.strategy import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.event import Together
 from understudy.privacy.cost import UNITS
+from understudy.privacy.event import Together
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
