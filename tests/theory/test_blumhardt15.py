@@ -26,7 +26,8 @@ def walked(ladder: Ladder) -> int:
             return 0
         heard = Heard(best=best)
         told = {
-            ladder.say(SealedLook.at(1 - loss, ladder.rows), heard, noise=SeededNoise(0))["best"] for loss in losses
+            ladder.say(SealedLook.at(1 - loss, ladder.rows), heard, noise=SeededNoise(0))["best"]
+            for loss in losses
         }
         return 1 + sum(queries(best if value is None else value, rounds - 1) for value in told)
 

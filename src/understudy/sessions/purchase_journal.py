@@ -32,7 +32,9 @@ class PurchaseJournal(Journal):
         if known.request != self.name:
             return known
         theirs = described(known.question, known.analyst)
-        if theirs is None:
+        if not known.question:
+            why = f"the name {self.name!r} belongs to another analyst; take another one for the session"
+        elif theirs is None:
             why = f"the name {self.name!r} belongs to a request; take another one for the session"
         elif theirs == described(self._terms, self._analyst):
             why = f"session {self.name!r} was opened on another version of the table; take a new name"
