@@ -233,7 +233,7 @@ def _additive(
 ) -> Iterator[tuple[LaplaceNoise | GaussianNoise, list[int], list[int]]]:
     """The parts of a release that are exact values plus noise, with the event of each.
 
-    A sensitivity that is no whole number belongs to values measured in units of their own noise (`Strategies`):
+    A sensitivity that is no whole number belongs to values measured in units of their own noise (`JointStrategy`):
     releases do not show those, and they are passed over here.
     """
     if isinstance(event, Together):

@@ -28,7 +28,7 @@ from understudy.domain.domain import Domain
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy import joint
 from understudy.privacy.budget import Budget

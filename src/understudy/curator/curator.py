@@ -36,7 +36,7 @@ from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, Located, Together
+from understudy.privacy.event import Event, Located, SparseVector, Together
 from understudy.privacy.neighbours import Neighbours, Sensitivity, located, sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -439,12 +439,16 @@ class Curator:
         mechanism = self._sparse_vector(threshold, exact(epsilon, "epsilon"), hits, numeric=numeric)
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
         self._truth.check_unchanged()
+        event: Event = mechanism.event
+        known = None if request is None else self.ledger.find(request)
+        if known is not None and known.event == SparseVector(epsilon=mechanism.epsilon):
+            event = known.event  # opened by version 0.1, which recorded no hits and charged more
         journal = Journal(
             self.ledger,
             question + self.edition,
             name=request or "",
             analyst=analyst,
-            event=mechanism.event,
+            event=event,
             start=lambda: mechanism.open(noise=self._noise).as_bytes(),
         )
         handle = SparseHandle(self._truth, journal, mechanism, self._noise)

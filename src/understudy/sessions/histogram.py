@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.bases import HistogramDesign
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.event import Event
 from understudy.privacy.neighbours import located
-from understudy.sessions.design import Design
 from understudy.sessions.knowledge import Knowledge, around
 from understudy.sessions.one_way import OneWay, half_widths, shape
 from understudy.sessions.purchase import (
@@ -133,8 +133,8 @@ def rows_error(width: int) -> int:
     return max(width // 8, 1)
 
 
-def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> Design:
-    return Design(
+def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> HistogramDesign:
+    return HistogramDesign(
         calibrator.curator.domain[name].size,
         ordered=not plain_cells and calibrator.is_ordered(name),
         centred=calibrator.replaces and not plain_cells,
@@ -142,6 +142,6 @@ def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> Design:
     )
 
 
-def _sums(design: Design, each: float) -> np.ndarray:
+def _sums(design: HistogramDesign, each: float) -> np.ndarray:
     """Bands of sets from those of their cells."""
     return each * np.arange(design.size + 1, dtype=np.float64)

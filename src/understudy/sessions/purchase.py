@@ -23,7 +23,7 @@ from understudy.ledger.interface import JournalStep
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.look import Look
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event

@@ -60,7 +60,7 @@ from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.terms import Announced, Terms
 
 MOST_ANSWERS = 1 << 15
-MOST_CELLS = 1 << 21
+MOST_FREE_CELLS = 1 << 21
 """Free answers that are remembered, and their cells; any other is deduced again.
 
 Answers that were paid for are all kept.
@@ -260,7 +260,7 @@ class Session:
         self._forget(identity)
         self._free[identity] = answer
         self._free_cells += answer.value.size
-        while len(self._free) > MOST_ANSWERS or self._free_cells > MOST_CELLS:
+        while len(self._free) > MOST_ANSWERS or self._free_cells > MOST_FREE_CELLS:
             self._free_cells -= self._free.popitem(last=False)[1].value.size
 
     def _forget(self, identity: Identity) -> None:
