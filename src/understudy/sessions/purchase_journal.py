@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from understudy.errors import ParameterError, RequestConflictError
-from understudy.ledger.interface import SEPARATOR, JournalStep, Ledger
+from understudy.ledger.interface import SEPARATOR, Debit, JournalStep, Ledger
 from understudy.ledger.journal import Journal
 from understudy.sessions.terms import described
 
@@ -22,8 +22,17 @@ class PurchaseJournal(Journal):
     def __init__(self, ledger: Ledger, terms: str, *, name: str, analyst: str, lazily: bool = False) -> None:
         if SEPARATOR in name:
             raise ParameterError(f"a session's name must not hold {SEPARATOR!r}, which numbers its purchases")
+        super().__init__(ledger, terms, name=name, analyst=analyst, lazily=lazily)
+
+    def _find(self) -> Debit | None:
         try:
-            super().__init__(ledger, terms, name=name, analyst=analyst, lazily=lazily)
+            return super()._find()
+        except RequestConflictError as known:
+            raise self.taken(known) from None
+
+    def _open(self) -> Debit:
+        try:
+            return super()._open()
         except RequestConflictError as known:
             raise self.taken(known) from None
 
