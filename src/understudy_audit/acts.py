@@ -15,10 +15,10 @@ from understudy.curator.curator import Candidate, Curator
 from understudy.lectures.median import private_median
 from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.net import NetMechanism
 from understudy.mechanism.small_database.classes import QueryClass as SmallClass
 from understudy.mechanism.small_database.small_database import SmallDatabase
-from understudy.mechanism.strategy import Strategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
