@@ -50,11 +50,11 @@ def killed(path, what, where, number):
 
 
 def state_of(handle):
-    latest = handle._ledger.hidden(handle._debit)
+    latest = handle._journal.latest()
     return latest.step, SparseState.from_bytes(latest.state)
 
 
-@pytest.mark.parametrize(("where", "number", "kept"), [("settle", 0, 0), ("drawn", 2, 2), ("kept", 2, 3)])
+@pytest.mark.parametrize(("where", "number", "kept"), [("charged", 0, 0), ("drawn", 2, 2), ("kept", 2, 3)])
 def test_a_killed_handle_goes_on_from_its_own_threshold_and_counter(where, number, kept, tmp_path):
     """Charged once. What was kept stays, with the threshold it was compared with; what was not is drawn again."""
     path = tmp_path / "ledger.db"
@@ -63,16 +63,16 @@ def test_a_killed_handle_goes_on_from_its_own_threshold_and_counter(where, numbe
     assert ledger.spent.amount == EPSILON
     handle = opened(ledger)
     step, before = state_of(handle)
-    said = [json.loads(answer) for answer in ledger.steps(handle._debit)]
+    said = [json.loads(answer) for answer in ledger.steps(ledger.find("mine"))]
     assert step == before.asked == len(said) == kept
     assert before.above == sum(said)
-    if where != "settle" and not said[-1]:  # below: the threshold that stood before still stands
+    if where != "charged" and not said[-1]:  # below: the threshold that stood before still stands
         assert state_of(opened(ledger))[1].noisy_threshold == before.noisy_threshold
     for query in questions():
         if handle.hits_left:
             handle.ask(query)
     assert ledger.spent.amount == EPSILON  # never paid again
-    assert ledger.steps(handle._debit)[:kept] == [json.dumps(answer).encode() for answer in said]
+    assert ledger.steps(ledger.find("mine"))[:kept] == [json.dumps(answer).encode() for answer in said]
     assert handle.hits_left == 0
     with pytest.raises(HandleClosedError):
         handle.ask(questions()[0])
@@ -113,9 +113,8 @@ def test_two_processes_share_one_threshold_and_one_count_of_hits(tmp_path):
     told = [json.loads(text) for text, process in zip(out, both, strict=True) if process.returncode == 0]
     assert told
     ledger = ledger_at(str(path))
-    handle = opened(ledger)
     assert ledger.spent.amount == EPSILON
-    said = [json.loads(answer) for answer in ledger.steps(handle._debit)]
+    said = [json.loads(answer) for answer in ledger.steps(ledger.find("mine"))]
     assert sum(said) == HITS
     assert said[-1]
     assert sum(sum(answers) for answers in told) <= HITS

@@ -178,11 +178,11 @@ import os, signal, sys
 import numpy as np
 from understudy.validity.holdout import Holdout
 holdout = Holdout(np.zeros((4000, 1)), np.zeros(4000), queries=10, path=sys.argv[1])
-keep = holdout._memory.keep
-def kept_then_killed(*step):
-    keep(*step)
+keep = holdout._journal.add
+def kept_then_killed(*step, **hidden):
+    keep(*step, **hidden)
     os.kill(os.getpid(), signal.SIGKILL)
-holdout._memory.keep = kept_then_killed
+holdout._journal.add = kept_then_killed
 holdout.score_predictions(np.zeros(4000))
 """
 

@@ -16,7 +16,7 @@ from understudy.validity.checking import Checking, Realised
 from understudy.validity.holdout import Holdout
 from understudy.validity.ladder import FreeLadder, Ladder
 from understudy.validity.lattice import FINEST, grid, rounding
-from understudy.validity.modes import Gaussian, Heard, Look, Thresholdout
+from understudy.validity.modes import Gaussian, Heard, SealedLook, Thresholdout
 
 BETA = 0.05
 
@@ -122,15 +122,15 @@ def test_modes_without_noise_tell_points_of_a_grid(mode, steps):
     draw = np.random.default_rng(2)
     heard = Heard()
     for _ in range(QUERIES):
-        step = mode.say(Look.of(draw.random(ROWS), FINEST, 0.0), heard, noise=SeededNoise(1))
+        step = mode.say(SealedLook.of(draw.random(ROWS), FINEST, 0.0), heard, noise=SeededNoise(1))
         value = step.get("value", step.get("best"))
         assert value is None or on_grid(value, steps(mode))
 
 
 def test_a_ladder_tells_multiples_of_its_step():
     mode, draw, heard = Ladder(ROWS, QUERIES, BETA), np.random.default_rng(2), Heard()
-    told = [mode.say(Look.of(draw.random(ROWS) ** (3 / (i + 1)), FINEST), heard, noise=SeededNoise(1))["best"]
-            for i in range(QUERIES)]  # fmt: skip
+    looks = [SealedLook.of(draw.random(ROWS) ** (3 / (i + 1)), FINEST) for i in range(QUERIES)]
+    told = [mode.say(look, heard, noise=SeededNoise(1))["best"] for look in looks]
     told = [best for best in told if best is not None]
     assert told
     assert all(best in {i * mode.eta for i in range(int(1 / mode.eta) + 1)} for best in told)
@@ -146,7 +146,7 @@ def test_the_grid_fits_its_samplers_and_rounding_is_stated(rows):
     assert rounding(rows) == (0.5 + 0.5 / rows) / steps
     assert rows >= 2**22 or rounding(rows) <= 1 / FINEST
     drawn = np.random.default_rng(1).random(min(rows, 1000))
-    look = Look.of(drawn, steps)
+    look = SealedLook.of(drawn, steps)
     assert abs(look.total / look.steps - drawn.mean()) <= 0.5 / steps + 1e-12
 
 
@@ -165,5 +165,5 @@ def test_a_threshold_that_was_kept_as_a_float_is_still_the_threshold():
     mode = Thresholdout(80_000, 6, BETA, rejections=2)
     for threshold, accepted in ((10.0, True), (-10.0, False)):
         heard = Heard(secret={"threshold": threshold})
-        step = mode.say(Look.at(0.5, 80_000, 0.5), heard, noise=SeededNoise(1))
+        step = mode.say(SealedLook.at(0.5, 80_000, 0.5), heard, noise=SeededNoise(1))
         assert step["accepted"] is accepted

@@ -118,13 +118,13 @@ def test_what_is_known_of_the_rows_stays_known(tmp_path):
     again = sealed(path=path)
     assert [score.about for _, score in again.history()] == found
     assert again.certificate() == holdout.certificate()
-    assert {step["way"] for step in again._memory.all()} == set(Way)
+    assert {step["way"] for step in again._journal.all()} == set(Way)
 
 
 def test_steps_of_version_0_1_count_as_predictions(tmp_path):
     path = tmp_path / "h.db"
     old = sealed(path=path)
-    assert old._memory.keep("score 1", {"value": 0.5}, {})
+    assert old._journal.add("score 1", {"value": 0.5}, hidden=b"{}")
     old.close()
     holdout = sealed(path=path)
     assert holdout.left == 9

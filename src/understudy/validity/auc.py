@@ -35,7 +35,7 @@ from understudy.validity.certificate import (
     SEALED,
     Certificate,
 )
-from understudy.validity.modes import Heard, Look, Said, with_normal_noise
+from understudy.validity.modes import Heard, Said, SealedLook, with_normal_noise
 from understudy.validity.transfer import quantile
 
 PAIRS = "the score is the area under the curve, and which rows are positive is public"
@@ -124,7 +124,7 @@ class Auc:
     def text(self) -> str:
         return f"auc sigma {self.sigma:.9g} queries {self.queries} beta {self.beta}"
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del heard
         return {"value": with_normal_noise(look, self.sigma, noise)}
 

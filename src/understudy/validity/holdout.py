@@ -10,6 +10,7 @@ score on those. What a score is about depends on who saw the rows (`scope`).
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +23,7 @@ from sqlalchemy.engine import URL
 
 from understudy.errors import HandleClosedError, ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
+from understudy.ledger.journal import Journal
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.store import DurableLedger
 from understudy.noise.samplers import NoiseSource, SystemNoise
@@ -33,9 +35,8 @@ from understudy.validity.choice import auc_mode_of, mode_of
 from understudy.validity.frozen import predict_frozen
 from understudy.validity.ladder import FreeLadder
 from understudy.validity.lattice import grid
-from understudy.validity.memory import Memory
 from understudy.validity.metrics import Area, Metric, metric_of
-from understudy.validity.modes import Heard, Look, Mode, Said, check_worth
+from understudy.validity.modes import Heard, HoldoutMode, Said, SealedLook, check_worth
 from understudy.validity.predictions import guess_fault
 from understudy.validity.scope import About, Way, about, assumptions, sentence
 
@@ -87,7 +88,7 @@ class Holdout:
         queries: int,
         beta: Number = 0.05,
         metric: str | Metric = "accuracy",
-        mode: str | Mode = "auto",
+        mode: str | HoldoutMode = "auto",
         theorem: str = "cvar",
         rejections: int | None = None,
         slack: float | None = None,
@@ -128,12 +129,17 @@ class Holdout:
         self._unprevented: set[str] = set()
         terms = f"holdout of {self.rows} rows #{_digest(self._y)} by {self.metric.name}: {self.mode.text}"
         self._ledger = _ledger(path, name)
-        self._memory = Memory(self._ledger, terms, name=name)
+        self._journal = Journal(self._ledger, terms, name=name, start=lambda: b"{}")
         self._catch_up()
 
     def _chosen(
-        self, wanted: str | Mode, beta: float, rejections: int | None, slack: float | None, theorem: str
-    ) -> Mode:
+        self,
+        wanted: str | HoldoutMode,
+        beta: float,
+        rejections: int | None,
+        slack: float | None,
+        theorem: str,
+    ) -> HoldoutMode:
         if not isinstance(wanted, str):
             terms = (wanted.queries, wanted.beta, wanted.rows <= self.rows)
             if terms != (self.queries, beta, True):
@@ -221,17 +227,17 @@ class Holdout:
         """Steps between 0 and 1 for the value of one row, or person."""
         return grid(self.mode.rows)
 
-    def _look(self, predicted: NDArray[Any], classes: Any, guess: float | None) -> Look:
+    def _look(self, predicted: NDArray[Any], classes: Any, guess: float | None) -> SealedLook:
         if isinstance(self.metric, Area):
             right, pairs = self.metric.half_pairs(self._y, predicted)
-            return Look(right / pairs, right, pairs, guess)
-        return Look.of(self._by_person(self.metric.of(self._y, predicted, classes)), self._steps, guess)
+            return SealedLook(right / pairs, right, pairs, guess)
+        return SealedLook.of(self._by_person(self.metric.of(self._y, predicted, classes)), self._steps, guess)
 
-    def _all_wrong(self, guess: float | None) -> Look:
+    def _all_wrong(self, guess: float | None) -> SealedLook:
         """A look at predictions that are right nowhere."""
         if isinstance(self.metric, Area):
-            return Look(0.0, 0, self.metric.half_pairs(self._y, np.zeros(len(self._y)))[1], guess)
-        return Look.of(np.zeros(self.rows), self._steps, guess)
+            return SealedLook(0.0, 0, self.metric.half_pairs(self._y, np.zeros(len(self._y)))[1], guess)
+        return SealedLook.of(np.zeros(self.rows), self._steps, guess)
 
     def _guess(self, estimator: Any, X: Any, y: Any) -> float | None:
         """The estimator's score on other rows, if there are any."""
@@ -245,7 +251,7 @@ class Holdout:
     def history(self) -> list[tuple[str, Score]]:
         """Everything that was said, in order, with the labels it was asked under."""
         heard, told, ways = Heard(), [], set()
-        for step in self._memory.all():
+        for step in self._journal.all():
             ways.add(_way(step))
             try:
                 said = self.mode.read(step, heard)
@@ -298,7 +304,7 @@ class Holdout:
             return rowwise
         return np.bincount(self._people, weights=rowwise) / np.bincount(self._people)
 
-    def _tell(self, look: Look, how: dict[str, Any]) -> Score:
+    def _tell(self, look: SealedLook, how: dict[str, Any]) -> Score:
         """Say what the mode says of a look; `how` it was asked for is kept with the answer."""
         kept = {name: value for name, value in how.items() if value}
         with self._lock:
@@ -311,11 +317,11 @@ class Holdout:
                     )
                 step = self.mode.say(look, self._heard, noise=self._noise) | kept
                 secret = {} if isinstance(self.mode, FreeLadder) else self._heard.secret
-                if self._memory.keep(f"score {self._heard.asked + 1}", step, secret):
+                hidden = json.dumps(secret).encode()
+                if self._journal.add(f"score {self._heard.asked + 1}", step, hidden=hidden):
                     self._asked_by(step)
                     return self._scored(self.mode.read(step, self._heard))
-                # another process spoke first: what was drawn here was never said
-                self._heard.secret = dict(self._memory.secret)
+                # Another process spoke first: what was drawn here was never said, and `_catch_up` forgets it.
 
     def _scored(self, said: Said) -> Score:
         left = self.queries - self._heard.asked
@@ -326,15 +332,16 @@ class Holdout:
         self._unprevented.update(step.get("unprevented", ()))
 
     def _catch_up(self) -> None:
-        later = self._memory.later()
-        for step in later:
+        before = self._journal.length
+        for step in self._journal.later():
             self._asked_by(step)
             try:
                 self.mode.read(step, self._heard)
             except HandleClosedError:  # it halted there, and says so to whoever asks next
                 continue
-        if later:  # a noisy threshold belongs to the holdout, not to this process: it is never drawn again
-            self._heard.secret = dict(self._memory.secret)
+        if self._journal.length > before:
+            # A noisy threshold belongs to the holdout, not to this process: it is never drawn again.
+            self._heard.secret = json.loads(self._journal.hidden)
 
     # ---- one holdout, one memory
 

@@ -39,7 +39,7 @@ USEFUL = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class SealedLook:
     """One look at the sealed rows: the exact score, the same on the public grid, and a guess from elsewhere.
 
     `mean` is for modes that count what they can say; noise is added to `total`, in steps of 1/`steps` (`lattice`),
@@ -53,12 +53,12 @@ class Look:
     values: NDArray[np.float64] | None = None
 
     @classmethod
-    def of(cls, values: NDArray[np.float64], steps: int, guess: float | None = None) -> Look:
+    def of(cls, values: NDArray[np.float64], steps: int, guess: float | None = None) -> SealedLook:
         """A look at one number in [0, 1] for each person, in so many steps."""
         return cls(float(values.mean()), total(values, steps), len(values) * steps, guess, values)
 
     @classmethod
-    def at(cls, mean: float, rows: int, guess: float | None = None) -> Look:
+    def at(cls, mean: float, rows: int, guess: float | None = None) -> SealedLook:
         """A look at so many rows of which only the mean is known, as in a game."""
         steps = rows * grid(rows)
         return cls(mean, round(mean * steps), steps, guess)
@@ -85,7 +85,7 @@ class Said:
     source: str
 
 
-class Mode(Protocol):
+class HoldoutMode(Protocol):
     """A mechanism with its certificate."""
 
     @property
@@ -121,7 +121,7 @@ class Mode(Protocol):
         """The width of the same promise with another number of rows."""
         ...
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         """The next step, in plain values: all that is ever released of this query."""
         ...
 
@@ -169,7 +169,7 @@ class Gaussian:
     def text(self) -> str:
         return f"gaussian {self.theorem} sigma {self.sigma:.9g} queries {self.queries} beta {self.beta}"
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del heard
         return {"value": with_normal_noise(look, self.sigma, noise)}
 
@@ -238,7 +238,7 @@ class Thresholdout:
             f"answers {self.rejections} queries {self.queries} beta {self.beta}"
         )
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         guess = needed_guess(look)
         if heard.failures >= self.rejections:
             raise HandleClosedError(f"its {self.rejections} answers from the holdout are used up")
@@ -261,7 +261,7 @@ class Thresholdout:
         return Said(step["value"], self._best[0], "checked" if step["accepted"] else "measured")
 
 
-def needed_guess(look: Look) -> float:
+def needed_guess(look: SealedLook) -> float:
     """The guess of a look, which a mode that checks guesses cannot do without."""
     if look.guess is None:
         raise ParameterError("this mode checks guesses: give rows that are not the holdout's to guess from")
@@ -275,7 +275,7 @@ def between_0_and_1(value: float) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-def with_normal_noise(look: Look, sigma: float, noise: NoiseSource) -> float:
+def with_normal_noise(look: SealedLook, sigma: float, noise: NoiseSource) -> float:
     """A look's score with normal noise of this deviation, rounded to its grid."""
     drawn = int(rounded_normal(Fraction(sigma) * look.steps, 1, noise=noise)[0])
     return told(look.total + drawn, look.steps)
@@ -285,7 +285,7 @@ def _laplace(scale: Fraction, noise: NoiseSource) -> int:
     return int(discrete_laplace(scale, 1, noise=noise)[0])
 
 
-def check_worth(mode: Mode, tolerance: float = VACUOUS) -> None:
+def check_worth(mode: HoldoutMode, tolerance: float = VACUOUS) -> None:
     """Refuse a mode whose certificate is wider than `tolerance`, with the number of rows that it would take."""
     width = mode.certificate.width
     if width < tolerance:

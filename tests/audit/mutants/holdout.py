@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from understudy.errors import HandleClosedError, RefusedError
 from understudy.noise.samplers import SeededNoise
 from understudy.validity.checking import Checking
 from understudy.validity.holdout import Holdout
-from understudy.validity.modes import Gaussian, Mode, Thresholdout
+from understudy.validity.modes import Gaussian, HoldoutMode, Thresholdout
 from understudy_audit.analysts.correlation import majority
 from understudy_audit.analysts.game import Plain
 from understudy_audit.validity import made, play
@@ -27,7 +28,7 @@ ROWS, QUERIES, BETA, RUNS = 500, 200, 0.05, 60
 FALSE_ALARM = 1e-9
 
 
-def uncovered(mode: Mode) -> bool:
+def uncovered(mode: HoldoutMode) -> bool:
     """Whether the majority analyst finds a width that fails in more runs than β allows, beyond doubt."""
     missed = sum(not play(majority, mode, QUERIES, seed, vacuous=True).covered for seed in range(RUNS))
     return bool(binom.sf(missed - 1, RUNS, BETA) < FALSE_ALARM)
@@ -69,7 +70,7 @@ class Forgetful(Holdout):
     """Opened again, it has said nothing."""
 
     def _catch_up(self) -> None:
-        self._memory.later()
+        deque(self._journal.later(), maxlen=0)
 
 
 class Redrawing(Holdout):
@@ -96,7 +97,7 @@ def reopened(kind: type[Holdout], told: Callable[[Holdout], object]) -> bool:
             if seed == 1:
                 holdout.score_predictions(LABELS, guess=1.0)
             seen.append(told(holdout))
-            holdout._memory._ledger.close()  # type: ignore[attr-defined]
+            holdout._journal._ledger.close()  # type: ignore[attr-defined]
     return seen[0] != seen[1]
 
 

@@ -27,6 +27,16 @@ class Choosing:
         return self.how(scores, noise)
 
 
+def chosen(mechanism, scores):
+    """Runs of a selection on one vector of scores, one after the other: a mutant has no vector of its own."""
+    array = np.array(scores, np.int64)
+
+    def draw(count, noise):
+        return np.array([[mechanism.choose(array, noise=noise)] for _ in range(count)], np.int64)
+
+    return draw
+
+
 def exactly_caught(mechanism, *, pairs=None, claim=1.0) -> bool:
     """Whether the law found by bisection of the coin breaks the claim on any pair of score vectors."""
     for _, one, two in pairs or score_pairs(2):
@@ -67,16 +77,6 @@ def impossible_candidate(choose) -> bool:
     Coins that are all 0 stand for the first candidate of the cumulative law, whatever its weight.
     """
     return choose(np.array([0, 8000]), noise=FixedCoin(0, rest=0)) != 0
-
-
-def chosen(mechanism, scores):
-    """Runs of a selection on one vector of scores, one at a time: a mutant has no vectors of its own."""
-    array = np.array(scores, np.int64)
-
-    def draw(count, noise):
-        return np.array([[mechanism.choose(array, noise=noise)] for _ in range(count)], np.int64)
-
-    return draw
 
 
 def sampled_choice_caught(mechanism, one, two, *, claim=ONE, samples=15_000) -> bool:
