@@ -95,7 +95,7 @@ def test_dfhprr15_thresholdout_follows_that_law():
     mode = Thresholdout(4000, 20, 0.05, rejections=2)
     gaps = [mode.threshold - 3 * mode.scale, mode.threshold - mode.scale, mode.threshold + 4 * mode.scale]
     noise, counts = SeededNoise(1), np.zeros(4)
-    for _ in range(4000):
+    for _ in range(6000):
         heard = Heard()
         said = [
             mode.say(SealedLook.at(0.2 + gap, mode.rows, 0.2), heard, noise=noise)["accepted"] for gap in gaps
