@@ -29,7 +29,7 @@ from bench.tables import Table
 from bench.verdict import Verdict, ended
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.workload import Workload
 from understudy.releases.ranges import range_ends
 from understudy.releases.residual.plan import Residuals

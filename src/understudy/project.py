@@ -25,9 +25,9 @@ from understudy.errors import InsufficientBudgetError, ParameterError
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
-from understudy.privacy.cost import UNITS, Cost
+from understudy.privacy.cost import Cost
 from understudy.privacy.event import Together
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
 from understudy.query.expression import Question, parse
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
@@ -119,7 +119,7 @@ class Project:
         with _told_in(epsilon):
             answers = self.curator.measure_all(
                 parts,
-                **_divided(price, len(parts)),
+                price / len(parts),
                 beta=exact(beta) / len(parts),
                 request=request,
                 analyst=analyst,
@@ -144,8 +144,8 @@ class Project:
             return self._quote_sql(question, epsilon, rho, error, beta)
         asked = parse(question, self.domain)
         parts = self._parts(asked)
-        price = _divided(self._price(asked, epsilon, rho, error, beta), len(parts))
-        built = [self.curator.mechanism(part, **price) for part in parts]
+        price = self._price(asked, epsilon, rho, error, beta) / len(parts)
+        built = [self.curator.mechanism(part, price) for part in parts]
         cost = self.ledger.budget.price(Together(tuple(mechanism.event for mechanism, _ in built)))
         off = self.curator.error(parts[0], *built[0], exact(beta) / len(parts))
         return Quote(cost, off, float(exact(beta)))
@@ -197,47 +197,42 @@ class Project:
         rho: Number | None,
         error: Number | None,
         beta: Number,
-    ) -> tuple[dict[str, Fraction], Fraction]:
-        price = dict(self._named(epsilon, rho, error))
-        wanted = price.pop("error", None)
-        return share(
-            self.curator, compiled, price=price or self._default(), error=wanted, beta=probability(beta)
-        )
+    ) -> tuple[Price, Fraction]:
+        price = self._named(epsilon, rho, error)
+        wanted = None if error is None else exact(error, "error")
+        return share(self.curator, compiled, price=price, error=wanted, beta=probability(beta))
 
     @cached_property
     def _sql(self) -> SqlCompiler:
         names = {self.declaration.name, self.declaration.source.table} - {""}
-        public = self.declaration.neighbours is Neighbours.REPLACE
-        return SqlCompiler(self.domain, tables=names, rows_public=public)
+        return SqlCompiler(self.domain, tables=names, rows_public=self.declaration.relation.rows_are_public)
 
     # ---- prices
 
     def _parts(self, asked: Question) -> list[Marginal]:
         """What has to be measured: a share of a private number of rows needs that number as well."""
-        if asked.aggregate == "count" or self.declaration.neighbours is Neighbours.REPLACE:
+        if asked.aggregate == "count" or self.declaration.relation.rows_are_public:
             return [asked.marginal]
         return [asked.marginal, Marginal(self.domain, ())]
 
     def _price(
         self, asked: Question, epsilon: Number | None, rho: Number | None, error: Number | None, beta: Number
-    ) -> dict[str, Fraction]:
+    ) -> Price:
         named = self._named(epsilon, rho, error)
-        if "error" in named:
-            parts = self._parts(asked)
-            one = self.curator.price_of(parts[0], error=named["error"], beta=exact(beta) / len(parts))
-            return {key: value * len(parts) for key, value in one.items()}
-        return named or self._default()
+        if error is None:
+            return named
+        parts = self._parts(asked)
+        return self.curator.price_of(parts[0], error=error, beta=exact(beta) / len(parts)) * len(parts)
 
-    def _named(self, epsilon: Number | None, rho: Number | None, error: Number | None) -> dict[str, Fraction]:
+    def _named(self, epsilon: Number | None, rho: Number | None, error: Number | None) -> Price:
+        """The price that was given, or the usual one; an `error` takes the place of a price."""
         given = {"epsilon": epsilon, "rho": rho, "error": error}
-        named = {key: exact(value, key) for key, value in given.items() if value is not None}
+        named = [name for name, value in given.items() if value is not None]
         if len(named) > 1:
             raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
-        return named
-
-    def _default(self) -> dict[str, Fraction]:
-        cap = self.ledger.budget.cap
-        return {cap.currency: Fraction(cap.units, UNITS) * DEFAULT_SHARE}
+        if epsilon is None and rho is None:
+            return self.ledger.budget.whole * DEFAULT_SHARE
+        return Price.of(epsilon=epsilon, rho=rho)
 
 
 def _check_request(request: str | None) -> None:
@@ -273,10 +268,6 @@ def _told_in(epsilon: Number | None) -> Iterator[None]:
 def is_sql(question: str) -> bool:
     """Whether a question is SQL, not one of the small language; what is not SELECT is refused as SQL."""
     return _SQL.match(question) is not None
-
-
-def _divided(price: dict[str, Fraction], parts: int) -> dict[str, Fraction]:
-    return {currency: amount / parts for currency, amount in price.items()}
 
 
 def _share_of_public(answer: Answer, rows: int) -> Answer:

@@ -14,7 +14,7 @@ from understudy.answer.frames import to_frame
 from understudy.curator.curator import Curator
 from understudy.privacy.cost import UNITS, Cost
 from understudy.privacy.event import Together
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact
 from understudy.sql import Column, CompiledSql, Estimate
@@ -132,7 +132,7 @@ def _free(name: str, taken: Mapping[str, object]) -> str:
 
 def is_free(curator: Curator, marginal: Marginal) -> bool:
     """Nobody can move it: one constant weight, and a public number of rows."""
-    public = curator.declaration.neighbours is Neighbours.REPLACE
+    public = curator.relation.rows_are_public
     return public and marginal.size == 1 and marginal.where.largest == marginal.where.smallest
 
 
@@ -140,38 +140,35 @@ def share(
     curator: Curator,
     compiled: CompiledSql,
     *,
-    price: Mapping[str, Fraction] | None,
+    price: Price,
     error: Fraction | None,
     beta: Fraction,
-) -> tuple[dict[str, Fraction], Fraction]:
+) -> tuple[Price, Fraction]:
     """The price and the failure probability of each marginal: equal parts for those that are not free.
 
-    With an `error`, the price at which every measured count is within so many people.
+    With an `error`, whatever `price` is, the one at which every measured count is within so many people.
     """
     paid = [marginal for marginal in compiled.marginals if not is_free(curator, marginal)]
     parts = max(len(paid), 1)
     if error is None:
-        assert price is not None
-        return {currency: _part(curator, amount, parts) for currency, amount in price.items()}, beta / parts
+        return _part(curator, price, parts), beta / parts
     prices = [curator.price_of(marginal, error=error, beta=beta / parts) for marginal in paid]
-    currency = "epsilon" if curator.ledger.budget.is_pure else "rho"
-    return {currency: max((p[currency] for p in prices), default=Fraction(1))}, beta / parts
+    dearest = max((each.amount for each in prices), default=Fraction(1))
+    return Price(curator.ledger.budget.currency, dearest), beta / parts
 
 
-def _part(curator: Curator, price: Fraction, parts: int) -> Fraction:
+def _part(curator: Curator, price: Price, parts: int) -> Price:
     """One of several equal parts, so much smaller that rounding each of them up stays within the whole."""
     if parts == 1:
         return price
-    slack = 4 * curator.declaration.max_rows**2
-    units = floor(price * UNITS / parts) - slack
-    return Fraction(units, UNITS) if units > 1000 * slack else price / parts
+    slack = 4 * curator.relation.max_rows**2
+    units = floor(price.amount * UNITS / parts) - slack
+    return Price(price.currency, Fraction(units, UNITS)) if units > 1000 * slack else price / parts
 
 
-def quote(
-    curator: Curator, compiled: CompiledSql, *, each: dict[str, Fraction], beta: Fraction
-) -> tuple[Cost, float]:
+def quote(curator: Curator, compiled: CompiledSql, *, each: Price, beta: Fraction) -> tuple[Cost, float]:
     """What a statement costs, and the largest half-width, in people, of its measured counts. Reads no data."""
-    built = [curator.mechanism(marginal, **each) for marginal in compiled.marginals]
+    built = [curator.mechanism(marginal, each) for marginal in compiled.marginals]
     cost = curator.ledger.budget.price(Together(tuple(mechanism.event for mechanism, _ in built)))
     errors = [curator.error(m, *parts, beta) for m, parts in zip(compiled.marginals, built, strict=True)]
     return cost, max(errors, default=0.0)
@@ -182,7 +179,7 @@ def run(
     text: str,
     compiled: CompiledSql,
     *,
-    each: dict[str, Fraction],
+    each: Price,
     each_beta: Fraction,
     beta: Number,
     request: str | None = None,
@@ -194,9 +191,7 @@ def run(
     Accuracy    Every marginal's cells are within their errors except with probability `each_beta`; together, by
                 the union bound, except with `beta`.
     """
-    answers = curator.measure_all(
-        compiled.marginals, **each, beta=each_beta, request=request, analyst=analyst
-    )
+    answers = curator.measure_all(compiled.marginals, each, beta=each_beta, request=request, analyst=analyst)
     budget = curator.ledger.budget
     units = sum(answer.cost.units for answer in answers)
     cells = compiled.evaluate(

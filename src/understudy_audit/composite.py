@@ -21,7 +21,7 @@ from understudy.mechanism.small_database.classes import QueryClass as SmallClass
 from understudy.noise.samplers import NoiseSource, SeededNoise, SystemNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, Cost
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.family import prefixes
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import (

@@ -18,6 +18,7 @@ from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, Sp
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
+from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy_audit.neighbours import whole_numbers
 
@@ -119,9 +120,11 @@ class ScriptedCurator(Curator):
         self._tiled = truth
         self._many: Callable[[Callable[[], Any], int], Sequence[Any]] | None = None
 
-    def measure_all(self, marginals: Sequence[Marginal], **options: Any) -> list[Answer]:
+    def measure_all(
+        self, marginals: Sequence[Marginal], price: Price | Sequence[Price], **options: Any
+    ) -> list[Answer]:
         self._many = self._tiled_values
-        return super().measure_all(marginals, **options)
+        return super().measure_all(marginals, price, **options)
 
     def run(self, look: Look, **options: Any) -> Any:
         release_many = getattr(look, "release_many", None)

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from session_table import DOMAIN, conjunction, curator
 from statistical import assert_at_most
 from understudy.errors import DomainError, ParameterError, QueryError
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions import families
@@ -129,7 +129,7 @@ def test_the_sensitivity_of_residuals_is_that_of_the_worst_pair_of_rows():
             table[tuple(b[i] for i in part)] -= 1
             moved += int((combined(table, weight) ** 2).sum())
         worst = max(worst, moved)
-    assert parts.l2_squared(weights) == worst
+    assert parts.farthest_squared(weights) == worst
 
 
 def test_the_spread_of_a_marginal_is_that_of_its_cells():

@@ -21,7 +21,7 @@ from session_worker import ledger_at, opened, questions
 from understudy.declaration.declaration import SourceSpec
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions.purchase_journal import PurchaseJournal

@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.errors import RefusedError
+from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.gap import Guess, WorstGuess
-from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.parameters import whole
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.columns import PARTITION
+from understudy.privacy.cost import rounded_down
+from understudy.privacy.event import Selection
+from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
-from understudy.releases.distinguisher import square_root, whole_units
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.releases.workload_answers import Interval, Knowledge, answers
 from understudy.standin.graphical.model import CandidateSizes, FitSettings, GraphicalStandIn, fit
@@ -85,26 +87,22 @@ class _State:
     def __post_init__(self) -> None:
         self.left = self.run.total
         limit = ROUNDS_PER_ATTRIBUTE * len(self.run.domain)
-        self.measure_rho = whole_units(MEASURE_SHARE * self.run.total / limit)
-        self.select_rho = whole_units((1 - MEASURE_SHARE) * self.run.total / limit)
+        self.measure_rho = rounded_down(MEASURE_SHARE * self.run.total / limit)
+        self.select_rho = rounded_down((1 - MEASURE_SHARE) * self.run.total / limit)
 
     @cached_property
     def merging(self) -> Merging:
         return Merging.none(self.run.domain)
 
-    @cached_property
-    def moved(self) -> int:
-        declared = self.run.curator.declaration
-        return 2 if declared.neighbours is Neighbours.REPLACE else declared.max_rows**2
+    @property
+    def noise(self) -> Additive:
+        """What the next marginal is measured with."""
+        return noise_for(Price("rho", self.measure_rho), self.run.curator.relation.moves(PARTITION))
 
     @property
     def beta(self) -> Fraction:
         """Of each measured marginal; there are at most 17 for each attribute."""
         return self.run.beta / ((ROUNDS_PER_ATTRIBUTE + 1) * len(self.run.domain))
-
-    @property
-    def std(self) -> float:
-        return sqrt(float(self.moved / (2 * self.measure_rho)))
 
     @cached_property
     def weights(self) -> dict[Clique, int]:
@@ -130,7 +128,7 @@ class _State:
     @property
     def rows(self) -> float:
         curator = self.run.curator
-        if curator.declaration.neighbours is Neighbours.REPLACE:
+        if curator.relation.rows_are_public:
             return float(curator.rows)
         weights = np.array([1 / (m.variance * m.counts.size) for m in self.bought])
         sums = np.array([m.counts.sum() for m in self.bought])
@@ -147,12 +145,12 @@ class _State:
         self.rounds += 1
         if self.left < 2 * (self.measure_rho + self.select_rho):
             self.done = True
-            self.select_rho = whole_units((1 - MEASURE_SHARE) * self.left)
-            self.measure_rho = whole_units(self.left - self.select_rho)
+            self.select_rho = rounded_down((1 - MEASURE_SHARE) * self.left)
+            self.measure_rho = rounded_down(self.left - self.select_rho)
         open_ = self.affordable()
         assert self.model is not None
         rows, before = self.rows, self.model.project_many(open_)
-        declared, noise = self.run.curator.declaration, sqrt(2 / pi) * self.std
+        noise = sqrt(2 / pi) * self.noise.spread
         guesses = tuple(
             Guess(
                 self.marginals[c],
@@ -162,8 +160,8 @@ class _State:
             )
             for c, rates in zip(open_, before, strict=True)
         )
-        epsilon = square_root(8 * self.select_rho)
-        look = WorstGuess(guesses, epsilon, declared.neighbours, declared.max_rows)
+        epsilon = Price("rho", self.select_rho).epsilon_of(Selection(epsilon=Fraction(1)))
+        look = WorstGuess(guesses, epsilon, self.run.curator.relation)
         index = int(self.run.look(f"round {self.rounds} select", look))
         self.left -= self.select_rho
         self.buy(f"round {self.rounds} measure", [open_[index]])
@@ -199,8 +197,8 @@ class _State:
     def buy(self, step: str, cliques: Sequence[Clique]) -> None:
         rho = self.measure_rho
         marginals = [Marginal(self.run.domain, c) for c in cliques]
-        variance = float(GaussianMechanism(rho=rho, l2_squared=self.moved).variance)
-        found = self.run.measure(step, marginals, rho=rho, beta=self.beta)
+        variance = float(self.noise.variance)
+        found = self.run.measure(step, marginals, Price("rho", rho), beta=self.beta)
         self.left -= rho * len(cliques)
         for clique, answer in zip(cliques, found, strict=True):
             self.bought.append(Measurement(clique, answer.noisy, variance))

@@ -143,7 +143,7 @@ def _measured_error(run: Run) -> float:
     price = run.price(Fraction(1, parts))
     try:
         return max(
-            run.curator.error(marginal, *run.curator.mechanism(marginal, **price), run.beta / parts)
+            run.curator.error(marginal, *run.curator.mechanism(marginal, price), run.beta / parts)
             for marginal in marginals
         )
     except ParameterError:  # too little for any noise that can be drawn

@@ -19,7 +19,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RequestConflictError
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.project import Project, is_sql
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery

@@ -23,12 +23,13 @@ from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.mechanism.look import Look
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
-from understudy.privacy.cost import UNITS, Cost
+from understudy.privacy.cost import Cost
+from understudy.privacy.price import Price
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
-from understudy.rational import Number, exact
+from understudy.rational import Number
 from understudy.releases.purchases import is_drawn_on
 
 DIGITS = 4
@@ -152,8 +153,8 @@ class Run:
 
     @property
     def total(self) -> Fraction:
-        """The whole price: epsilon where the budget is pure, else rho."""
-        return Fraction(self.budget.cap.units, UNITS)
+        """The amount of the whole price: epsilon where the budget is pure, else rho."""
+        return self.budget.whole.amount
 
     @property
     def spent(self) -> Cost:
@@ -192,24 +193,22 @@ class Run:
         """The name of a step's request to the ledger."""
         return f"{self.name} {step}"
 
-    def price(self, share: Number) -> dict[str, Fraction]:
-        """A share of the whole price, as the keyword of `Curator.measure`."""
-        return {"epsilon" if self.budget.is_pure else "rho": self.total * exact(share, "share")}
+    def price(self, share: Number) -> Price:
+        """A share of the whole price."""
+        return self.budget.whole * share
 
     def measure(
         self,
         step: str,
         marginals: Sequence[Marginal],
+        price: Price | Sequence[Price],
         *,
-        epsilon: Number | Sequence[Number] | None = None,
-        rho: Number | Sequence[Number] | None = None,
         beta: Number | None = None,
     ) -> list[Answer]:
-        """Buy noisy counts of marginals, in one debit."""
+        """Buy noisy counts of marginals, each at the given price or its own, in one debit."""
         answers = self.curator.measure_all(
             marginals,
-            epsilon=epsilon,
-            rho=rho,
+            price,
             beta=self.beta if beta is None else beta,
             request=self.request(step),
             analyst=self.analyst,

@@ -14,7 +14,6 @@ from understudy.curator.curator import Curator
 from understudy.errors import QueryError
 from understudy.ledger.interface import Ledger
 from understudy.privacy.cost import Cost
-from understudy.privacy.neighbours import Neighbours
 from understudy.project import is_sql
 from understudy.query.expression import Question, parse
 from understudy.query.linear import LinearQuery
@@ -38,7 +37,7 @@ class QuestionReader:
         compiler = SqlCompiler(
             declared.domain,
             tables={declared.name, declared.source.table} - {""},
-            rows_public=declared.neighbours is Neighbours.REPLACE,
+            rows_public=declared.relation.rows_are_public,
         )
 
         @lru_cache(maxsize=REMEMBERED)

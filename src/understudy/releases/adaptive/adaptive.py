@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.errors import RefusedError
-from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.merged import MergedGaps, MergedMarginals
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.columns import PARTITION
+from understudy.privacy.cost import rounded_down
+from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging, simplex
 from understudy.releases.adaptive.guard import Sweep, sweep
@@ -37,7 +39,6 @@ from understudy.releases.adaptive.rule import (
     triples_are_few,
 )
 from understudy.releases.adaptive.shrink import lessons, shrunk
-from understudy.releases.distinguisher import whole_units
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.releases.workload_answers import Interval, Knowledge, answers
 from understudy.standin.graphical.model import Constraint, FitSettings, GraphicalStandIn, fit, model_cells
@@ -123,16 +124,15 @@ class _State:
 
     @property
     def private_rows(self) -> bool:
-        return self.run.curator.declaration.neighbours is Neighbours.ADD_REMOVE
+        return not self.run.curator.relation.rows_are_public
 
-    @cached_property
-    def moved(self) -> int:
-        """How far one person can move a marginal's counts: squared Euclidean length."""
-        return self.run.curator.declaration.max_rows**2 if self.private_rows else 2
+    def noise(self, price: Fraction) -> Additive:
+        """What a marginal is measured with for that much rho."""
+        return noise_for(Price("rho", price), self.run.curator.relation.moves(PARTITION))
 
     def precision(self, price: Fraction) -> float:
-        """1/σ² of a marginal measured at that price."""
-        return float(2 * price / self.moved)
+        """1/σ² of a marginal measured for that much rho."""
+        return float(1 / self.noise(price).variance)
 
     @property
     def beta(self) -> Fraction:
@@ -140,7 +140,7 @@ class _State:
         return self.run.beta / (self.rule.rounds + 4)
 
     def spend(self, price: Fraction) -> Fraction:
-        whole = min(whole_units(price), self.left)
+        whole = min(rounded_down(price), self.left)
         self.left -= whole
         return whole
 
@@ -158,7 +158,7 @@ class _State:
         price, paid = Fraction(0), None
         if self.private_rows:
             price = self.spend(run.total * ROWS_SHARE)
-            paid = run.measure("rows", [Marginal(run.domain, ())], rho=price)[0]
+            paid = run.measure("rows", [Marginal(run.domain, ())], Price("rho", price))[0]
             self.bought.append(Measurement((), paid.noisy, 1 / self.precision(price)))
             rows = max(rows, float(paid.noisy))
         self.rule = rule or rule_for(
@@ -170,9 +170,10 @@ class _State:
             seconds=seconds,
         )
         if paid is not None:
-            noise = GaussianMechanism(rho=price, l2_squared=self.moved)
             # Its share is fixed beforehand: the number of rounds, which the others depend on, follows the noise.
-            self.rows_error = float(noise.error(run.beta / (max(MOST_ROUNDS, self.rule.rounds) + 4)))
+            self.rows_error = float(
+                self.noise(price).error(run.beta / (max(MOST_ROUNDS, self.rule.rounds) + 4))
+            )
         self.first()
 
     @cached_property
@@ -186,7 +187,8 @@ class _State:
         wanted = [Fraction(round(1000 * sqrt(m.size))) for m in marginals]
         share = self.rule.first * (1 - self.rule.guard) if len(self.candidates) else 1 - ROWS_SHARE
         prices = [self.spend(run.total * share * w / sum(wanted)) for w in wanted]
-        found = run.measure("first", marginals, rho=prices, beta=self.beta / len(marginals))
+        asked = [Price("rho", price) for price in prices]
+        found = run.measure("first", marginals, asked, beta=self.beta / len(marginals))
         plain = Merging.none(run.domain)
         self.merging = self.merged(Merging.of(run.domain, [a.noisy for a in found], self.rule.merge), plain)
         for marginal, answer, price, begin in zip(marginals, found, prices, self.merging.starts, strict=True):
@@ -311,11 +313,11 @@ class _State:
 
     def gaps(self, t: int, tables: Sequence[Table], price: Fraction) -> Table:
         """Noisy L1 distances of the stand-in from the table; the last ones also bound what no sweep measures."""
-        declared, pairs = self.run.curator.declaration, self.candidates.pairs
+        pairs = self.candidates.pairs
         weights = (PAIR_WEIGHT,) * pairs + (1,) * (len(self.candidates) - pairs)
         guesses = tuple(np.rint(table).astype(np.int64) for table in tables)
         look = MergedGaps(
-            self.merging, self.marginals, guesses, weights, price, declared.neighbours, declared.max_rows
+            self.merging, self.marginals, guesses, weights, Price("rho", price), self.run.curator.relation
         )
         scale = np.array(weights, np.float64)
         noisy = np.array(self.run.look(f"round {t} gaps", look), np.float64) / scale
@@ -339,11 +341,10 @@ class _State:
         return float(self.bought[0].counts) if self.private_rows else float(self.run.curator.rows)
 
     def measure(self, t: int, found: Picks, price: Fraction) -> None:
-        declared = self.run.curator.declaration
         parts = [Fraction(round(10**9 * share)) for share in found.share]
-        prices = tuple(self.spend(price * part / sum(parts)) for part in parts)
+        prices = tuple(Price("rho", self.spend(price * part / sum(parts))) for part in parts)
         marginals = tuple(self.marginals[i] for i in found.which)
-        look = MergedMarginals(self.merging, marginals, prices, declared.neighbours, declared.max_rows)
+        look = MergedMarginals(self.merging, marginals, prices, self.run.curator.relation)
         beta = self.beta / len(prices)
         released = self.run.look(f"round {t} measure", look)
         for marginal, mechanism, counts in zip(marginals, look.mechanisms, released, strict=True):

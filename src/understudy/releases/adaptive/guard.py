@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.mechanism.merged import MergedStrategies
-from understudy.privacy.neighbours import Neighbours
 from understudy.query.merging import Merging
 from understudy.query.workload import Workload
 from understudy.releases.residual.plan import Residuals
@@ -60,12 +59,14 @@ def sweep(
     run: Run, merging: Merging, cliques: Sequence[Clique], weights: Sequence[Fraction], price: Fraction
 ) -> Sweep:
     """Measure the residuals below the cliques, so that the largest variance of their cells is least."""
-    declared = run.curator.declaration
-    replace = declared.neighbours is Neighbours.REPLACE
-    residuals = Residuals.of(Workload.of(merging.coarse, cliques, weights), total=not replace)
+    relation = run.curator.relation
+    residuals = Residuals.of(
+        Workload.of(merging.coarse, cliques, weights), total=not relation.rows_are_public
+    )
     if not residuals.cliques:
         return Sweep()
-    look = residuals.strategies(residuals.precisions(), declared.neighbours, declared.max_rows, price)
+    look = residuals.strategies(residuals.precisions(), relation, price)
     released = np.array(run.look("guard", MergedStrategies(merging, look)), np.int64)
-    tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
+    rows = float(run.curator.rows) if relation.rows_are_public else None
+    tables = ResidualTables(residuals, look, released, rows)
     return Sweep(tuple(cliques), tables)

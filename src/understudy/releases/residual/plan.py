@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError, TooLargeError
 from understudy.mechanism.strategies import Part, Strategies
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Relation
 from understudy.query.workload import Workload
 from understudy.releases.ranges import Basis, basis
 
@@ -160,20 +160,17 @@ class Residuals:
             weights /= weights.sum()
         return found
 
-    def strategies(
-        self, precisions: Values, neighbours: Neighbours, max_rows: int, rho: Fraction
-    ) -> Strategies:
+    def strategies(self, precisions: Values, relation: Relation, rho: Fraction) -> Strategies:
         """The look with these precisions, scaled until its joint price is `rho` or just below."""
         factors = {name: self.bases[name].factor for clique in self.cliques for name in clique}
         steps = np.exp2(np.round(np.log2(precisions) * STEPS) / STEPS)
 
         def look(scale: float) -> Strategies:
             parts = zip(self.cliques, (steps * scale).tolist(), strict=True)
-            return Strategies(
-                self.domain, factors, tuple(Part(c, _short(t)) for c, t in parts), neighbours, max_rows
-            )
+            return Strategies(self.domain, factors, tuple(Part(c, _short(t)) for c, t in parts), relation)
 
-        scale = 2 * float(rho) / (max_rows**2 * float(steps @ self.price))
+        # A first scale of about the right size: the next line finds the exact one.
+        scale = 2 * float(rho) / (relation.max_rows**2 * float(steps @ self.price))
         scale *= float(rho / look(scale).rho)
         while (found := look(scale)).rho > rho:
             scale *= 1 - 1e-8
