@@ -166,15 +166,15 @@ def test_a_killed_construction_goes_on_where_it_was():
     alpha = Fraction(terms.gap, ROWS)
     mechanism = OnlineConstruction(one, tight(alpha), terms, name="mine")
     counts = np.bincount(rows, minlength=CELLS)
-    measure = one.measure
+    measure = one.measure_all
 
     def killed(*args, **kwargs):
         raise KeyboardInterrupt
 
-    one.measure = killed
+    one.measure_all = killed
     with pytest.raises(KeyboardInterrupt):
         [mechanism.ask(worst(mechanism, counts)) for _ in range(50)]
-    one.measure = measure
+    one.measure_all = measure
     again = OnlineConstruction(curator(rows, ledger=ledger, seed=2), tight(alpha), terms, name="mine")
     assert again.updates == 1
     spent = ledger.spent

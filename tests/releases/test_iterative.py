@@ -122,8 +122,8 @@ def adversary(monkeypatch, *, shift: float, gap: int):
             gaps = np.abs(counts - guesses)
             return int(np.where(gaps >= gaps.max() - gap, gaps, inf).argmin())
 
-    def measure(self, step, marginals, **price):
-        del step, price
+    def measure(self, step, marginals, price, **options):
+        del step, price, options
         (count,) = self.curator._truth.sums_of(marginals)
         value = np.asarray(count + shift)
         return [Answer(marginals[0], value, value, value, None, 0.05)]  # type: ignore[arg-type]
@@ -338,7 +338,7 @@ def test_lecture7_definition_3_a_learner_sees_only_what_it_pays_for():
         return int(np.abs(np.array(noisy) - guesses).argmax())
 
     def claim(price, candidates, gamma):
-        each = price["epsilon"] / candidates
+        each = price.amount / candidates
         return 2 * log(candidates / gamma) / each
 
     run = make(epsilon=20)

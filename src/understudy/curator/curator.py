@@ -413,7 +413,8 @@ class Curator:
 
 def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:
     """What was charged, shared out in proportion to what each part costs on its own; the parts add up to it."""
-    shares, left, weight = [], whole.units, sum(prices)
+    shares: list[Cost] = []
+    left, weight = whole.units, sum(prices)
     for price in prices:
         part = left * price // weight if weight else 0
         shares.append(type(whole)(part))

@@ -357,7 +357,7 @@ def _split_bound(ratios: Mapping[str, list[float]], weighted: Mapping[Clique, fl
             holders[part] = holders.get(part, 0) + 1
     total = 0.0
     for clique in held:
-        inside = {}
+        inside: dict[Clique, float] = {}
         for part in _subsets(clique):
             named = tuple(name for name in clique if name in part)
             if weighted.get(named):

@@ -82,7 +82,7 @@ def check_free(folder: Path, *, force: bool = False) -> None:
     if not folder.exists():
         return
     if not force:
-        raise RefusedError(f"{folder} exists already: name another folder, or replace it with --force")
+        raise RefusedError(f"{folder} exists already: name another folder, or replace it with `force=True`")
     if not folder.is_dir() or (any(folder.iterdir()) and not (folder / CERTIFICATE).exists()):
         raise RefusedError(f"{folder} is not the folder of a release, so it is not replaced")
 

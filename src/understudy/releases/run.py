@@ -139,7 +139,7 @@ class Run:
             given = "" if is_drawn_on(ledger) else f", or {a_delta_for(ledger.budget, self.budget.delta)}"
             raise RefusedError(
                 "this table's budget is a pure epsilon, which pays for no release with a delta. Nothing was "
-                f"spent. Leave --delta out{given}"
+                f"spent. Leave `delta` out{given}"
             )
 
     @property
@@ -181,13 +181,13 @@ class Run:
     def smaller(self, left: Cost) -> str:
         """What a release can be asked to cost where the ledger has that much left."""
         if left.units <= 0:
-            return "A release can still be made again under its own --name, from what it bought"
+            return "A release can still be made again under its own `name`, from what it bought"
         if (
             self.budget.is_pure != self.curator.ledger.budget.is_pure
         ):  # only the method knows its steps' price
-            return "Give a smaller --epsilon"
+            return "Give a smaller `epsilon`"
         most = largest_epsilon(left, self.budget.delta)
-        return "Give a smaller --epsilon" + ("" if most is None else f": at most {most:g}")
+        return "Give a smaller `epsilon`" + ("" if most is None else f": at most {most:g}")
 
     def request(self, step: str) -> str:
         """The name of a step's request to the ledger."""

@@ -80,8 +80,8 @@ def planned(
     """What would be measured, from public numbers; nothing where all that is asked is public."""
     if run.budget.is_pure:
         raise RefusedError(
-            "residuals are measured with Gaussian noise, which needs a delta: ask for one, or use --method mwem. "
-            "Nothing was spent"
+            "residuals are measured with Gaussian noise, which needs a delta: ask for one, or use "
+            "`method='mwem'`. Nothing was spent"
         )
     for name in ranges:
         if not isinstance(run.domain[name], Bins):
