@@ -25,17 +25,16 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
-from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategies
-from understudy.mechanism.strategies import Centred, Combinations, Part, Strategies
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.many_marginals import Centred, Combinations, JointStrategy, StrategyPart
+from understudy.mechanism.matrix.one_marginal import Strategy
+from understudy.mechanism.matrix.residuals_of_order import ResidualColumns, ResidualLook, ResidualsOfOrder
+from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
-from understudy.sessions.marginals_class import ResidualLook
-from understudy.sessions.residuals import Parts, ResidualColumns
 
 DOMAIN = Domain((Bins.integers("a", 0, 1), Bins.integers("b", 0, 2)))
 CELLS = [(a, b) for a in range(2) for b in range(3)]
@@ -59,7 +58,11 @@ Table = tuple[tuple[int, int], ...]
 MATRICES = (np.array([[1, 1], [2, -1]]), np.array([[1, 0, 3], [0, 2, -2]]))
 GUESSES = (Guess(A, np.array([4, 0])), Guess(B, np.array([4, 0, 0]), weight=Fraction(1, 2)))
 SUMS = {"a": Centred(2), "b": Combinations(np.array([[1, 2, 3], [0, 1, -1]]))}
-PARTS = (Part(("a",), Fraction(1, 3)), Part(("b",), Fraction(1, 5)), Part(("a", "b"), Fraction(1, 7)))
+PARTS = (
+    StrategyPart(("a",), Fraction(1, 3)),
+    StrategyPart(("b",), Fraction(1, 5)),
+    StrategyPart(("a", "b"), Fraction(1, 7)),
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def sparse(curator: Curator) -> None:
 
 
 def residuals(curator: Curator) -> None:
-    parts, weights = Parts((2, 3), 2), (3, 2, 1)
+    parts, weights = ResidualsOfOrder((2, 3), 2), (3, 2, 1)
     mechanism = noise_for(RHO, curator.relation.moves(ResidualColumns(parts, weights)))
     curator.run(ResidualLook(DOMAIN, parts, weights, mechanism))
 
@@ -122,15 +125,15 @@ CASES: dict[str, Case] = {
     ),
     "residuals": Case(residuals),
     "strategies": Case(
-        lambda c: c.run(Strategies(DOMAIN, {**SUMS, "b": Centred(3)}, PARTS, c.relation))
+        lambda c: c.run(JointStrategy(DOMAIN, {**SUMS, "b": Centred(3)}, PARTS, c.relation))
     ),
     "strategies of any matrix": Case(
-        lambda c: c.run(Strategies(DOMAIN, SUMS, PARTS, c.relation)), is_attained=False
+        lambda c: c.run(JointStrategy(DOMAIN, SUMS, PARTS, c.relation)), is_attained=False
     ),
     "merged strategies": Case(
         lambda c: c.run(
-            MergedStrategies(
-                MERGING, Strategies(MERGING.coarse, {n: Centred(2) for n in "ab"}, PARTS, c.relation)
+            MergedStrategy(
+                MERGING, JointStrategy(MERGING.coarse, {n: Centred(2) for n in "ab"}, PARTS, c.relation)
             )
         )
     ),

@@ -27,7 +27,7 @@ from understudy.errors import (
     SourceError,
 )
 from understudy.ledger.memory import MemoryLedger
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy import columns as products
 from understudy.privacy.columns import ProductColumns

@@ -30,13 +30,8 @@ from understudy.mechanism.worst_query import STEPS, QueryClass, WorstQuery, regr
 from understudy.noise.law import discrete_laplace_log_law
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
+from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
-from understudy.privacy.stability import (
-    add_remove_neighbours,
-    privacy_curve,
-    replace_neighbours,
-    then_both,
-)
 from understudy.query.linear import LinearQuery
 from understudy.query.workload import Workload
 from understudy.releases import iterative
@@ -47,12 +42,12 @@ from understudy.standin.median.median import MedianUpdate
 from understudy.standin.multiplicative import MultiplicativeWeights, ProjectedWeights
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
-from understudy.theory.lecture7 import (
-    ic_alpha_corrected,
-    ic_cost,
-    ic_eps0,
-    is_update_sequence,
-    mw_updates,
+from understudy_textbook.lecture7 import ic_alpha_corrected, ic_cost, ic_eps0, is_update_sequence, mw_updates
+from understudy_textbook.stability import (
+    add_remove_neighbours,
+    privacy_curve,
+    replace_neighbours,
+    then_both,
 )
 
 DOMAIN = Domain((Bins.integers("a", 0, 1), Bins.integers("b", 0, 2)))
@@ -149,9 +144,7 @@ def test_lecture7_theorem_5_printed_threshold_is_wrong(monkeypatch):
     def attempt(alpha):
         # The other error is F below the worst one; the noise hides λ of it.
         found = adversary(monkeypatch, shift=-lam, gap=F)
-        design = Design(
-            alpha, 1000, {}, {"epsilon": Fraction(1)}, {"epsilon": Fraction(1)}, 0.0, lam / n, F / n
-        )
+        design = Design(alpha, 1000, None, Price.of(epsilon=1), Price.of(epsilon=1), 0.0, lam / n, F / n)
         monkeypatch.setattr(iterative._Planner, "design", lambda self, alpha, updates: design)
         monkeypatch.setattr(iterative, "_worst", lambda *_: Budget.of(1).cap)
         run = make(workload=Workload.of(WIDE, [("x",)]), histogram=histogram)
@@ -175,7 +168,7 @@ def test_lecture7_definition_1_needs_lambda_in_the_threshold(monkeypatch):
     histogram[0] += 7_000
     histogram[1] -= 7_000
     alpha = Fraction(1, 5)
-    design = Design(alpha, 3, {}, {"epsilon": Fraction(1)}, {"epsilon": Fraction(1)}, 0.0, lam / n, 0.0)
+    design = Design(alpha, 3, None, Price.of(epsilon=1), Price.of(epsilon=1), 0.0, lam / n, 0.0)
     monkeypatch.setattr(iterative._Planner, "design", lambda self, alpha, updates: design)
     monkeypatch.setattr(iterative, "_check_certified", lambda *_: None)
     monkeypatch.setattr(iterative, "_worst", lambda *_: Budget.of(1).cap)

@@ -119,7 +119,7 @@ def test_answers_name_their_source_and_free_ones_cost_nothing():
 
 def test_free_answers_are_forgotten_by_number_and_by_cells(monkeypatch):
     session = session_of(curator(), alpha=0.05, queries=100, classes=[conjunctions("sex", "town")])
-    monkeypatch.setattr("understudy.sessions.session.MOST_CELLS", 20)
+    monkeypatch.setattr("understudy.sessions.session.MOST_FREE_CELLS", 20)
     for by in (("sex",), ("town",), ("sex", "town"), ("sex",), ("town",)):
         answer = session.ask_marginal(Marginal(DOMAIN, by))
         assert session._free_cells == sum(kept.value.size for kept in session._free.values()) <= 20

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.bases import HistogramDesign
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.region import located
-from understudy.sessions.design import Design
 from understudy.sessions.knowledge import Knowledge, around
 from understudy.sessions.one_way import OneWay, half_widths, shape
 from understudy.sessions.purchase import Calibrator, PurchaseResult, digits
@@ -130,8 +130,8 @@ def rows_error(width: int) -> int:
     return max(width // 8, 1)
 
 
-def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> Design:
-    return Design(
+def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> HistogramDesign:
+    return HistogramDesign(
         calibrator.curator.domain[name].size,
         ordered=not plain_cells and calibrator.is_ordered(name),
         centred=calibrator.relation.rows_are_public and not plain_cells,
@@ -139,6 +139,6 @@ def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> Design:
     )
 
 
-def _sums(design: Design, each: float) -> np.ndarray:
+def _sums(design: HistogramDesign, each: float) -> np.ndarray:
     """Bands of sets from those of their cells."""
     return each * np.arange(design.size + 1, dtype=np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.query.box import Box, from_plain, plain
@@ -22,7 +22,7 @@ from understudy.sessions.purchase import Calibrator, PurchaseResult
 
 Values = NDArray[np.float64]
 
-MOST_CELLS = 1 << 12
+MOST_PRODUCT_CELLS = 1 << 12
 """A class on more cells is not bought."""
 
 
@@ -152,7 +152,7 @@ def grid_product(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...]) ->
 
 def is_feasible(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...] = ()) -> bool:
     """Whether the class is small enough to be bought."""
-    if not by or calibrator.curator.domain.size(by) > MOST_CELLS:
+    if not by or calibrator.curator.domain.size(by) > MOST_PRODUCT_CELLS:
         return False
     if any(size < 2 for size in calibrator.curator.domain.shape(by)):
         return False

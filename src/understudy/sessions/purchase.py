@@ -20,7 +20,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique
 from understudy.mechanism.additive import amount_for, noise_for
 from understudy.mechanism.look import Look
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event

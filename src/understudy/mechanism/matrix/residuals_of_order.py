@@ -1,0 +1,222 @@
+"""The residuals of all marginals up to an order: whole combinations of counts, with one precision each.
+
+The residual of a set A of attributes is what its marginal c tells beyond those of its parts: R = ⊗(I - J/d)·c.
+The marginal of C is the sum of the residuals of its parts, spread out evenly. d·(I - J/d) is whole, so
+w·⊗(dI - J)·c with whole weights w has exact noise; all residuals are drawn together, with one variance.
+
+Privacy     The combinations of all A together are a sum over rows (`privacy.relation`). The columns of two rows
+            that differ in the attributes T are apart by the sum over A of w²·2(Π d(d-1) - Π g), squared; g is
+            d(d-1) if the rows agree and -d if they differ: the squared length of one, and the product of two,
+            columns of dI - J. The farthest two are those of the worst set T. The L1 norm of a column is 2(d-1).
+Accuracy    A cell of C has the variance Σ_A Π_A (1 - 1/d)·Π_{C-A} 1/d² · σ²/(w·Π_A d)².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain.domain import Domain
+from understudy.mechanism.additive import Additive
+from understudy.mechanism.matrix.many_marginals import Centred
+from understudy.noise.samplers import NoiseSource
+from understudy.privacy.event import Event
+from understudy.privacy.relation import NOTHING, Sensitivity
+from understudy.query.marginal import Marginal
+from understudy.query.residuals import parts_of
+
+Values = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+Places = tuple[int, ...]
+"""A set of attributes, by their places in the domain, in its order."""
+
+MOST_ATTRIBUTES = 16
+MOST_PARTS = 1 << 10
+ROUNDS = 30
+LARGEST = 1 << 20
+"""The largest weight of a combination."""
+
+
+@dataclass(frozen=True)
+class ResidualsOfOrder:
+    """All sets of up to `order` attributes of the given sizes."""
+
+    sizes: tuple[int, ...]
+    order: int
+
+    @property
+    def is_feasible(self) -> bool:
+        return len(self.sizes) <= MOST_ATTRIBUTES and len(self.all) <= MOST_PARTS
+
+    @cached_property
+    def all(self) -> list[Places]:
+        return [
+            part for size in range(1, self.order + 1) for part in combinations(range(len(self.sizes)), size)
+        ]
+
+    @cached_property
+    def place(self) -> dict[Places, int]:
+        return {part: i for i, part in enumerate(self.all)}
+
+    @cached_property
+    def reach(self) -> Values:
+        """Row C, column A: the variance of a cell of C for residuals of A with variance 1."""
+        found = np.zeros((len(self.all), len(self.all)))
+        for row, clique in enumerate(self.all):
+            for part in parts_of(clique)[1:]:
+                inner = prod(1 - 1 / self.sizes[i] for i in part)
+                outer = prod(1 / self.sizes[i] ** 2 for i in clique if i not in part)
+                found[row, self.place[part]] = inner * outer
+        return found
+
+    @cached_property
+    def moved(self) -> NDArray[np.float32]:
+        """Row A, a column for each set T of differing attributes: how far R_A moves, squared."""
+        sets = np.arange(1, 1 << len(self.sizes))
+        differs = (sets[:, None] >> np.arange(len(self.sizes)) & 1).astype(bool)
+        agree = 1 - 1 / np.array(self.sizes, np.float64)
+        factor = np.where(differs, agree - 1, agree)
+        return np.array(
+            [2 * (prod(agree[list(part)]) - factor[:, list(part)].prod(axis=1)) for part in self.all],
+            np.float32,
+        )
+
+    def precisions(self, needed: NDArray[np.bool_]) -> Values:
+        """For each part its precision: all cells of the needed marginals have variance at most 1, cheaply."""
+        weight, pull = needed / needed.sum(), self.moved.mean(axis=1).astype(np.float64)
+        best, found = np.inf, np.zeros(len(self.all))
+        for _ in range(ROUNDS):
+            asked = weight @ self.reach
+            used = asked > 1e-13
+            precision = np.where(used, np.sqrt(np.maximum(asked, 1e-14) / pull), 0.0)
+            variance = self.reach @ np.where(used, 1 / np.maximum(precision, 1e-30), 0.0)
+            variance[~needed] = 0.0
+            precision = precision * variance.max()
+            losses = precision.astype(np.float32) @ self.moved
+            if losses.max() < best:
+                best, found = float(losses.max()), precision
+            weight = weight * np.sqrt(variance / variance.max())
+            weight = weight / weight.sum()
+            hard = (losses / losses.max()) ** 30
+            pull = 0.7 * pull + 0.3 * (self.moved @ (hard / hard.sum()))
+        return found
+
+    def weights(self, needed: NDArray[np.bool_]) -> list[int]:
+        """Whole weights w_A in proportion to the precisions; 0 where a part is not needed."""
+        areas = np.array([prod(self.sizes[i] for i in part) for part in self.all], np.float64)
+        wanted = np.sqrt(self.precisions(needed))
+        scale = LARGEST / (wanted.max() if wanted.max() else 1.0)
+        return [
+            max(round(scale * w / area), 1) if w > 0 else 0 for w, area in zip(wanted, areas, strict=True)
+        ]
+
+    def farthest_squared(self, weights: Sequence[int]) -> int:
+        """The squared distance of the farthest two columns, in exact integers."""
+        scales = np.array(
+            [(w * prod(self.sizes[i] for i in part)) ** 2 for w, part in zip(weights, self.all, strict=True)],
+            np.float64,
+        )
+        losses = scales @ self.moved.astype(np.float64)
+        # The float sums are good to 10 digits; every set that might be the largest is looked at exactly.
+        near = np.flatnonzero(losses >= losses.max() * (1 - 1e-5)) + 1
+        return max(self._exact_loss(weights, int(differing)) for differing in near)
+
+    def _exact_loss(self, weights: Sequence[int], differing: int) -> int:
+        total = 0
+        for w, part in zip(weights, self.all, strict=True):
+            own = prod(self.sizes[i] * (self.sizes[i] - 1) for i in part)
+            other = prod(
+                -self.sizes[i] if differing >> i & 1 else self.sizes[i] * (self.sizes[i] - 1) for i in part
+            )
+            total += w * w * 2 * (own - other)
+        return total
+
+    def spreads(self, weights: Sequence[int]) -> Values:
+        """For each marginal the deviation of its cells, for noise of deviation 1 on the combinations."""
+        inverse = [
+            1 / (w * prod(self.sizes[i] for i in part)) ** 2 if w else 0.0
+            for w, part in zip(weights, self.all, strict=True)
+        ]
+        return np.sqrt(self.reach @ np.array(inverse))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualColumns:
+    """What a row adds to the combinations w·⊗(dI - J)·c of all sets, one after the other."""
+
+    residuals: ResidualsOfOrder
+    weights: Sequence[int]
+
+    @property
+    def longest(self) -> Sensitivity:
+        sizes, found = self.residuals.sizes, NOTHING
+        for w, part in zip(self.weights, self.residuals.all, strict=True):
+            l1 = prod(2 * (sizes[i] - 1) for i in part)
+            found += Sensitivity(l1, prod(sizes[i] * (sizes[i] - 1) for i in part)) * w
+        return found
+
+    @property
+    def farthest(self) -> Sensitivity:
+        return Sensitivity(2 * self.longest.l1, self.residuals.farthest_squared(self.weights))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualLook:
+    """Noisy residuals of all sets with a positive weight, w·⊗(dI - J)·c each, with the noise of one mechanism.
+
+    Privacy     The price of the `mechanism`, where it was made for the sensitivity of these weights
+                (`ResidualColumns`). [CKS20, Theorem 14]
+    """
+
+    domain: Domain
+    residuals: ResidualsOfOrder
+    weights: tuple[int, ...]
+    mechanism: Additive
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """The largest sets; every other lies within one of them."""
+        used = [part for part, w in zip(self.residuals.all, self.weights, strict=True) if w]
+        inner = {smaller for part in used for smaller in parts_of(part)[:-1]}
+        return tuple(self._marginal(part) for part in used if part not in inner)
+
+    def _marginal(self, part: Places) -> Marginal:
+        return Marginal(self.domain, tuple(self.domain.names[i] for i in part))
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
+
+    @property
+    def key(self) -> str:
+        return f"residuals up to {self.residuals.order} {sha256(repr(self.weights).encode()).hexdigest()}"
+
+    def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[list[int]]:
+        tables: dict[Places, Whole] = {}
+        for marginal, table in zip(self.marginals, counts, strict=True):
+            whole = tuple(self.domain.names.index(name) for name in marginal.by)
+            for part in parts_of(whole):
+                if part not in tables:
+                    others = tuple(axis for axis, i in enumerate(whole) if i not in part)
+                    tables[part] = table.sum(axis=others)
+        return [
+            self.mechanism.release(combined(tables[part], w), noise=noise).ravel().tolist()
+            for part, w in zip(self.residuals.all, self.weights, strict=True)
+            if w
+        ]
+
+
+def combined(counts: Whole, weight: int) -> Whole:
+    """w·⊗(dI - J)·c."""
+    table = counts
+    for axis, size in enumerate(counts.shape):
+        table = Centred(size).combine(table, axis)
+    return weight * table
