@@ -23,7 +23,7 @@ from understudy.errors import RequestConflictError, SourceChangedError, SourceEr
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.table.files import MAX_COLUMNS, MAX_HEADER, read_header

@@ -41,7 +41,6 @@ from understudy.errors import (
 )
 from understudy.ledger.interface import JournalStep, fresh_request
 from understudy.privacy.cost import Cost
-from understudy.privacy.neighbours import Neighbours
 from understudy.project import Project
 from understudy.query.box import Grid
 from understudy.query.linear import LinearQuery
@@ -126,7 +125,7 @@ class Session:
     @cached_property
     def population(self) -> Population:
         """How far answers can be from the population behind the table, or why nobody can tell."""
-        public = self.curator.declaration.neighbours is Neighbours.REPLACE
+        public = self.curator.relation.rows_are_public
         share_error = None if public else (self.width + rows_error(self.width)) / self.rows
         return population(self.curator, self.terms, share_error=share_error)
 
