@@ -14,6 +14,7 @@ settings.register_profile(
 settings.load_profile("house")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked `slow` wait for an audit (`make audit` and its relatives set UNDERSTUDY_AUDIT).
 
