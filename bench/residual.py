@@ -37,13 +37,13 @@ from understudy.releases.residual.residual import predicted_error, residual
 from understudy.releases.run import Run
 
 TABLES = ("nltcs", "adult")
-MOST_CELLS = 10_000
+MOST_MARGINAL_CELLS = 10_000
 SEEDS = 3
 
 
 def workload(domain: Domain) -> Workload:
     triples = Workload.all_marginals(domain, 3)
-    return Workload.of(domain, [c for c in triples if domain.size(c) <= MOST_CELLS])
+    return Workload.of(domain, [c for c in triples if domain.size(c) <= MOST_MARGINAL_CELLS])
 
 
 def ours(run: Run, exact: Exact) -> tuple[Score, Score]:

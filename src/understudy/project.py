@@ -88,15 +88,10 @@ class PreparedQuestion(Generic[Given]):
         with _told_in(self._epsilon):
             answers = self._curator.perform(self._measurement, request=request, analyst=analyst)
         cells = tuple(CellCounts(answer, answer.noisy, answer.error) for answer in answers)
-        nothing = type(self._curator.ledger.budget.cap)(0)
-        return self.question.answer(Counts(cells, self._rows, self.quote.beta, nothing))
-
-    @property
-    def _rows(self) -> RowBounds:
-        """What is public about the number of rows."""
-        most = self._curator.rows_at_most
         public = self._curator.declaration.neighbours is Neighbours.REPLACE
-        return RowBounds(self._curator.rows if public else 0, inf if most is None else most)
+        most = self._curator.rows_at_most
+        rows = RowBounds(self._curator.rows if public else 0, inf if most is None else most)
+        return self.question.answer(Counts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0)))
 
 
 @dataclass(frozen=True)
@@ -218,7 +213,8 @@ class Project:
             ]
             each = max(prices, key=lambda one: max(one.values()), default={"epsilon": Fraction(1)})
         else:
-            whole = price or self._default_price()
+            cap = self.ledger.budget.cap
+            whole = price or {cap.currency: Fraction(cap.units, UNITS) * DEFAULT_SHARE}
             rounded = isinstance(question, SelectQuestion)
             each = {key: self._part(value, parts, rounded=rounded) for key, value in whole.items()}
         measured = self.curator.prepare(question.marginals, **each, beta=failure / parts)
@@ -226,10 +222,6 @@ class Project:
             self.ledger.budget.price(measured.event), max(measured.errors, default=0.0), float(failure)
         )
         return PreparedQuestion(question, quote, self.curator, measured, price.get("epsilon"))
-
-    def _default_price(self) -> dict[str, Fraction]:
-        cap = self.ledger.budget.cap
-        return {cap.currency: Fraction(cap.units, UNITS) * DEFAULT_SHARE}
 
     def _part(self, price: Fraction, parts: int, *, rounded: bool) -> Fraction:
         """One of several equal parts; `rounded`, so much smaller that rounding all of them up stays within."""
@@ -240,9 +232,8 @@ class Project:
 
     @cached_property
     def _reader(self) -> QuestionReader:
-        return QuestionReader.of(
-            self.declaration, counts_everyone=self.declaration.neighbours is not Neighbours.REPLACE
-        )
+        private = self.declaration.neighbours is not Neighbours.REPLACE
+        return QuestionReader.of(self.declaration, counts_everyone=private)
 
 
 @contextmanager

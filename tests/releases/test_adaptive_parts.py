@@ -22,11 +22,11 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging, rare_together, simplex
 from understudy.query.workload import Workload
-from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Situation, pick
+from understudy.releases.adaptive.pick import Candidates, NoiseForecast, RoundSituation, pick
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.rule import rule_for
 from understudy.releases.adaptive.shrink import shrunk
-from understudy.releases.evidence import Interval, Knowledge
+from understudy.releases.evidence import Interval, ProvedIntervals
 from understudy.releases.residual.tables import ResidualTables
 from understudy.standin.graphical.model import fit
 from understudy.standin.measurement import Measurement
@@ -225,11 +225,11 @@ def test_looks_refuse_what_is_not_a_whole_tables():
 # ---------------------------------------------------------------------------------------- picks
 
 
-def situation(gaps: dict[tuple[str, ...], float], domain: Domain) -> Situation:
+def situation(gaps: dict[tuple[str, ...], float], domain: Domain) -> RoundSituation:
     candidates = Candidates.of(Workload.all_marginals(domain, 3), triples=True)
     tables = [np.full(domain.shape(c), 10_000 / domain.size(c)) for c in candidates.cliques]
     noisy = np.array([gaps.get(c, 0.0) for c in candidates.cliques])
-    return Situation(candidates, domain, noisy, NoiseForecast(tables))
+    return RoundSituation(candidates, domain, noisy, NoiseForecast(tables))
 
 
 FIVE = Domain(tuple(Bins.integers(name, 0, 3) for name in "abcde"))
@@ -328,7 +328,7 @@ def test_both_are_weighed_where_both_are_as_wrong():
 
 
 def test_intervals_meet_and_parts_bound_from_above():
-    known = Knowledge()
+    known = ProvedIntervals()
     plain = Merging.none(DOMAIN)
     known.add(Interval.around(plain, ("a",), np.array([10.0, 20.0, 0.0, 5.0]), 2.0, "measured"))
     known.add(Interval.around(plain, ("a",), np.array([12.0, 20.0, 1.0, 5.0]), 2.0, "measured"))

@@ -22,8 +22,10 @@ from understudy.noise.law import discrete_gaussian_log_law
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
 from understudy.releases.residual.tables import ResidualTables, half_width
-from understudy.standin import combination
-from understudy.standin.combination import Interaction, fit_histogram, fit_tree, stand_in
+from understudy.standin import from_interactions, maximum_entropy, newton
+from understudy.standin.from_interactions import ENTROPY, fit_tree, stand_in
+from understudy.standin.interactions import Interaction
+from understudy.standin.maximum_entropy import fit_histogram
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 DOMAIN = Domain(
@@ -299,9 +301,9 @@ def test_the_fit_solves_its_problem_by_either_way(limit, monkeypatch):
         def unsolved(*given, **more):
             raise np.linalg.LinAlgError
 
-        monkeypatch.setattr(combination, "cho_factor", unsolved)
+        monkeypatch.setattr(newton, "cho_factor", unsolved)
     else:
-        monkeypatch.setattr(combination, "NEWTON_LIMIT", limit)
+        monkeypatch.setattr(maximum_entropy, "NEWTON_LIMIT", limit)
     table = histogram(3, SMALL)
     rows = float(table.sum())
     parts = told(SMALL, table, 25.0)
@@ -346,7 +348,7 @@ def test_a_stand_in_is_a_distribution_of_either_kind(monkeypatch):
     table = histogram(6, SMALL)
     parts = told(SMALL, table, 4.0)
     for cells in (1 << 22, 1):
-        monkeypatch.setattr(combination, "NEWTON_CELLS", cells)
+        monkeypatch.setattr(from_interactions, "NEWTON_CELLS", cells)
         model = stand_in(SMALL, parts, rows=float(table.sum()))
         for clique in [("a",), ("b", "d"), ("a", "b", "c", "d")]:
             rates = model.project(clique)
@@ -367,8 +369,8 @@ def test_a_tree_stays_within_its_cells_and_tells_what_it_holds():
 
 def test_fits_refuse_what_has_no_noise_or_lacks_its_parts():
     with pytest.raises(ParameterError):
-        fit_histogram(SMALL, [Interaction(("a",), np.zeros(2), 0.0)], rows=5)
+        fit_histogram(SMALL, [Interaction(("a",), np.zeros(2), 0.0)], rows=5, entropy=ENTROPY)
     with pytest.raises(ParameterError):
-        fit_histogram(SMALL, [Interaction(("a", "b"), np.ones((2, 3)), 1.0)], rows=5)
-    uniform = fit_histogram(SMALL, [], rows=5)
+        fit_histogram(SMALL, [Interaction(("a", "b"), np.ones((2, 3)), 1.0)], rows=5, entropy=ENTROPY)
+    uniform = fit_histogram(SMALL, [], rows=5, entropy=ENTROPY)
     np.testing.assert_allclose(uniform, 1 / 48)

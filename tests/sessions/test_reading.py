@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from math import isclose
 
@@ -398,3 +399,9 @@ def test_the_terminal_shows_the_error_against_the_population(tmp_path, monkeypat
     told = json.loads(runner.invoke(app, [*common, "--json", "count smoker = true"]).stdout)["answers"][0]
     assert told["population_beta"] == 0.05
     assert told["population_error"] > told["error"]
+    shown = runner.invoke(app, [*common, "SELECT smoker, count(*) AS n FROM town GROUP BY smoker"]).output
+    assert re.search(r"within [\d,.e+]+ \(n\) of what the population behind the table has, .* 0\.95", shown)
+    told = json.loads(runner.invoke(app, [*common, "--json", "SELECT count(*) FROM town"]).stdout)["answers"][
+        0
+    ]
+    assert (told["population_error"], told["population_beta"]) == ([[0.0]], 0.05)

@@ -27,7 +27,7 @@ from understudy.standin.measurement import Measurement
 
 Values = NDArray[np.float64]
 
-MOST_FITTED_CELLS = 1 << 18
+MOST_SCALED_CELLS = 1 << 18
 """Cells of the tree, and of a table that is scaled."""
 
 MOST_SCALED = 64
@@ -64,7 +64,7 @@ class FittedStandin:
         whole.sort(key=lambda r: -_told(r, shares, rows))
         tree: list[Clique] = []
         for r in whole:
-            if r.by not in tree and model_cells(domain, [*tree, r.by]) <= MOST_FITTED_CELLS:
+            if r.by not in tree and model_cells(domain, [*tree, r.by]) <= MOST_SCALED_CELLS:
                 tree.append(r.by)
         inside = [r for r in whole if r.by in tree]
         measured = [Measurement(r.by, r.counts, r.variance) for r in inside]
@@ -76,7 +76,7 @@ class FittedStandin:
     def counts(self, knowledge: Knowledge, marginal: Marginal) -> Values:
         """Counts by the stand-in, moved into what is known of them."""
         domain = marginal.domain
-        if domain.size(marginal.clique) <= MOST_FITTED_CELLS:
+        if domain.size(marginal.clique) <= MOST_SCALED_CELLS:
             table = self._scaled(marginal.clique) * marginal.where.weights(marginal.clique)
             gone = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
             found = table.sum(axis=gone)

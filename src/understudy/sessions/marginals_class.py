@@ -19,7 +19,15 @@ from understudy.privacy.event import Event
 from understudy.query.box import Box, Cells, as_text, from_text
 from understudy.query.residuals import assembled, centred, parts_of
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
-from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, digits, price_in, written
+from understudy.sessions.purchase import (
+    Calibrator,
+    Price,
+    PurchaseRequest,
+    PurchaseResult,
+    digits,
+    price_in,
+    written,
+)
 
 Values = NDArray[np.float64]
 
@@ -142,11 +150,9 @@ class MarginalsPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         return self._look(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         look = self._look(calibrator)
-        released, cost = calibrator.run(look, request=request, analyst=analyst)
+        released, cost = calibrator.run(look, request)
         residuals, at = {}, 0
         for part, w in zip(look.residuals.all, self.weights, strict=True):
             if w:

@@ -28,7 +28,7 @@ from understudy.rational import Number, exact
 from understudy.releases.range_sums import RangeSums
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
-from understudy.standin.combination import stand_in
+from understudy.standin.from_interactions import stand_in
 from understudy.standin.graphical.model import GraphicalStandIn
 
 Values = NDArray[np.float64]

@@ -18,7 +18,7 @@ from understudy.mechanism.matrix.many_marginals import JointStrategy
 from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.query.residuals import assembled, parts_of
 from understudy.rational import Number, probability
-from understudy.standin.combination import Interaction
+from understudy.standin.interactions import Interaction
 
 Values = NDArray[np.float64]
 
