@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from understudy.validity.modes import Gaussian, Heard, Look
+from understudy.validity.modes import Gaussian, Heard, SealedLook
 
 ABSTAIN = 2
 """A label that never occurs: its row counts as wrong, whatever its label is."""
@@ -28,7 +28,7 @@ Labels = NDArray[np.int64]
 class AllBits(Gaussian):
     """The mutant: version 0.1 added floating-point noise to the exact mean, and told all of it."""
 
-    def say(self, look: Look, heard: Heard, *, noise):
+    def say(self, look: SealedLook, heard: Heard, *, noise):
         word = int(noise.words(1)[0]) >> 11
         return {"value": min(max(look.mean + self.sigma * float(ndtri((word + 0.5) / 2**53)), 0.0), 1.0)}
 

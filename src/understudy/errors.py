@@ -123,7 +123,8 @@ class InsufficientBudgetError(RefusedError):
 class RequestConflictError(RefusedError):
     """The same request id came with another question.
 
-    `request` is the id; `question` and `analyst` are the recorded ones.
+    `request` is the id; `question` and `analyst` are the recorded ones, for the analyst who asked it: to anybody
+    else they are empty.
     """
 
     def __init__(self, message: str, *, request: str = "", question: str = "", analyst: str = "") -> None:

@@ -31,6 +31,7 @@ from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
+from understudy.privacy.event import Together
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -483,3 +484,26 @@ def test_a_request_that_was_answered_from_another_version_of_a_file_is_another_o
     first.sparse(threshold=5, epsilon=1, request="sparse")
     with pytest.raises(RequestConflictError):
         reopened(tmp_path, TABLE, ledger).sparse(threshold=5, epsilon=1, request="sparse")
+
+
+class Free:
+    """A look that names no price, and releases what it reads."""
+
+    event = Together(())
+    key = "free"
+
+    def __init__(self, marginal: Marginal) -> None:
+        self.marginals = [marginal]
+
+    def release(self, counts, *, noise):
+        return [count.tolist() for count in counts]
+
+
+def test_a_look_that_costs_nothing_reads_only_what_nobody_can_move():
+    c = curator(epsilon=10, delta=0)
+    with pytest.raises(ParameterError, match="has a price"):
+        c.run(Free(YOUNG))
+    with pytest.raises(ParameterError, match="has a price"):
+        c.run(Free(BY_SEX))
+    assert not c.ledger.debits
+    assert c.run(Free(Marginal(DOMAIN, ()))) == [c.rows]

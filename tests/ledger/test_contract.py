@@ -93,6 +93,19 @@ def test_one_request_one_question(ledgers):
     assert ledger.spent.units == UNITS // 10
 
 
+def test_a_conflict_shows_nothing_of_another_analyst(ledgers):
+    ledger = ledgers()
+    ledger.charge(TENTH, question="count illness = rare", request="r", analyst="ada")
+    with pytest.raises(RequestConflictError) as refused:
+        ledger.charge(TENTH, question="count", request="r", analyst="bob")
+    assert (refused.value.question, refused.value.analyst) == ("", "")
+    assert "rare" not in str(refused.value)
+    assert "ada" not in str(refused.value)
+    with pytest.raises(RequestConflictError) as refused:
+        ledger.charge(TENTH, question="count", request="r", analyst="ada")
+    assert (refused.value.question, refused.value.analyst) == ("count illness = rare", "ada")
+
+
 def test_the_first_answer_stays(ledgers):
     ledger = ledgers()
     debit = charge(ledger)

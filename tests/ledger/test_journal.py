@@ -68,7 +68,8 @@ def test_other_terms_are_refused_and_nothing_is_written(ledger):
         for lazily in (False, True):
             with pytest.raises(RequestConflictError) as refused:
                 Journal(ledger, terms, name="mine", analyst=analyst, lazily=lazily)
-            assert (refused.value.request, refused.value.question) == ("mine", "terms")
+            shown = "terms" if analyst == "ada" else ""  # nobody is shown what another analyst asked
+            assert (refused.value.request, refused.value.question) == ("mine", shown)
     assert [debit.request for debit in ledger.debits()] == ["mine"]
 
 

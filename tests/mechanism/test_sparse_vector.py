@@ -22,7 +22,7 @@ from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, Sp
 from understudy.noise.law import discrete_laplace_log_law
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import epsilon, rho
-from understudy.privacy.event import LaplaceNoise, SparseVector
+from understudy.privacy.event import LaplaceNoise, RandomizedReport, SparseVector
 
 ROUNDING = 1e-9
 ALPHA_PIN = 0.008477307786476857
@@ -249,6 +249,32 @@ def test_bunsteinke16_lemma_1_7_is_attained_by_the_worst_runs(hits):
         hits * log(p**a * (1 - p) ** (1 - a) + (1 - p) ** a * p ** (1 - a)) / (a - 1) / a for a in ORDERS
     )
     assert 0.97 * price < loss <= price
+
+
+@pytest.mark.parametrize("moves", [(1, 1, 1), (1, -1, 1), (-1, 1, -1)], ids=str)
+def test_vadhanwang21_other_questions_may_be_asked_while_a_run_is_under_way(moves):
+    """A randomised response is asked between two questions of a run, and its answer chooses the second of them."""
+    mechanism, other = one_hit(), Fraction(1, 2)
+    stream, likely = Stream.of(mechanism), 1 / (1 + exp(-float(other)))
+
+    def law(first: int, low: int, high: int, bit: int) -> NDArray[np.float64]:
+        found = []
+        for said in (False, True):
+            chance = likely if said == bit else 1 - likely
+            found.append(chance * stream.probability((True,), [first]))
+            for above in (False, True):
+                run = (False, above)
+                found.append(chance * stream.probability(run, [first, high if said else low]))
+        return np.log(found)
+
+    here, there = law(0, -3, 3, 0), law(moves[0], -3 + moves[1], 3 + moves[2], 1)
+    assert np.exp(here).sum() == pytest.approx(1)
+    price = rho(mechanism.event) + rho(RandomizedReport(epsilon=other))
+    for order in ORDERS:
+        for p, q in ((here, there), (there, here)):
+            divergence = float(np.logaddexp.reduce(order * p + (1 - order) * q)) / (order - 1)
+            assert 0 < divergence <= order * price
+    assert float(np.abs(here - there).max()) > float(other)  # both were at work
 
 
 def test_numeric_sparse_costs_its_comparisons_and_what_it_tells():

@@ -141,7 +141,7 @@ def validity_audit(
         seed=seed,
     )
     if plot is not None:
-        draw_findings(found, plot)
+        draw_findings(found, plot, overwrite=overwrite)
     if as_json:
         emit([finding.as_dict() for finding in found])
         return

@@ -26,6 +26,7 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
+from understudy.ledger.books import short_question
 from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
 from understudy.ledger.journal import Journal
 from understudy.mechanism.exponential import ExponentialMechanism
@@ -112,6 +113,20 @@ class Curator:
         sees to it that a name is not used again for other rows.
         """
         return f" @{self._truth.version}" if self._truth.is_file else ""
+
+    def recorded(self, question: str, under: Callable[[str], Result]) -> Result:
+        """What `under` makes of the question with its edition, as the ledger records it or will.
+
+        Version 0.1 told a file's versions apart by less: modification time and inode. What it recorded goes on
+        under the edition that it wrote, as long as these two are the same.
+        """
+        try:
+            return under(question + self.edition)
+        except RequestConflictError as conflict:
+            before = f"{question} @{self._truth.former_version}"
+            if self._truth.former_version is None or conflict.question != short_question(before):
+                raise
+            return under(before)
 
     # ---- what is public about the number of rows
 
@@ -244,6 +259,15 @@ class Curator:
             return event
         version = self._truth.version
         return event.noise if version is None else replace(event, relation=f"{event.relation} @{version}")
+
+    def _as_formerly(self, event: Event) -> Event:
+        """A versioned event as version 0.1 would have charged it."""
+        if isinstance(event, Together):
+            return Together(tuple(self._as_formerly(part) for part in event.events))
+        if not isinstance(event, Located) or self._truth.former_version is None:
+            return event
+        relation = event.relation.removesuffix(f" @{self._truth.version}")
+        return replace(event, relation=f"{relation} @{self._truth.former_version}")
 
     def measure(
         self,
@@ -392,7 +416,11 @@ class Curator:
     # ---- any other mechanism
 
     def run(self, look: Look, *, request: str | None = None, analyst: str = "") -> Any:
-        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases."""
+        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases.
+
+        What a look costs is its own word, which nobody can check here: it is code of this process. A look that
+        says it costs nothing is refused where a person can move what it reads.
+        """
         return self.buy(look, request=request, analyst=analyst).released
 
     def buy(
@@ -407,6 +435,12 @@ class Curator:
         marginals = list(look.marginals)
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
+        if not self.ledger.budget.price(look.event).units and any(
+            self.sensitivity(marginal).l1 for marginal in marginals
+        ):
+            raise ParameterError(
+                "a look at counts that a person can move has a price, and this one names none"
+            )
         self._truth.check_size(marginals)
         return self._paid(
             self.versioned(look.event),
@@ -443,13 +477,16 @@ class Curator:
         known = None if request is None else self.ledger.find(request)
         if known is not None and known.event == SparseVector(epsilon=mechanism.epsilon):
             event = known.event  # opened by version 0.1, which recorded no hits and charged more
-        journal = Journal(
-            self.ledger,
-            question + self.edition,
-            name=request or "",
-            analyst=analyst,
-            event=event,
-            start=lambda: mechanism.open(noise=self._noise).as_bytes(),
+        journal = self.recorded(
+            question,
+            lambda text: Journal(
+                self.ledger,
+                text,
+                name=request or "",
+                analyst=analyst,
+                event=event,
+                start=lambda: mechanism.open(noise=self._noise).as_bytes(),
+            ),
         )
         handle = SparseHandle(self._truth, journal, mechanism, self._noise)
         handle.check_open()
@@ -473,6 +510,16 @@ class Curator:
 
     # ---- the one way
 
+    def _charge(
+        self, event: Event, question: str, request: str | None, analyst: str, step: JournalStep | None
+    ) -> Debit:
+        """The debit of an event for a question about this version of the table: a new one, or the request's."""
+        name = request or fresh_request()
+        return self.recorded(
+            question,
+            lambda text: self.ledger.charge(event, question=text, request=name, analyst=analyst, step=step),
+        )
+
     def _paid(
         self,
         event: Event,
@@ -487,15 +534,9 @@ class Curator:
         What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
         """
         self._truth.check_unchanged()
-        debit = self.ledger.charge(
-            event,
-            question=question + self.edition,
-            request=request or fresh_request(),
-            analyst=analyst,
-            step=step,
-        )
+        debit = self._charge(event, question, request, analyst, step)
         known = self.ledger.answered(debit) if debit.repeated else None
-        if known is None and debit.event != event:
+        if known is None and debit.event not in (event, self._as_formerly(event)):
             raise RequestConflictError(
                 f"the request {debit.request!r} was charged for another version of the table, and never answered: "
                 f"take a new one"

@@ -39,7 +39,9 @@ class Truncation:
         self.width, self.grid = truncation_width(max(self.rows, 1), queries, exact(beta))
         terms = f"truncation to {self.grid} cells queries {queries} beta {self.beta}"
         self._lock = RLock()
-        self._journal = Journal(curator.ledger, terms + curator.edition, name=name, analyst=analyst)
+        self._journal = curator.recorded(
+            terms, lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
+        )
         self.asked = sum(1 for _ in self._journal.later())
 
     def ask(self, query: LinearQuery) -> Checked:

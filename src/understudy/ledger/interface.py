@@ -41,16 +41,20 @@ class Debit:
     def check_same(self, event: Event, *, question: str, analyst: str) -> None:
         """Refuse, with a `RequestConflictError`, to use this debit's request for anything else.
 
-        Another version of the same table is no other question: the versions in the events are not compared.
+        Another version of the same table is no other question: the versions in the events are not compared. Only
+        the analyst who asked the recorded question is shown it.
         """
         recorded = (self.question, unversioned(self.event), self.analyst)
-        if recorded != (short_question(question), unversioned(event), analyst):
-            raise RequestConflictError(
-                f"the request id {self.request!r} was used for another question; take a new one",
-                request=self.request,
-                question=self.question,
-                analyst=self.analyst,
-            )
+        if recorded == (short_question(question), unversioned(event), analyst):
+            return
+        mine = analyst == self.analyst
+        whose = "another question" if mine else "another analyst's question"
+        raise RequestConflictError(
+            f"the request id {self.request!r} was used for {whose}; take a new one",
+            request=self.request,
+            question=self.question if mine else "",
+            analyst=self.analyst if mine else "",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,11 @@ class Operation(Protocol):
         """The requests whose debits must be on the page."""
         ...
 
+    @property
+    def continued(self) -> Sequence[str]:
+        """Those of them whose first answer and last step must be on the page as well."""
+        ...
+
     def apply(self, page: Page) -> Any: ...
 
 
@@ -130,6 +135,11 @@ class Charge:
     def requests(self) -> tuple[str, ...]:
         return (self.request,) if self.step is None else (self.request, self.step.journal)
 
+    @property
+    def continued(self) -> tuple[str, ...]:
+        opened = () if self.hidden is None else (self.request,)
+        return opened if self.step is None else (*opened, self.step.journal)
+
     def apply(self, page: Page) -> Debit:
         known, step = page.debits.get(self.request), self.step
         if known is not None:
@@ -206,6 +216,10 @@ class Settle:
     def requests(self) -> tuple[str, ...]:
         return (self.debit.request,)
 
+    @property
+    def continued(self) -> tuple[str, ...]:
+        return self.requests
+
     def apply(self, page: Page) -> bytes:
         _check_debit(page, self.debit)
         known = page.answers.get(self.debit.number)
@@ -228,6 +242,10 @@ class Advance:
     @property
     def requests(self) -> tuple[str, ...]:
         return (self.debit.request,)
+
+    @property
+    def continued(self) -> tuple[str, ...]:
+        return self.requests
 
     def apply(self, page: Page) -> bool:
         _check_debit(page, self.debit)

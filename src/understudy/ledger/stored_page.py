@@ -63,7 +63,8 @@ class StoredPage(Page):
         requests = {request for operation in operations for request in operation.requests}
         for entry in self._entries_at(number for (number,) in self._fetch(_NUMBERS, requests)):
             self.debits[entry.request or ""] = self.recorded.debit(entry)
-        numbers = {debit.number for debit in self.debits.values()}
+        continued = {request for operation in operations for request in operation.continued}
+        numbers = {self.debits[request].number for request in continued if request in self.debits}
         ends = [tuple(row) for row in self._fetch(_ENDS, numbers)]
         for entry in self._entries_at(last for _, last in ends):
             self.latest[entry.debit or 0] = Latest(entry.step or 0, entry.number, entry.state is not None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from understudy.errors import ParameterError, RequestConflictError
-from understudy.ledger.interface import SEPARATOR, JournalStep, Ledger
+from understudy.ledger.interface import SEPARATOR, Debit, JournalStep, Ledger
 from understudy.ledger.journal import Journal
 from understudy.sessions.terms import described
 
@@ -22,8 +22,17 @@ class PurchaseJournal(Journal):
     def __init__(self, ledger: Ledger, terms: str, *, name: str, analyst: str, lazily: bool = False) -> None:
         if SEPARATOR in name:
             raise ParameterError(f"a session's name must not hold {SEPARATOR!r}, which numbers its purchases")
+        super().__init__(ledger, terms, name=name, analyst=analyst, lazily=lazily)
+
+    def _find(self) -> Debit | None:
         try:
-            super().__init__(ledger, terms, name=name, analyst=analyst, lazily=lazily)
+            return super()._find()
+        except RequestConflictError as known:
+            raise self.taken(known) from None
+
+    def _open(self) -> Debit:
+        try:
+            return super()._open()
         except RequestConflictError as known:
             raise self.taken(known) from None
 
@@ -32,7 +41,9 @@ class PurchaseJournal(Journal):
         if known.request != self.name:
             return known
         theirs = described(known.question, known.analyst)
-        if theirs is None:
+        if not known.question:
+            why = f"the name {self.name!r} belongs to another analyst; take another one for the session"
+        elif theirs is None:
             why = f"the name {self.name!r} belongs to a request; take another one for the session"
         elif theirs == described(self._terms, self._analyst):
             why = f"session {self.name!r} was opened on another version of the table; take a new name"

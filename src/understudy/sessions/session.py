@@ -103,12 +103,11 @@ class Session:
         self._standin: tuple[int, FittedStandin] | None = None
         self._policy = PurchasePolicy(self._calibrator, terms)
         self._forecast = Forecast(self._policy, self._funds, self._knowledge)
-        self._journal = PurchaseJournal(
-            curator.ledger,
-            terms.text() + curator.edition,
-            name=self.name,
-            analyst=analyst,
-            lazily=lazily,
+        self._journal = curator.recorded(
+            terms.text(),
+            lambda text: PurchaseJournal(
+                curator.ledger, text, name=self.name, analyst=analyst, lazily=lazily
+            ),
         )
         self._catch_up()
         if terms.classes:
