@@ -77,4 +77,4 @@ class Counts:
         cost = self.nothing
         for cells in self.cells:
             cost = cost + cells.answer.cost  # type: ignore[operator]  # one currency
-        return cost
+        return cost  # pyright: ignore[reportUnknownVariableType]

@@ -197,7 +197,7 @@ class QuestionReader:
         if isinstance(question, str):
             return self._read(question)
         marginal = Marginal.of(question) if isinstance(question, LinearQuery) else question
-        if not isinstance(marginal, Marginal):
+        if not isinstance(marginal, Marginal):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise QueryError("a question is text, a marginal or a linear query")
         if marginal.domain != self._domain:
             raise QueryError("the question is about another domain")
