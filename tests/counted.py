@@ -33,6 +33,7 @@ class Counted:
 
     rows: int
     is_file = False
+    former_version = None
 
     def __init__(self, domain: Domain, *, version: str | None = "0", dies_at: int | None = None) -> None:
         self.domain, self.version, self.dies_at = domain, version, dies_at

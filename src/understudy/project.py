@@ -265,6 +265,6 @@ def open_project(path: str | Path, *, ledger: Ledger | None = None, noise: Any =
     """
     path = located(path)
     declaration = read(path)
-    source = open_source(declaration.source, base=path.parent)
+    source = open_source(declaration.source, base=path.parent, columns=declaration.columns)
     books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
     return Project.over(source, declaration, ledger=books, noise=noise)

@@ -31,6 +31,7 @@ from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
+from understudy.privacy.event import Together
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
@@ -440,18 +441,24 @@ def test_a_debit_for_another_version_that_was_never_answered_is_not_answered_fro
 
 
 def test_a_sparse_vector_whose_opening_was_interrupted_is_opened_by_the_next():
+    """The charge and the first state are one transaction; in 0.1 they were two, and a crash came between them."""
     c = curator()
-    settle = c.ledger.settle
+    charge = c.ledger.charge
 
-    def killed(*args, **kwargs):
+    def charged(*args, hidden, **kwargs):
+        charge(*args, **kwargs)
         raise KeyboardInterrupt
 
-    c.ledger.settle = killed
+    c.ledger.charge = charged
     with pytest.raises(KeyboardInterrupt):
         c.sparse(threshold=10, epsilon=0.5, request="mine")
-    c.ledger.settle = settle
+    c.ledger.charge = charge
+    assert c.ledger.hidden(c.ledger.find("mine")) is None
     handle = c.sparse(threshold=10, epsilon=0.5, request="mine")
     assert handle.hits_left == 1
+    state = c.ledger.hidden(c.ledger.find("mine"))
+    c.sparse(threshold=10, epsilon=0.5, request="mine")
+    assert c.ledger.hidden(c.ledger.find("mine")) == state
     assert c.ledger.spent.amount == 0.5
 
 
@@ -478,3 +485,26 @@ def test_a_request_that_was_answered_from_another_version_of_a_file_is_another_o
     first.sparse(threshold=5, epsilon=1, request="sparse")
     with pytest.raises(RequestConflictError):
         reopened(tmp_path, TABLE, ledger).sparse(threshold=5, epsilon=1, request="sparse")
+
+
+class Free:
+    """A look that names no price, and releases what it reads."""
+
+    event = Together(())
+    key = "free"
+
+    def __init__(self, marginal: Marginal) -> None:
+        self.marginals = [marginal]
+
+    def release(self, counts, *, noise):
+        return [count.tolist() for count in counts]
+
+
+def test_a_look_that_costs_nothing_reads_only_what_nobody_can_move():
+    c = curator(epsilon=10, delta=0)
+    with pytest.raises(ParameterError, match="has a price"):
+        c.run(Free(YOUNG))
+    with pytest.raises(ParameterError, match="has a price"):
+        c.run(Free(BY_SEX))
+    assert not c.ledger.debits
+    assert c.run(Free(Marginal(DOMAIN, ()))) == [c.rows]

@@ -23,6 +23,7 @@ class Closed:
     rows = ROWS
     version = "0"
     is_file = False
+    former_version = None
 
     def check_unchanged(self) -> None: ...
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from understudy.errors import ParameterError
+from understudy.output import check_no_dangling_link
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ProjectFile = Annotated[Path, typer.Option("--project", "-p", help="The declaration file, or its folder.")]
@@ -27,6 +28,7 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
     """
     if path.is_dir() or not path.parent.is_dir():
         raise ParameterError(f"{path} cannot be written: name a file in a folder that is there")
+    check_no_dangling_link(path)
     here = path.resolve()
     for own in belonging:
         theirs = own.resolve()
@@ -84,8 +86,9 @@ def busy(what: str, *, quiet: bool) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(Text(what)):  # a question may hold what rich takes for its own marks
         yield
 
 

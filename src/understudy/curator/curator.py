@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,9 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
-from understudy.ledger.interface import Debit, Ledger, fresh_request
+from understudy.ledger.books import short_question
+from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
+from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look
@@ -35,7 +37,7 @@ from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT, CountColumns
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, Located, Together
+from understudy.privacy.event import Event, Located, SparseVector, Together
 from understudy.privacy.price import Price
 from understudy.privacy.region import located
 from understudy.privacy.relation import Relation, Sensitivity
@@ -53,6 +55,13 @@ class Candidate:
 
     query: LinearQuery
     guess: Fraction
+
+
+class Paid(NamedTuple):
+    """What a look released, and the debit that it was charged."""
+
+    debit: Debit
+    released: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +119,20 @@ class Curator:
         sees to it that a name is not used again for other rows.
         """
         return f" @{self._truth.version}" if self._truth.is_file else ""
+
+    def recorded(self, question: str, under: Callable[[str], Result]) -> Result:
+        """What `under` makes of the question with its edition, as the ledger records it or will.
+
+        Version 0.1 told a file's versions apart by less: modification time and inode. What it recorded goes on
+        under the edition that it wrote, as long as these two are the same.
+        """
+        try:
+            return under(question + self.edition)
+        except RequestConflictError as conflict:
+            before = f"{question} @{self._truth.former_version}"
+            if self._truth.former_version is None or conflict.question != short_question(before):
+                raise
+            return under(before)
 
     # ---- what is public about the number of rows
 
@@ -229,6 +252,15 @@ class Curator:
         version = self._truth.version
         return event.noise if version is None else replace(event, relation=f"{event.relation} @{version}")
 
+    def _as_formerly(self, event: Event) -> Event:
+        """A versioned event as version 0.1 would have charged it."""
+        if isinstance(event, Together):
+            return Together(tuple(self._as_formerly(part) for part in event.events))
+        if not isinstance(event, Located) or self._truth.former_version is None:
+            return event
+        relation = event.relation.removesuffix(f" @{self._truth.version}")
+        return replace(event, relation=f"{relation} @{self._truth.former_version}")
+
     def measure(
         self,
         marginal: Marginal,
@@ -270,9 +302,17 @@ class Curator:
         return Measurement(tuple(marginals), built, tuple(errors), beta)
 
     def perform(
-        self, prepared: Measurement, *, request: str | None = None, analyst: str = ""
+        self,
+        prepared: Measurement,
+        *,
+        request: str | None = None,
+        analyst: str = "",
+        step: JournalStep | None = None,
     ) -> list[Answer]:
-        """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none."""
+        """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none.
+
+        A `step` of a journal is kept in the transaction of the debit.
+        """
         marginals, built = prepared.marginals, prepared.mechanisms
         if not marginals:
             return []
@@ -291,7 +331,7 @@ class Curator:
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = events[0] if len(events) == 1 else Together(events)
-        debit, released = self._paid(event, question, request, analyst, look)
+        debit, released = self._paid(event, question, request, analyst, look, step)
         costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
@@ -360,15 +400,36 @@ class Curator:
             return mechanism.choose(np.array(gaps, dtype=np.int64), noise=self._noise)
 
         keys = " ".join(f"{m.key}?{guess}" for m, guess in zip(marginals, guesses, strict=True))
-        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look)[1]
+        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look).released
 
     # ---- any other mechanism
 
     def run(self, look: Look, *, request: str | None = None, analyst: str = "") -> Any:
-        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases."""
+        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases.
+
+        What a look costs is its own word, which nobody can check here: it is code of this process. A look that
+        says it costs nothing is refused where a person can move what it reads.
+        """
+        return self.buy(look, request=request, analyst=analyst).released
+
+    def buy(
+        self,
+        look: Look,
+        *,
+        request: str | None = None,
+        analyst: str = "",
+        step: JournalStep | None = None,
+    ) -> Paid:
+        """As `run`, with the debit that was charged; a `step` of a journal is kept in the debit's transaction."""
         marginals = list(look.marginals)
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
+        if not self.ledger.budget.price(look.event).units and any(
+            self.sensitivity(marginal).l1 for marginal in marginals
+        ):
+            raise ParameterError(
+                "a look at counts that a person can move has a price, and this one names none"
+            )
         self._truth.check_size(marginals)
         return self._paid(
             self.versioned(look.event),
@@ -376,7 +437,8 @@ class Curator:
             request,
             analyst,
             lambda: look.release(self._truth.sums_of(marginals), noise=self._noise),
-        )[1]
+            step,
+        )
 
     # ---- sparse vector
 
@@ -392,22 +454,30 @@ class Curator:
     ) -> SparseHandle:
         """Open a sparse vector on counts: charged here, once, for everything that it will say.
 
+        Its first noisy threshold, which no data go into, is drawn before the charge and kept with it.
+
         The same `request` gives the same handle again, where it stood. One whose opening was interrupted after
         the charge is opened now: nothing was ever said by it.
         """
         mechanism = self._sparse_vector(threshold, exact(epsilon, "epsilon"), hits, numeric=numeric)
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
         self._truth.check_unchanged()
-        debit = self.ledger.charge(
-            mechanism.event,
-            question=question + self.edition,
-            request=request or fresh_request(),
-            analyst=analyst,
+        event: Event = mechanism.event
+        known = None if request is None else self.ledger.find(request)
+        if known is not None and known.event == SparseVector(epsilon=mechanism.epsilon):
+            event = known.event  # opened by version 0.1, which recorded no hits and charged more
+        journal = self.recorded(
+            question,
+            lambda text: Journal(
+                self.ledger,
+                text,
+                name=request or "",
+                analyst=analyst,
+                event=event,
+                start=lambda: mechanism.open(noise=self._noise).as_bytes(),
+            ),
         )
-        if not debit.repeated or self.ledger.answered(debit) is None:
-            state = mechanism.open(noise=self._noise)
-            self.ledger.settle(debit, b"opened", hidden=state.as_bytes())
-        handle = SparseHandle(self._truth, self.ledger, debit, mechanism, self._noise)
+        handle = SparseHandle(self._truth, journal, mechanism, self._noise)
         handle.check_open()
         return handle
 
@@ -430,26 +500,40 @@ class Curator:
 
     # ---- the one way
 
+    def _charge(
+        self, event: Event, question: str, request: str | None, analyst: str, step: JournalStep | None
+    ) -> Debit:
+        """The debit of an event for a question about this version of the table: a new one, or the request's."""
+        name = request or fresh_request()
+        return self.recorded(
+            question,
+            lambda text: self.ledger.charge(event, question=text, request=name, analyst=analyst, step=step),
+        )
+
     def _paid(
-        self, event: Event, question: str, request: str | None, analyst: str, look: Callable[[], Result]
-    ) -> tuple[Debit, Result]:
+        self,
+        event: Event,
+        question: str,
+        request: str | None,
+        analyst: str,
+        look: Callable[[], Any],
+        step: JournalStep | None = None,
+    ) -> Paid:
         """Charge, look, keep, release. A request that was answered before gets the same answer.
 
         What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
         """
         self._truth.check_unchanged()
-        debit = self.ledger.charge(
-            event, question=question + self.edition, request=request or fresh_request(), analyst=analyst
-        )
+        debit = self._charge(event, question, request, analyst, step)
         known = self.ledger.answered(debit) if debit.repeated else None
-        if known is None and debit.event != event:
+        if known is None and debit.event not in (event, self._as_formerly(event)):
             raise RequestConflictError(
                 f"the request {debit.request!r} was charged for another version of the table, and never answered: "
                 f"take a new one"
             )
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
-        return debit, json.loads(known)
+        return Paid(debit, json.loads(known))
 
 
 def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:

@@ -116,3 +116,9 @@ class Declaration:
     def relation(self) -> Relation:
         """The neighbours, with the rows of one person that count."""
         return Relation(self.neighbours, 1 if self.unit is None else self.unit.max_rows)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The table's columns that are ever read."""
+        unit = [] if self.unit is None else [self.unit.column]
+        return frozenset([attribute.column for attribute in self.domain] + unit)

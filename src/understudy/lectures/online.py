@@ -248,7 +248,9 @@ class OnlineConstruction:
         self.updates = 0
         self.asked = 0
         self._lock = RLock()
-        self._journal = Journal(curator.ledger, terms.text() + curator.edition, name=name, analyst=analyst)
+        self._journal = curator.recorded(
+            terms.text(), lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
+        )
         self._run: SparseHandle | None = None
         self._lost = 0
         self._catch_up()

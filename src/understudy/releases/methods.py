@@ -15,7 +15,6 @@ from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.releases.mwem import MOST_FITTED_CELLS
-from understudy.releases.purchases import is_drawn_on
 from understudy.releases.residual.residual import planned, residual_error
 from understudy.releases.run import Outcome, Run, a_delta_for
 from understudy.releases.smalldb import smalldb_look
@@ -332,7 +331,7 @@ def _can_hold_all(run: Run, options: Options) -> bool:
 def _can_have_a_delta(run: Run) -> bool:
     """Whether another declaration, or a release with the budget's delta, is open: a used ledger stays pure."""
     ledger = run.curator.ledger
-    return run.budget.is_pure and (not ledger.budget.is_pure or not is_drawn_on(ledger))
+    return run.budget.is_pure and (not ledger.budget.is_pure or not ledger.is_begun)
 
 
 def _how_to_have_a_delta(run: Run) -> str:

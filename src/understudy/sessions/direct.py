@@ -24,7 +24,7 @@ from understudy.sessions.knowledge import (
     boxes_of,
     nearest,
 )
-from understudy.sessions.purchase import Calibrator, PurchaseResult
+from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult
 
 
 def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
@@ -94,12 +94,8 @@ class DirectPurchase:
         mechanism, _ = calibrator.curator.mechanism(self.marginal, self.price)
         return located(self.marginal, mechanism.event, calibrator.relation)
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
-        [measured] = calibrator.curator.measure_all(
-            [self.marginal], self.price, request=request, analyst=analyst
-        )
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
+        measured = calibrator.measure(self.marginal, self.price, request)
         box, found = boxes_of(self.marginal), self._found(calibrator, knowledge, measured.noisy)
         if box is not None:
             self._learn(knowledge, box, found)

@@ -15,7 +15,7 @@ from understudy.privacy.price import Price
 from understudy.privacy.region import located
 from understudy.sessions.knowledge import Knowledge, around
 from understudy.sessions.one_way import OneWay, half_widths, shape
-from understudy.sessions.purchase import Calibrator, PurchaseResult, digits
+from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult, digits
 
 LARGEST_BAND = 0.9
 """The widest band of a histogram, as a part of the width, where that does not cost more."""
@@ -55,12 +55,8 @@ class RowCountPurchase:
         mechanism, _ = calibrator.curator.mechanism(everyone, self.price)
         return located(everyone, mechanism.event, calibrator.relation)
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
-        [measured] = calibrator.curator.measure_all(
-            [calibrator.marginal(())], self.price, request=request, analyst=analyst
-        )
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
+        measured = calibrator.measure(calibrator.marginal(()), self.price, request)
         low, high = around(measured.noisy, self.error, knowledge.total)
         knowledge.total = (float(low), float(high))
         return PurchaseResult(measured.cost)
@@ -107,12 +103,10 @@ class HistogramPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         return self._strategy(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         design = _design(calibrator, self.name, plain_cells=self.plain_cells)
         strategy = self._strategy(calibrator)
-        found, cost = calibrator.run(strategy, request=request, analyst=analyst)
+        found, cost = calibrator.run(strategy, request)
         released = np.array(found, np.float64)
         mechanism = strategy.mechanism
         if self.plain_cells:

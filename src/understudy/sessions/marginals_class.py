@@ -25,7 +25,7 @@ from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells, as_text, from_text
 from understudy.query.residuals import assembled, centred, parts_of
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
-from understudy.sessions.purchase import Calibrator, PurchaseResult, digits
+from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult, digits
 
 Values = NDArray[np.float64]
 
@@ -149,11 +149,9 @@ class MarginalsPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         return self._look(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         look = self._look(calibrator)
-        released, cost = calibrator.run(look, request=request, analyst=analyst)
+        released, cost = calibrator.run(look, request)
         residuals, at = {}, 0
         for part, w in zip(look.residuals.all, self.weights, strict=True):
             if w:

@@ -18,7 +18,7 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.families import Kind, Product, band, product_of, slack
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge
-from understudy.sessions.purchase import Calibrator, PurchaseResult
+from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult
 
 Values = NDArray[np.float64]
 
@@ -123,11 +123,9 @@ class ProductPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         return self._strategy(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         product, strategy = grid_product(calibrator, self.by, self.kinds), self._strategy(calibrator)
-        found, cost = calibrator.run(strategy, request=request, analyst=analyst)
+        found, cost = calibrator.run(strategy, request)
         released = np.array(found, np.float64)
         mechanism = strategy.mechanism
         sup = band(product, self.share)
