@@ -55,7 +55,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class PreparedMeasurement:
     """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
 
     `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
@@ -273,15 +273,15 @@ class Curator:
         epsilon: Number | Sequence[Number] | None = None,
         rho: Number | Sequence[Number] | None = None,
         beta: Number = 0.05,
-    ) -> Measurement:
+    ) -> PreparedMeasurement:
         """What `perform` will charge and do, each marginal at the given price or its own. Reads no data."""
         prices = zip(marginals, _each(epsilon, len(marginals)), _each(rho, len(marginals)), strict=True)
         built = tuple(self.mechanism(marginal, epsilon=one, rho=other) for marginal, one, other in prices)
         errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True))
-        return Measurement(tuple(marginals), built, tuple(errors), beta)
+        return PreparedMeasurement(tuple(marginals), built, tuple(errors), beta)
 
     def perform(
-        self, prepared: Measurement, *, request: str | None = None, analyst: str = ""
+        self, prepared: PreparedMeasurement, *, request: str | None = None, analyst: str = ""
     ) -> list[Answer]:
         """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none."""
         marginals, built = prepared.marginals, prepared.mechanisms
