@@ -1,7 +1,7 @@
 """The one reader of questions: from text, a marginal or a linear query to what is counted and what is made of it.
 
-A question is read once, without data. It then knows the marginals whose counts it needs, and turns `SourceCounts` of
-them, from whichever source, into an `Answer` or, for a SELECT statement, a `SqlAnswer`. Everything here is
+A question is read once, without data. It then knows the marginals whose counts it needs, and turns `SourceCounts`
+of them, whatever the source, into an `Answer` or, for a SELECT statement, a `SqlAnswer`. Everything here is
 post-processing of released numbers: it costs no privacy, and where all counts are within their half-widths, all
 that is made of them is within its bounds.
 """
