@@ -104,7 +104,7 @@ def units(asked: Session) -> tuple[float, float]:
     """What was spent, jointly and added up, in direct answers."""
     ledger = asked.curator.ledger
     unit = asked._policy._unit
-    flat = sum(ledger.budget.price(debit.event).units for debit in ledger.debits)  # type: ignore[attr-defined]
+    flat = sum(ledger.budget.price(debit.event).units for debit in ledger.debits())
     return ledger.spent.units / UNITS / unit, flat / UNITS / unit
 
 

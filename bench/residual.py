@@ -29,21 +29,21 @@ from bench.tables import Table
 from bench.verdict import Verdict, ended
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.mechanism.matrix.ranges import range_ends
+from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
-from understudy.releases.ranges import range_ends
-from understudy.releases.residual.plan import Residuals
 from understudy.releases.residual.residual import predicted_error, residual
 from understudy.releases.run import Run
 
 TABLES = ("nltcs", "adult")
-MOST_CELLS = 10_000
+MOST_MARGINAL_CELLS = 10_000
 SEEDS = 3
 
 
 def workload(domain: Domain) -> Workload:
     triples = Workload.all_marginals(domain, 3)
-    return Workload.of(domain, [c for c in triples if domain.size(c) <= MOST_CELLS])
+    return Workload.of(domain, [c for c in triples if domain.size(c) <= MOST_MARGINAL_CELLS])
 
 
 def ours(run: Run, exact: Exact) -> tuple[Score, Score]:

@@ -22,7 +22,7 @@ SRC = ROOT / "src"
 
 AT_ROOT = {
     "README.md": "index.md",
-    "CONTRIBUTING.md": "contributing.md",
+    "CONTRIBUTING.md": "contribute.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
 }

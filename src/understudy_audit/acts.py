@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from understudy.answer.answer import Answer
 from understudy.curator.curator import Candidate, Curator
 from understudy.lectures.median import private_median
 from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.net import NetMechanism
 from understudy.mechanism.small_database.classes import QueryClass as SmallClass
 from understudy.mechanism.small_database.small_database import SmallDatabase
-from understudy.mechanism.strategy import Strategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
@@ -140,6 +141,7 @@ def session(curator: Curator, *, alpha: float, queries: int) -> list[Any]:
     """Questions of which the second depends on the answer to the first."""
     opened = open_session(curator, alpha=alpha, queries=queries, name="s")
     first = opened.ask(ONE_CELL)
+    assert isinstance(first, Answer)  # a query's answer, not a table's
     return _heard([first, opened.ask(AB if float(np.asarray(first.value).sum()) > 3 else A)])
 
 

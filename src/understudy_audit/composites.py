@@ -103,7 +103,7 @@ def _mechanisms() -> list[Composite]:
         Composite("worst-query-noisy-max", worst, partial(worst_query, law="noisy-max"), neighbours=add),
         Composite("worst-guess", "mechanism.gap.WorstGuess", worst_guess),
         Composite("noisy-gaps", "mechanism.gap.NoisyGaps", noisy_gaps, neighbours=add),
-        Composite("strategy", "mechanism.strategy.Strategy", strategy),
+        Composite("strategy", "mechanism.matrix.one_marginal.Strategy", strategy),
         Composite("smalldb-chain", f"{small}.chain.Chain", partial(small_database, queries=chain, size=3)),
         Composite("smalldb-tree", f"{small}.tree.Tree", partial(small_database, queries=tree, size=3)),
         Composite(

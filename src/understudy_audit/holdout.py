@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from understudy.errors import HandleClosedError
 from understudy.noise.samplers import NoiseSource
 from understudy.validity.holdout import Holdout
-from understudy.validity.modes import Gaussian, Mode, Thresholdout
+from understudy.validity.modes import Gaussian, HoldoutMode, Thresholdout
 from understudy_audit.claim import Claim, NormalClaim, PureClaim
 from understudy_audit.events import Draws
 from understudy_audit.privacy import Draw, Pair, Subject, stacked
@@ -38,7 +38,7 @@ class TalkCase:
     talk: Conversation
 
 
-def _draw(mode: Mode, labels: Labels, talk: Conversation, width: int) -> Draw:
+def _draw(mode: HoldoutMode, labels: Labels, talk: Conversation, width: int) -> Draw:
     def told(count: int, noise: NoiseSource) -> Draws:
         runs = []
         for _ in range(count):
@@ -53,7 +53,7 @@ def _draw(mode: Mode, labels: Labels, talk: Conversation, width: int) -> Draw:
     return told
 
 
-def _pairs(mode: Mode, claim: Claim, situations: Sequence[TalkCase], width: int) -> list[Pair]:
+def _pairs(mode: HoldoutMode, claim: Claim, situations: Sequence[TalkCase], width: int) -> list[Pair]:
     """Predictions are all 0: a row is right where its label is 0. The second table has another last row."""
     found = []
     for situation in situations:

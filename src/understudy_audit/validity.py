@@ -15,7 +15,7 @@ from understudy.errors import ParameterError, RefusedError
 from understudy.noise.samplers import SeededNoise
 from understudy.planner.frontier import save
 from understudy.validity.choice import mode_of
-from understudy.validity.modes import Mode
+from understudy.validity.modes import HoldoutMode
 from understudy_audit.analysts.game import Game, GameResult, Plain
 from understudy_audit.analysts.others import ANALYSTS, queries_of
 
@@ -80,7 +80,7 @@ def _attacked(
     )  # fmt: skip
 
 
-def made(mode: str, rows: int, queries: int, beta: float, rejections: int = 10) -> Mode:
+def made(mode: str, rows: int, queries: int, beta: float, rejections: int = 10) -> HoldoutMode:
     """A mode by its name, the plain holdout among them."""
     if mode == PLAIN:
         return Plain(rows, queries, beta)
@@ -89,7 +89,7 @@ def made(mode: str, rows: int, queries: int, beta: float, rejections: int = 10) 
 
 def play(
     analyst: Callable[[Game, int, np.random.Generator], None],
-    mode: Mode,
+    mode: HoldoutMode,
     queries: int,
     seed: int,
     *,

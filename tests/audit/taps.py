@@ -22,10 +22,10 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.matrix.many_marginals import JointStrategy
 from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.mechanism.small_database.small_database import SmallDatabase
 from understudy.mechanism.sparse_vector import AboveThreshold
-from understudy.mechanism.strategies import Strategies
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event
@@ -65,11 +65,11 @@ class Tap:
             return lost if pure else lost * lost / 2
         if isinstance(mechanism, GaussianMechanism):
             return int((moved * moved).sum()) / (2 * mechanism.variance)
-        if isinstance(mechanism, Strategies):
+        if isinstance(mechanism, JointStrategy):
             return self._of_parts(mechanism, moved)
         return None
 
-    def _of_parts(self, mechanism: Strategies, moved: Values) -> Fraction:
+    def _of_parts(self, mechanism: JointStrategy, moved: Values) -> Fraction:
         lost, at = Fraction(0), 0
         for part in mechanism.parts:
             size = int(np.prod([mechanism.factors[name].rows for name in part.clique], dtype=np.int64))
@@ -105,7 +105,7 @@ def tapped() -> Iterator[Taps]:
         _before(ExponentialMechanism, "choose_many", taps.put),
         _before(ReportNoisyMax, "choose_many", taps.put),
         _before(AboveThreshold, "ask", lambda mechanism, state, value: taps.put(mechanism, [value])),
-        _before(Strategies, "release_many", lambda m, counts, times: taps.put(m, _combined(m, counts))),
+        _before(JointStrategy, "release_many", lambda m, counts, times: taps.put(m, _combined(m, counts))),
         _before(
             SmallDatabase,
             "release_many",
@@ -148,7 +148,7 @@ def _ledger(taps: Taps) -> Iterator[None]:
         yield
 
 
-def _combined(look: Strategies, counts: Sequence[Values]) -> Values:
+def _combined(look: JointStrategy, counts: Sequence[Values]) -> Values:
     """The combinations of every part, in order, as they are before the noise."""
     found = []
     for part in look.parts:

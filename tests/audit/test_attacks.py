@@ -186,7 +186,7 @@ def test_a_restarted_curator_says_the_same_again_and_nothing_else():
         curator = SETTING.curator(ROWS, noise=SystemNoise(), ledger=ledger)
         told.append(curator.measure(AB, epsilon=1, request="r").noisy.tolist())
     assert told[0] == told[1] == told[2]
-    assert len(ledger.debits) == 1
+    assert len(ledger.debits()) == 1
 
 
 QUESTIONS = {

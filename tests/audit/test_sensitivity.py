@@ -24,9 +24,9 @@ from understudy.domain.domain import Domain
 from understudy.errors import UnderstudyError
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
-from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategies
-from understudy.mechanism.strategies import Centred, Part, Strategies
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.many_marginals import Centred, JointStrategy, StrategyPart
+from understudy.mechanism.matrix.one_marginal import Strategy
+from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
@@ -157,9 +157,9 @@ def merged_combinations(draw: Draw, domain: Domain, kind: Neighbours) -> Callabl
     cliques = {
         tuple(name for name in coarse.names if draw.random() < 0.6) for _ in range(int(draw.integers(1, 4)))
     }
-    parts = tuple(Part(clique, Fraction(int(draw.integers(1, 9)), 100)) for clique in sorted(cliques))
+    parts = tuple(StrategyPart(clique, Fraction(int(draw.integers(1, 9)), 100)) for clique in sorted(cliques))
     factors = {name: Centred(coarse[name].size) for name in coarse.names}
-    look = MergedStrategies(merging, Strategies(coarse, factors, parts, kind))
+    look = MergedStrategy(merging, JointStrategy(coarse, factors, parts, kind))
     return lambda c: c.run(look)
 
 
@@ -246,8 +246,8 @@ def test_the_taps_have_power():
             return Sensitivity(-(-whole.l1 // 2), -(-whole.l2_squared // 2))
 
     class Cheap(Curator):
-        def _paid(self, event, question, request, analyst, look):
-            return super()._paid(Selection(epsilon=Fraction(1, 10)), question, request, analyst, look)
+        def _paid(self, event, question, request, analyst, look, step=None):
+            return super()._paid(Selection(epsilon=Fraction(1, 10)), question, request, analyst, look, step)
 
     domain = DOMAINS[0]
     declared = DECLARED[PURE, Neighbours.REPLACE, domain]

@@ -15,12 +15,12 @@ from statistical import assert_does_not_follow, assert_follows
 from understudy.curator.curator import Curator
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.net import NetMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.mechanism.small_database.classes import QueryClass as SmallClass
 from understudy.mechanism.small_database.small_database import SmallDatabase
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
-from understudy.mechanism.strategy import Strategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
@@ -327,8 +327,8 @@ def test_one_handle_is_a_vector_of_one(kind):
 
 KINDS = {
     "adaptive": {"measure", "MergedGaps", "MergedMarginals"},
-    "adaptive-workload": {"measure", "MergedGaps", "MergedMarginals", "MergedStrategies"},
-    "adaptive-pairs": {"measure", "MergedGaps", "MergedMarginals", "MergedStrategies"},
+    "adaptive-workload": {"measure", "MergedGaps", "MergedMarginals", "MergedStrategy"},
+    "adaptive-pairs": {"measure", "MergedGaps", "MergedMarginals", "MergedStrategy"},
     "mwem-begun": {"measure", "WorstGuess", "NoisyGaps"},
     "mwem-gaussian": {"measure", "WorstGuess", "NoisyGaps"},
     "aim": {"measure", "WorstGuess"},

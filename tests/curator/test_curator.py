@@ -27,7 +27,7 @@ from understudy.errors import (
     SourceError,
 )
 from understudy.ledger.memory import MemoryLedger
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
@@ -439,18 +439,24 @@ def test_a_debit_for_another_version_that_was_never_answered_is_not_answered_fro
 
 
 def test_a_sparse_vector_whose_opening_was_interrupted_is_opened_by_the_next():
+    """The charge and the first state are one transaction; in 0.1 they were two, and a crash came between them."""
     c = curator()
-    settle = c.ledger.settle
+    charge = c.ledger.charge
 
-    def killed(*args, **kwargs):
+    def charged(*args, hidden, **kwargs):
+        charge(*args, **kwargs)
         raise KeyboardInterrupt
 
-    c.ledger.settle = killed
+    c.ledger.charge = charged
     with pytest.raises(KeyboardInterrupt):
         c.sparse(threshold=10, epsilon=0.5, request="mine")
-    c.ledger.settle = settle
+    c.ledger.charge = charge
+    assert c.ledger.hidden(c.ledger.find("mine")) is None
     handle = c.sparse(threshold=10, epsilon=0.5, request="mine")
     assert handle.hits_left == 1
+    state = c.ledger.hidden(c.ledger.find("mine"))
+    c.sparse(threshold=10, epsilon=0.5, request="mine")
+    assert c.ledger.hidden(c.ledger.find("mine")) == state
     assert c.ledger.spent.amount == 0.5
 
 

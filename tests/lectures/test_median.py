@@ -203,7 +203,7 @@ def test_a_universe_that_is_too_large_for_a_sample_is_refused_before_anything_is
     ledger = MemoryLedger(Budget.of(1))
     with pytest.raises(TooLargeError, match="sample of 200 histograms"):
         MedianMechanism(curator(np.zeros((10, 6), int), domain=huge, ledger=ledger), queries=5)
-    assert ledger.debits == ()
+    assert ledger.debits() == []
 
 
 # ---- sampled against exact

@@ -302,10 +302,10 @@ def test_a_run_whose_hit_was_lost_is_replaced_once():
     while second.updates == 0:
         second.ask(worst(second, counts))
     second.ask(worst(second, counts))
-    runs = [debit.request for debit in ledger.debits if " run " in debit.request]
+    runs = [debit.request for debit in ledger.debits() if " run " in debit.request]
     third = OnlineConstruction(curator(rows, ledger=ledger, seed=3), tight(alpha), terms, name="mine")
     third.ask(QUERIES[0])
-    later = [debit.request for debit in ledger.debits if " run " in debit.request]
+    later = [debit.request for debit in ledger.debits() if " run " in debit.request]
     assert later == runs or third.updates > second.updates
 
 

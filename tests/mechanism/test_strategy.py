@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
-from understudy.mechanism import strategy
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix import one_marginal
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.event import GaussianNoise, Located
 from understudy.privacy.neighbours import Neighbours
@@ -62,11 +62,11 @@ def test_replacing_a_row_moves_the_combinations_by_no_more_than_declared(found):
 @given(strategies(Neighbours.REPLACE, filters=(0,)))
 def test_the_bound_for_large_marginals_is_one(found):
     exact_l1, exact_l2 = found._farthest_pair()
-    few, strategy.MAX_PAIRS = strategy.MAX_PAIRS, 0
+    few, one_marginal.MAX_PAIRS = one_marginal.MAX_PAIRS, 0
     try:
         l1, l2_squared = found._farthest_pair()
     finally:
-        strategy.MAX_PAIRS = few
+        one_marginal.MAX_PAIRS = few
     assert l1 >= exact_l1
     assert l2_squared >= exact_l2
 

@@ -50,7 +50,7 @@ def test_the_next_best_that_can_be_run_is_recommended():
 
 def test_the_limit_is_that_of_the_release():
     """At the last size that SmallDB compares, and one query beyond."""
-    assert limits.CONSTRUCTED_CELLS == methods.MOST_CELLS
+    assert limits.CONSTRUCTED_CELLS == methods.MOST_HELD_CELLS
     narrow = us.Domain((us.Bins.integers("a", 0, 2**13 - 1),))
     held = plan(rows=10**6, epsilon=1, queries=2**13, universe=2**13)
     beyond = plan(rows=10**6, epsilon=1, queries=2**13 + 1, universe=2**13)

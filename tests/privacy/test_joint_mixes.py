@@ -28,7 +28,7 @@ from understudy.domain.domain import Domain
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy import joint
 from understudy.privacy.budget import Budget
@@ -41,7 +41,7 @@ from understudy.sessions.histogram import HistogramPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.product_class import ProductPurchase
-from understudy.sessions.purchase import Calibrator
+from understudy.sessions.purchase import Calibrator, PurchaseRequest
 
 DOMAIN = Domain(
     (
@@ -86,12 +86,12 @@ class Watched(Curator):
         self.seen: list[list[Seen]] = [[] for _ in truths]
         self.at: int | None = None
 
-    def _paid(self, event, question, request, analyst, look):
+    def _paid(self, event, question, request, analyst, look, step=None):
         for at, truth in enumerate(self.truths):
             self.at, self._truth = at, truth  # type: ignore[assignment]
             look()
         self.at, self._truth = None, self.truths[0]  # type: ignore[assignment]
-        return super()._paid(event, question, request, analyst, look)
+        return super()._paid(event, question, request, analyst, look, step)
 
 
 @contextmanager
@@ -127,12 +127,12 @@ class World:
         return {self.currency: amount}
 
     def request(self) -> str:
-        return f"look {len(self.curator.ledger.debits)}"  # type: ignore[attr-defined]
+        return f"look {len(self.curator.ledger.debits())}"
 
     def buy(self, purchase: Any, price: Fraction) -> None:
         """A session's purchase, at a price of ours."""
         replace(purchase, price=self.price(price)).make(
-            self.calibrator, self.knowledge, request=self.request(), analyst=""
+            self.calibrator, self.knowledge, PurchaseRequest(self.request(), "")
         )
 
     def measure(self, *marginals: Marginal, **price: Any) -> None:
@@ -286,7 +286,7 @@ def charged(world: World) -> float:
 
 
 def added_up(world: World) -> float:
-    events = [debit.event for debit in world.curator.ledger.debits]  # type: ignore[attr-defined]
+    events = [debit.event for debit in world.curator.ledger.debits()]
     return world.curator.ledger.budget.total(events).amount
 
 

@@ -14,22 +14,21 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategies
+from understudy.mechanism.matrix.residual_plan import Residuals
+from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging, rare_together, simplex
 from understudy.query.workload import Workload
-from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Situation, pick
+from understudy.releases.adaptive.pick import Candidates, NoiseForecast, RoundSituation, pick
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.rule import rule_for
 from understudy.releases.adaptive.shrink import shrunk
-from understudy.releases.local_fit import locally_fitted, scaling
-from understudy.releases.residual.plan import Residuals
+from understudy.releases.evidence import Interval, ProvedIntervals
 from understudy.releases.residual.tables import ResidualTables
-from understudy.releases.workload_answers import Interval, Knowledge
-from understudy.standin.graphical import fit
+from understudy.standin.graphical.model import fit
 from understudy.standin.measurement import Measurement
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
@@ -147,11 +146,9 @@ def test_cks20_theorem_14_no_neighbour_moves_gaps_by_more(cells, guess, relation
         assert look.mechanism.l2_squared == worst == weight**2 + 1
 
 
-def combinations_of(relation: Neighbours) -> MergedStrategies:
+def combinations_of(relation: Neighbours) -> MergedStrategy:
     residuals = Residuals.of(Workload.of(MERGING.coarse, [("a", "b")]), total=relation is ADD)
-    return MergedStrategies(
-        MERGING, residuals.strategies(residuals.precisions(), relation, 1, Fraction(1, 10))
-    )
+    return MergedStrategy(MERGING, residuals.strategies(residuals.precisions(), relation, 1, Fraction(1, 10)))
 
 
 @given(table(12), st.sampled_from([ADD, REPLACE]))
@@ -179,7 +176,7 @@ def test_merged_combinations_are_those_of_merged_counts():
     counts = np.arange(12).reshape(4, 3) * 1000
     residuals = Residuals.of(Workload.of(MERGING.coarse, [("a", "b")]))
     inner = residuals.strategies(residuals.precisions(), ADD, 1, Fraction(500))
-    look = MergedStrategies(MERGING, inner)
+    look = MergedStrategy(MERGING, inner)
     assert [m.domain for m in look.marginals] == [DOMAIN]
     released = np.array(look.release([counts], noise=SeededNoise(1)))
     found = ResidualTables(residuals, inner, released).table(("a", "b"))
@@ -222,17 +219,17 @@ def test_looks_refuse_what_is_not_a_whole_tables():
     with pytest.raises(ParameterError):
         MergedGaps(MERGING, (PAIR,), (np.zeros((2, 2), int),), (0,), Fraction(1), ADD)
     with pytest.raises(QueryError):
-        MergedStrategies(Merging.none(DOMAIN), combinations_of(ADD).strategies)
+        MergedStrategy(Merging.none(DOMAIN), combinations_of(ADD).strategies)
 
 
 # ---------------------------------------------------------------------------------------- picks
 
 
-def situation(gaps: dict[tuple[str, ...], float], domain: Domain) -> Situation:
+def situation(gaps: dict[tuple[str, ...], float], domain: Domain) -> RoundSituation:
     candidates = Candidates.of(Workload.all_marginals(domain, 3), triples=True)
     tables = [np.full(domain.shape(c), 10_000 / domain.size(c)) for c in candidates.cliques]
     noisy = np.array([gaps.get(c, 0.0) for c in candidates.cliques])
-    return Situation(candidates, domain, noisy, NoiseForecast(tables))
+    return RoundSituation(candidates, domain, noisy, NoiseForecast(tables))
 
 
 FIVE = Domain(tuple(Bins.integers(name, 0, 3) for name in "abcde"))
@@ -269,24 +266,16 @@ def test_the_forecast_of_noise_is_what_noise_leaves():
 # ---------------------------------------------------------------------------------------- local fits and intervals
 
 
-@given(st.floats(0.01, 500), st.floats(-50, 500), st.floats(0.2, 50))
-def test_scaling_solves_its_equation(count, wanted, slack):
-    (t,) = scaling(np.array([count]), np.array([wanted]), slack)
-    reached = count * np.exp(t) + slack * t
-    assert -12 <= t <= 8
-    if -11.9 < t < 7.9:
-        assert reached == pytest.approx(wanted, abs=1e-2 * (1 + abs(wanted) + count + slack))
-
-
 def test_a_measurement_outside_of_the_tree_moves_the_tables_that_hold_it():
-    flat = np.full((4, 3, 2), 10.0)
+    even = {name: np.full(DOMAIN[name].size, 240 / DOMAIN[name].size) for name in DOMAIN.names}
+    model = fit(DOMAIN, [Measurement((name,), counts, 0.01) for name, counts in even.items()], total=240)
     seen = np.zeros((4, 3))
     seen[:, 0] = 60.0
-    fitted = locally_fitted(("a", "b", "c"), flat, [Measurement(("a", "b"), seen, 0.01)], 240.0)
-    assert fitted.sum() == pytest.approx(240)
-    np.testing.assert_allclose(fitted.sum(axis=2)[:, 0], 60, rtol=0.05)
-    same = locally_fitted(("b", "c"), flat.sum(axis=0), [Measurement(("a", "b"), seen, 0.01)], 240.0)
-    np.testing.assert_allclose(same, flat.sum(axis=0))
+    standin = AdaptiveStandIn(Merging.none(DOMAIN), model, (Measurement(("a", "b"), seen, 0.01),))
+    whole, without = standin.grouped([("a", "b", "c"), ("b", "c")])
+    assert whole.sum() == pytest.approx(240)
+    np.testing.assert_allclose(whole.sum(axis=2)[:, 0], 60, rtol=0.05)
+    np.testing.assert_allclose(without, 240 * model.project(("b", "c")))
 
 
 def test_rows_agree_with_measurements_outside_of_the_tree():
@@ -339,7 +328,7 @@ def test_both_are_weighed_where_both_are_as_wrong():
 
 
 def test_intervals_meet_and_parts_bound_from_above():
-    known = Knowledge()
+    known = ProvedIntervals()
     plain = Merging.none(DOMAIN)
     known.add(Interval.around(plain, ("a",), np.array([10.0, 20.0, 0.0, 5.0]), 2.0, "measured"))
     known.add(Interval.around(plain, ("a",), np.array([12.0, 20.0, 1.0, 5.0]), 2.0, "measured"))

@@ -25,17 +25,12 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
+from understudy.query.residuals import centred
 from understudy.query.workload import Workload
-from understudy.releases import maximum_entropy as entropy
-from understudy.releases.maximum_entropy import (
-    Batch,
-    DenseModel,
-    centred,
-    components,
-    maximum_entropy,
-)
-from understudy.releases.mwem import limited, mwem, shares
+from understudy.releases.mwem import ENTROPY, limited, mwem, shares
 from understudy.releases.run import Run
+from understudy.standin.interactions import AllCells, Projections, interactions_of
+from understudy.standin.maximum_entropy import EntropyFit, maximum_entropy
 from understudy.standin.measurement import Measurement
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
@@ -69,16 +64,15 @@ def cliques():
 
 def test_projections_and_their_adjoint_against_brute_force():
     rng = np.random.default_rng(1)
-    cells = entropy.Cells.of(DOMAIN)
-    batch = Batch(cells, cliques())
+    projections = Projections(AllCells(DOMAIN), tuple(cliques()))
     table = rng.random(DOMAIN.shape())
-    found = batch.split(batch.project(table.reshape(cells.shape)))
+    found = projections.project(table.ravel())
     for clique, marginal in zip(cliques(), found, strict=True):
         np.testing.assert_allclose(marginal, table.sum(axis=axes(clique)))
-    potentials = rng.normal(size=batch.size)
-    lifted = batch.lift(potentials)
+    potentials = rng.normal(size=sum(marginal.size for marginal in found))
+    lifted = projections.lift(projections.split(potentials))
     # ⟨lift θ, x⟩ = ⟨θ, project x⟩ for every x.
-    assert np.vdot(lifted, table) == pytest.approx(potentials @ batch.project(table.reshape(cells.shape)))
+    assert lifted @ table.ravel() == pytest.approx(potentials @ np.concatenate([m.ravel() for m in found]))
 
 
 @settings(max_examples=25)
@@ -87,7 +81,7 @@ def test_interactions_say_what_the_measurements_said(listed):
     """The squared error of all measurements is that of the interactions, up to a constant in the histogram."""
     rng = np.random.default_rng(2)
     told = [Measurement(c, rng.normal(size=DOMAIN.shape(c)) * 9, v) for c, v in listed]
-    parts = components(told)
+    parts = interactions_of(told)
 
     def by_tables(p):
         return sum(float(((p.sum(axis=axes(m.clique)) - m.counts) ** 2).sum()) / m.variance for m in told)
@@ -101,6 +95,10 @@ def test_interactions_say_what_the_measurements_said(listed):
     assert by_tables(one) - by_tables(two) == pytest.approx(by_parts(one) - by_parts(two), rel=1e-6, abs=1e-6)
 
 
+def fitted(told, **given):
+    return maximum_entropy(DOMAIN, interactions_of(told), rows=4000, entropy=ENTROPY, **given)
+
+
 def test_the_fit_is_a_stationary_point_and_warm_starts_agree():
     rng = np.random.default_rng(3)
     table, told = histogram(), []
@@ -110,29 +108,29 @@ def test_the_fit_is_a_stationary_point_and_warm_starts_agree():
                 clique, table.sum(axis=axes(clique)) + 20 * rng.normal(size=DOMAIN.shape(clique)), 400.0
             )
         )
-    cold = maximum_entropy(DOMAIN, told, rows=4000, passes=2000, tolerance=1e-5)
+    cold = fitted(told, passes=2000, tolerance=1e-5)
     assert cold.histogram.sum() == pytest.approx(1)
-    half = maximum_entropy(DOMAIN, told[:3], rows=4000)
-    warm = maximum_entropy(DOMAIN, told, rows=4000, start=half, passes=2000, tolerance=1e-5)
+    half = fitted(told[:3])
+    warm = fitted(told, start=half, passes=2000, tolerance=1e-5)
     np.testing.assert_allclose(warm.histogram, cold.histogram, atol=1e-5)
-    for part in components(told):
+    for part in interactions_of(told):
         if part.clique:
             found = 4000 * centred(cold.project(part.clique))
             pull = found - part.counts
-            ridge = 0.4 * part.variance / np.exp(np.mean(np.log(_variances(told)))) ** 0.5
+            ridge = ENTROPY * part.variance / np.exp(np.mean(np.log(_variances(told)))) ** 0.5
             np.testing.assert_allclose(pull, -ridge * cold.potentials[part.clique], atol=1e-2)
 
 
 def _variances(told):
-    return np.concatenate([np.full(u.counts.size, u.variance) for u in components(told) if u.clique])
+    return np.concatenate([np.full(u.counts.size, u.variance) for u in interactions_of(told) if u.clique])
 
 
 def test_without_measurements_the_model_is_uniform():
-    model = maximum_entropy(DOMAIN, [], rows=10)
+    model = maximum_entropy(DOMAIN, [], rows=10, entropy=ENTROPY)
     np.testing.assert_allclose(model.project(("a", "c")), 1 / 8)
     with pytest.raises(ParameterError, match="noise"):
-        maximum_entropy(DOMAIN, [Measurement(("a",), np.ones(2), 0.0)], rows=2)
-    assert DenseModel.uniform(DOMAIN).domain == DOMAIN
+        interactions_of([Measurement(("a",), np.ones(2), 0.0)])
+    np.testing.assert_allclose(EntropyFit.uniform(DOMAIN).histogram, 1 / 48)
 
 
 def test_fitting_beats_the_noise_that_it_was_given():
@@ -299,5 +297,5 @@ def test_one_attribute_is_a_table_too():
     """One side of the matrix of cells has no attributes then."""
     domain = Domain((Bins.integers("a", 0, 3),))
     told = [Measurement(("a",), np.array([40.0, 30, 20, 10]), 1.0)]
-    model = maximum_entropy(domain, told, rows=100)
+    model = maximum_entropy(domain, interactions_of(told), rows=100, entropy=ENTROPY)
     np.testing.assert_allclose(model.project(("a",)), [0.4, 0.3, 0.2, 0.1], atol=0.01)

@@ -13,13 +13,13 @@ import understudy as us
 from statistical import assert_at_most
 from understudy.declaration.file import parse
 from understudy.errors import ParameterError, SourceError
+from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.expression import parse as question_of
 from understudy.query.workload import Workload
 from understudy.releases.range_sums import RangeSums
 from understudy.releases.release import Release
-from understudy.releases.residual.plan import Residuals
 from understudy.releases.residual.tables import ResidualTables
 
 TEXT = """

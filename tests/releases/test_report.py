@@ -127,7 +127,7 @@ def test_nothing_certified_nothing_claimed(made):
 
 
 def test_large_releases_are_cut_and_say_so(made, monkeypatch):
-    for name in ("MOST_ATTRIBUTES", "MOST_CELLS", "MOST_STEPS", "MOST_MARGINALS"):
+    for name in ("MOST_ATTRIBUTES", "MOST_BARS", "MOST_STEPS", "MOST_MARGINALS"):
         monkeypatch.setattr(report, name, 2)
     shown = page(made, made.draw(10))
     assert "3 more attributes" in shown

@@ -16,13 +16,20 @@ from statistical import assert_does_not_follow, assert_follows
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError
-from understudy.mechanism import strategies
-from understudy.mechanism.strategies import Centred, Combinations, Part, Strategies, hosts, maximal
+from understudy.mechanism.matrix import many_marginals
+from understudy.mechanism.matrix.many_marginals import (
+    Centred,
+    Combinations,
+    JointStrategy,
+    StrategyPart,
+    hosts,
+    maximal,
+)
+from understudy.mechanism.matrix.ranges import least_sum_ranges
 from understudy.noise.law import discrete_gaussian_log_law
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
 from understudy.privacy.neighbours import Neighbours
-from understudy.releases.ranges import range_strategy
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 
@@ -31,7 +38,7 @@ def domain(sizes) -> Domain:
     return Domain(tuple(Bins.integers(f"a{i}", 0, size - 1) for i, size in enumerate(sizes)))
 
 
-def moved(look: Strategies, rows: dict[tuple[int, ...], int]) -> list[np.ndarray]:
+def moved(look: JointStrategy, rows: dict[tuple[int, ...], int]) -> list[np.ndarray]:
     """What the rows (cells of the whole domain, with signs) add to each part."""
     found = []
     for part in look.parts:
@@ -43,11 +50,11 @@ def moved(look: Strategies, rows: dict[tuple[int, ...], int]) -> list[np.ndarray
     return found
 
 
-def cells(look: Strategies):
+def cells(look: JointStrategy):
     return list(product(*(range(size) for size in look.domain.shape())))
 
 
-def grams(look: Strategies) -> np.ndarray:
+def grams(look: JointStrategy) -> np.ndarray:
     """Σ over parts of 100·precision·⟨column of cell a, column of cell b⟩: whole numbers."""
     total = np.zeros((look.domain.size(), look.domain.size()), np.int64)
     for i, part in enumerate(look.parts):
@@ -56,7 +63,7 @@ def grams(look: Strategies) -> np.ndarray:
     return total
 
 
-def worst(look: Strategies) -> Fraction:
+def worst(look: JointStrategy) -> Fraction:
     """The largest Σ precision·‖x‖²/2 over all pairs of neighbours."""
     gram = grams(look)
     own = np.diag(gram)
@@ -67,7 +74,7 @@ def worst(look: Strategies) -> Fraction:
     return Fraction(int(most.max()), 200)
 
 
-def pairs(look: Strategies):
+def pairs(look: JointStrategy):
     """Every way in which a neighbour differs, as signed rows."""
     if look.neighbours is REPLACE:
         return [{a: 1, b: -1} for a, b in combinations(cells(look), 2)]
@@ -82,9 +89,9 @@ def looks(draw, neighbours, *, factor=lambda size: Centred(size)):
     chosen = draw(st.lists(st.sampled_from(everything), min_size=1, max_size=6, unique=True))
     steps = draw(st.lists(st.integers(1, 500), min_size=len(chosen), max_size=len(chosen)))
     factors = {name: factor(named[name].size) for name in named.names}
-    parts = tuple(Part(c, Fraction(step, 100)) for c, step in zip(chosen, steps, strict=True))
+    parts = tuple(StrategyPart(c, Fraction(step, 100)) for c, step in zip(chosen, steps, strict=True))
     rows = draw(st.integers(1, 2)) if neighbours is ADD else 1
-    return Strategies(named, factors, parts, neighbours, rows)
+    return JointStrategy(named, factors, parts, neighbours, rows)
 
 
 @settings(max_examples=40)
@@ -100,7 +107,7 @@ def test_the_price_of_replacing_a_row_is_that_of_the_worst_pair(look):
     true, whole = worst(look), sum(look._weighted.values())
     assert true <= rho(look.event) == look.rho <= true + Fraction(2e-9 * whole) + Fraction(1, 10**15)
     # The sum of each part's own worst would be more than the truth, never less.
-    apart = sum(worst(Strategies(look.domain, look.factors, (p,), REPLACE)) for p in look.parts)
+    apart = sum(worst(JointStrategy(look.domain, look.factors, (p,), REPLACE)) for p in look.parts)
     assert true <= apart
 
 
@@ -122,14 +129,14 @@ def test_the_bound_by_cliques_is_above_the_exact_price_and_below_the_sum_of_all_
     factors = {name: Centred(named[name].size) for name in named.names}
     rng = np.random.default_rng(0)
     parts = tuple(
-        Part(c, Fraction(int(rng.integers(1, 99)), 50))
+        StrategyPart(c, Fraction(int(rng.integers(1, 99)), 50))
         for k in (1, 2, 3)
         for c in combinations(named.names, k)
     )
-    true = Strategies(named, factors, parts, REPLACE).rho
-    monkeypatch.setattr(strategies, "MAX_PATTERNS", 8)
-    bound = Strategies(named, factors, parts, REPLACE).rho
-    apart = sum(Strategies(named, factors, (part,), REPLACE).rho for part in parts)
+    true = JointStrategy(named, factors, parts, REPLACE).rho
+    monkeypatch.setattr(many_marginals, "MAX_PATTERNS", 8)
+    bound = JointStrategy(named, factors, parts, REPLACE).rho
+    apart = sum(JointStrategy(named, factors, (part,), REPLACE).rho for part in parts)
     assert true < bound < apart
 
 
@@ -162,16 +169,21 @@ def test_cks20_theorem_14_for_all_parts_together(look):
 
 def test_what_is_released_is_the_combinations_with_noise_of_their_own_variance():
     named = domain([2, 3])
-    factors = {"a0": Centred(2), "a1": Combinations(range_strategy(3))}
+    factors = {"a0": Centred(2), "a1": Combinations(least_sum_ranges(3))}
     fine, coarse = Fraction(1, 9), Fraction(1, 400)
-    look = Strategies(named, factors, (Part((), fine), Part(("a1",), coarse), Part(("a0", "a1"), fine)), ADD)
+    look = JointStrategy(
+        named,
+        factors,
+        (StrategyPart((), fine), StrategyPart(("a1",), coarse), StrategyPart(("a0", "a1"), fine)),
+        ADD,
+    )
     counts = np.array([[5, 0, 2], [1, 7, 3]])
     assert [marginal.by for marginal in look.marginals] == [("a0", "a1")]
     exact = np.concatenate(
         [
             [counts.sum()],
-            range_strategy(3) @ counts.sum(axis=0),
-            (np.array([[1, -1], [-1, 1]]) @ counts @ range_strategy(3).T).ravel(),
+            least_sum_ranges(3) @ counts.sum(axis=0),
+            (np.array([[1, -1], [-1, 1]]) @ counts @ least_sum_ranges(3).T).ravel(),
         ]
     )
     noise = SeededNoise(1)
@@ -188,15 +200,15 @@ def test_what_is_released_is_the_combinations_with_noise_of_their_own_variance()
 def test_what_cannot_be_priced_or_drawn_is_refused():
     named = domain([2, 3])
     factors = {"a0": Centred(2), "a1": Centred(3)}
-    part = Part(("a0",), Fraction(1))
+    part = StrategyPart(("a0",), Fraction(1))
     for wrong in (
-        lambda: Strategies(named, factors, (), ADD),
-        lambda: Strategies(named, factors, (part, part), ADD),
-        lambda: Strategies(named, factors, (part,), REPLACE, 2),
-        lambda: Strategies(named, {"a0": Centred(3)}, (part,), ADD),
-        lambda: Strategies(named, factors, (Part(("a0",), Fraction(1, 2**61)),), ADD),
-        lambda: Strategies(named, factors, (Part(("a0",), Fraction(0)),), ADD),
-        lambda: Strategies(named, {"a0": Combinations(np.full((1, 2), 2**23))}, (part,), ADD),
+        lambda: JointStrategy(named, factors, (), ADD),
+        lambda: JointStrategy(named, factors, (part, part), ADD),
+        lambda: JointStrategy(named, factors, (part,), REPLACE, 2),
+        lambda: JointStrategy(named, {"a0": Centred(3)}, (part,), ADD),
+        lambda: JointStrategy(named, factors, (StrategyPart(("a0",), Fraction(1, 2**61)),), ADD),
+        lambda: JointStrategy(named, factors, (StrategyPart(("a0",), Fraction(0)),), ADD),
+        lambda: JointStrategy(named, {"a0": Combinations(np.full((1, 2), 2**23))}, (part,), ADD),
         lambda: Combinations(np.ones((2, 2))),
     ):
         with pytest.raises(ParameterError):
@@ -206,11 +218,13 @@ def test_what_cannot_be_priced_or_drawn_is_refused():
 def test_keys_tell_apart_what_is_asked_and_repeat_for_the_same():
     named = domain([2, 3])
     factors = {"a0": Centred(2), "a1": Centred(3)}
-    a = Strategies(named, factors, (Part(("a0",), Fraction(1)),), ADD)
-    b = Strategies(named, factors, (Part(("a0",), Fraction(2)),), ADD)
-    c = Strategies(named, factors, (Part(("a1",), Fraction(1)),), ADD)
-    d = Strategies(named, {"a0": Combinations(np.eye(2, dtype=int))}, (Part(("a0",), Fraction(1)),), ADD)
-    again = Strategies(named, factors, (Part(("a0",), Fraction(1)),), ADD)
+    a = JointStrategy(named, factors, (StrategyPart(("a0",), Fraction(1)),), ADD)
+    b = JointStrategy(named, factors, (StrategyPart(("a0",), Fraction(2)),), ADD)
+    c = JointStrategy(named, factors, (StrategyPart(("a1",), Fraction(1)),), ADD)
+    d = JointStrategy(
+        named, {"a0": Combinations(np.eye(2, dtype=int))}, (StrategyPart(("a0",), Fraction(1)),), ADD
+    )
+    again = JointStrategy(named, factors, (StrategyPart(("a0",), Fraction(1)),), ADD)
     assert len({a.key, b.key, c.key, d.key}) == 4
     assert a.key == again.key
 

@@ -15,14 +15,17 @@ from scipy.optimize import minimize
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, TooLargeError
+from understudy.mechanism.matrix.bases import CellBasis, RangeBasis, basis
+from understudy.mechanism.matrix.ranges import LEAST_SUM_CELLS, range_ends
+from understudy.mechanism.matrix.residual_plan import CLOSE, Residuals, check_size
 from understudy.noise.law import discrete_gaussian_log_law
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.workload import Workload
-from understudy.releases.ranges import MOST_RANGES, Cells, Ranges, basis, range_ends
-from understudy.releases.residual.plan import CLOSE, Residuals, check_size
 from understudy.releases.residual.tables import ResidualTables, half_width
-from understudy.standin import combination
-from understudy.standin.combination import Interaction, fit_histogram, fit_tree, stand_in
+from understudy.standin import from_interactions, maximum_entropy, newton
+from understudy.standin.from_interactions import ENTROPY, fit_tree, stand_in
+from understudy.standin.interactions import Interaction
+from understudy.standin.maximum_entropy import fit_histogram
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 DOMAIN = Domain(
@@ -223,7 +226,7 @@ def test_what_is_too_large_is_refused():
 
 @pytest.mark.parametrize("size", [3, 8, 40])
 def test_ranges_come_out_better_than_as_sums_of_cells(size):
-    ranges, cells = Ranges.of(size), Cells(size)
+    ranges, cells = RangeBasis.of(size), CellBasis(size)
     assert not ranges.factor.matrix.sum(axis=1).any()
     starts, ends = range_ends(size)
     rows = (np.arange(size) >= starts[:, None]) & (np.arange(size) < ends[:, None])
@@ -242,9 +245,9 @@ def test_ranges_come_out_better_than_as_sums_of_cells(size):
 
 
 def test_ranges_of_few_or_very_many_cells_are_sums_of_cells():
-    assert isinstance(basis(2, ranges=True), Cells)
-    assert isinstance(basis(MOST_RANGES + 1, ranges=True), Cells)
-    assert isinstance(basis(9, ranges=True), Ranges)
+    assert isinstance(basis(2, ranges=True), CellBasis)
+    assert isinstance(basis(LEAST_SUM_CELLS + 1, ranges=True), CellBasis)
+    assert isinstance(basis(9, ranges=True), RangeBasis)
 
 
 def test_range_questions_cost_less_when_they_are_declared():
@@ -298,9 +301,9 @@ def test_the_fit_solves_its_problem_by_either_way(limit, monkeypatch):
         def unsolved(*given, **more):
             raise np.linalg.LinAlgError
 
-        monkeypatch.setattr(combination, "cho_factor", unsolved)
+        monkeypatch.setattr(newton, "cho_factor", unsolved)
     else:
-        monkeypatch.setattr(combination, "NEWTON_LIMIT", limit)
+        monkeypatch.setattr(maximum_entropy, "NEWTON_LIMIT", limit)
     table = histogram(3, SMALL)
     rows = float(table.sum())
     parts = told(SMALL, table, 25.0)
@@ -345,7 +348,7 @@ def test_a_stand_in_is_a_distribution_of_either_kind(monkeypatch):
     table = histogram(6, SMALL)
     parts = told(SMALL, table, 4.0)
     for cells in (1 << 22, 1):
-        monkeypatch.setattr(combination, "NEWTON_CELLS", cells)
+        monkeypatch.setattr(from_interactions, "NEWTON_CELLS", cells)
         model = stand_in(SMALL, parts, rows=float(table.sum()))
         for clique in [("a",), ("b", "d"), ("a", "b", "c", "d")]:
             rates = model.project(clique)
@@ -366,8 +369,8 @@ def test_a_tree_stays_within_its_cells_and_tells_what_it_holds():
 
 def test_fits_refuse_what_has_no_noise_or_lacks_its_parts():
     with pytest.raises(ParameterError):
-        fit_histogram(SMALL, [Interaction(("a",), np.zeros(2), 0.0)], rows=5)
+        fit_histogram(SMALL, [Interaction(("a",), np.zeros(2), 0.0)], rows=5, entropy=ENTROPY)
     with pytest.raises(ParameterError):
-        fit_histogram(SMALL, [Interaction(("a", "b"), np.ones((2, 3)), 1.0)], rows=5)
-    uniform = fit_histogram(SMALL, [], rows=5)
+        fit_histogram(SMALL, [Interaction(("a", "b"), np.ones((2, 3)), 1.0)], rows=5, entropy=ENTROPY)
+    uniform = fit_histogram(SMALL, [], rows=5, entropy=ENTROPY)
     np.testing.assert_allclose(uniform, 1 / 48)

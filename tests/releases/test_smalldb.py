@@ -167,7 +167,7 @@ def test_refusals_come_before_the_debit():
         with pytest.raises(kind, match=words):
             smalldb(one, **options)
         assert one.curator.ledger.spent.units == 0
-        assert not one.curator.ledger.debits
+        assert not one.curator.ledger.debits()
 
 
 # ------------------------------------------------------------------------------- the net mechanism

@@ -27,7 +27,7 @@ from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.product_class import ProductPurchase, ReleasedProduct
-from understudy.sessions.purchase import Calibrator, Purchase
+from understudy.sessions.purchase import Calibrator, Purchase, PurchaseRequest
 
 SHARE = 0.2
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
@@ -53,7 +53,7 @@ def furthest(calibrator: Calibrator, plan: Plan, request: str) -> float:
     """Make a purchase, and say how far off the worst is that follows from it, in parts of its band."""
     knowledge = nothing_known(calibrator)
     purchase = plan(calibrator, knowledge)
-    learnt = purchase.make(calibrator, knowledge, request=request, analyst="")
+    learnt = purchase.make(calibrator, knowledge, PurchaseRequest(request, ""))
     if isinstance(purchase, RowCountPurchase):
         return part_of(*knowledge.total, WIDE.rows)
     if isinstance(purchase, HistogramPurchase):

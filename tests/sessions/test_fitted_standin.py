@@ -122,7 +122,7 @@ def test_a_tree_that_would_be_too_large_leaves_marginals_beside_the_model(monkey
         session.ask_marginal(Marginal(DOMAIN, by))
     whole = FittedStandin.of(session._knowledge)
     assert not whole.beside
-    monkeypatch.setattr("understudy.sessions.fitted_standin.MOST_CELLS", 60)
+    monkeypatch.setattr("understudy.sessions.fitted_standin.MOST_SCALED_CELLS", 60)
     small = FittedStandin.of(session._knowledge)
     assert small.beside
     assert small.model.cells <= 60
@@ -136,7 +136,7 @@ def test_questions_whose_cells_cannot_be_listed_are_answered(monkeypatch):
     session.ask_marginal(Marginal(DOMAIN, ("age", "sex")))
     model = FittedStandin.of(session._knowledge)
     expected = model.counts(session._knowledge, OLD_WOMEN)
-    monkeypatch.setattr("understudy.sessions.fitted_standin.MOST_CELLS", 1)
+    monkeypatch.setattr("understudy.sessions.fitted_standin.MOST_SCALED_CELLS", 1)
     assert model.counts(session._knowledge, OLD_WOMEN) == pytest.approx(expected, rel=1e-6)
     table = model.counts(session._knowledge, Marginal(DOMAIN, ("sex",), conjunction(age=AGE >= 6).where))
     assert table.shape == (3,)

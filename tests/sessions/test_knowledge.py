@@ -13,12 +13,12 @@ from statistical import assert_at_most
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.noise.samplers import SeededNoise, discrete_gaussian, discrete_laplace
 from understudy.query.box import Box, Grid, as_text, from_plain, from_text, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import simulation
-from understudy.sessions.design import Design
 from understudy.sessions.knowledge import IntervalTable, Knowledge, ReleasedTable, nearest
 from understudy.sessions.one_way import OneWay, half_widths, suprema
 
@@ -230,7 +230,7 @@ def test_the_oldest_boxes_are_forgotten_first(monkeypatch):
 def test_suprema_are_those_of_all_sets(noise, ordered, centred):
     noise = noise.astype(float)
     size = noise.size
-    used = Design(size, ordered=ordered, centred=centred, laplace=True).noise_of(noise[None, :])[0]
+    used = HistogramDesign(size, ordered=ordered, centred=centred, laplace=True).noise_of(noise[None, :])[0]
     best = np.zeros(size + 1)
     for bits in range(2**size):
         cells = np.array([bits >> i & 1 for i in range(size)], bool)
@@ -245,7 +245,7 @@ def test_suprema_are_those_of_all_sets(noise, ordered, centred):
 def test_a_band_covers_its_whole_class(laplace, ordered):
     """Fresh draws on the exact law pass the band with probability at most beta; bands 10% narrower do not hold."""
     beta, size, spread = 0.02, 6, Fraction(400)
-    design = Design(size, ordered=ordered, centred=True, laplace=laplace)
+    design = HistogramDesign(size, ordered=ordered, centred=True, laplace=laplace)
     spread *= 1 if design.is_plain else 10**4
     widths = half_widths(design, spread, beta)
     draw = discrete_laplace if laplace else discrete_gaussian
@@ -276,10 +276,10 @@ def test_runs_of_an_ordered_attribute_add_up():
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("size", [3, 10, 40])
 def test_a_range_design_gives_the_histogram_back_and_is_cheaper_than_plain_counts(size, centred):
-    design = Design(size, ordered=True, centred=centred)
+    design = HistogramDesign(size, ordered=True, centred=centred)
     counts = np.random.default_rng(size).integers(0, 99, size).astype(float)
     assert design.histogram(design.matrix @ counts, counts.sum()) == pytest.approx(counts, abs=1e-6)
-    plain = Design(size, ordered=True, centred=centred, laplace=True)
+    plain = HistogramDesign(size, ordered=True, centred=centred, laplace=True)
     assert cost(design) < cost(plain) * (1.001 if size == 3 else 0.8)
 
 

@@ -8,12 +8,13 @@ from scipy.stats import norm
 
 from session_table import DOMAIN, conjunction, curator
 from statistical import assert_at_most
+from understudy.mechanism.matrix.bases import HistogramDesign
+from understudy.mechanism.matrix.ranges import minimax_prefixes
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.rational import exact
-from understudy.sessions.design import Design, prefix_strategy
 from understudy.sessions.families import RARE, Family, band, product_of
 from understudy.sessions.one_way import half_widths, shape, suprema
 from understudy.sessions.session import session as session_of
@@ -50,8 +51,8 @@ def test_prefixes_cost_less_than_ranges_and_than_cells(size):
         return variance * (weights**2).sum(axis=0).max()
 
     prefixes = np.tri(size)
-    found = cost(prefix_strategy(size), prefixes)
-    assert found < cost(Design(size, ordered=True, centred=False).matrix, prefixes)
+    found = cost(minimax_prefixes(size), prefixes)
+    assert found < cost(HistogramDesign(size, ordered=True, centred=False).matrix, prefixes)
     assert found < cost(np.eye(size), prefixes)
     assert found < (1 + np.log(size) / 2) ** 2  # the square-root factorisation has about (1 + ln(size)/π)²
 
@@ -80,7 +81,7 @@ def test_roots_are_taken_from_above():
 def test_the_bands_of_a_histogram_hold_for_noise_of_another_stream(ordered):
     """m_k, s_k and κ come from streams of their own; fresh noise keeps to the bands, not to narrower ones."""
     beta = 0.01
-    design = Design(12, ordered=ordered, centred=True)
+    design = HistogramDesign(12, ordered=ordered, centred=True)
     mean, deviation, kappa = shape(design, beta)
     noise = continuous((40_000, len(design.matrix)), stream=5)
     found = suprema(design.noise_of(noise), ordered=ordered)

@@ -97,7 +97,7 @@ def test_dfhprr15_thresholdout_follows_that_law():
     noise, counts = SeededNoise(1), np.zeros(4)
     for _ in range(4000):
         heard = Heard()
-        said = [mode.say(Look(0.2 + gap, 0.2), heard, noise=noise)["accepted"] for gap in gaps]
+        said = [mode.say(Look.at(0.2 + gap, mode.rows, 0.2), heard, noise=noise)["accepted"] for gap in gaps]
         counts[said.index(False) if False in said else 3] += 1
 
     def law(scale: float) -> list[float]:

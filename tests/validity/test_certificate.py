@@ -12,7 +12,7 @@ from understudy.validity import transfer
 from understudy.validity.certificate import UNREVIEWED, Certificate, narrowest
 from understudy.validity.checking import Checking, Realised
 from understudy.validity.ladder import Ladder
-from understudy.validity.modes import Gaussian, Heard, Look
+from understudy.validity.modes import Gaussian, Heard, SealedLook
 from understudy_textbook.composition import gdp_delta
 
 PRINTED = {
@@ -116,7 +116,7 @@ MODES = (
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
 def test_every_mode_keeps_to_one_protocol(mode):
     heard = Heard()
-    said = mode.read(mode.say(Look(0.7, 0.7), heard, noise=SeededNoise(1)), heard)
+    said = mode.read(mode.say(SealedLook.at(0.7, mode.rows, 0.7), heard, noise=SeededNoise(1)), heard)
     assert heard.asked == 1
     assert 0 <= said.value <= 1
     assert said.width <= mode.certificate.width + 1e-12

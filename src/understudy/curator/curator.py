@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
-from understudy.ledger.interface import Debit, Ledger, fresh_request
+from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
+from understudy.ledger.journal import Journal
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
@@ -35,7 +36,7 @@ from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, Located, Together
+from understudy.privacy.event import Event, Located, SparseVector, Together
 from understudy.privacy.neighbours import Neighbours, Sensitivity, located, sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -52,6 +53,13 @@ class Candidate:
 
     query: LinearQuery
     guess: Fraction
+
+
+class Paid(NamedTuple):
+    """What a look released, and the debit that it was charged."""
+
+    debit: Debit
+    released: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,9 +289,17 @@ class Curator:
         return PreparedMeasurement(tuple(marginals), built, tuple(errors), beta)
 
     def perform(
-        self, prepared: PreparedMeasurement, *, request: str | None = None, analyst: str = ""
+        self,
+        prepared: PreparedMeasurement,
+        *,
+        request: str | None = None,
+        analyst: str = "",
+        step: JournalStep | None = None,
     ) -> list[Answer]:
-        """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none."""
+        """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none.
+
+        A `step` of a journal is kept in the transaction of the debit.
+        """
         marginals, built = prepared.marginals, prepared.mechanisms
         if not marginals:
             return []
@@ -302,7 +318,7 @@ class Curator:
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = events[0] if len(events) == 1 else Together(events)
-        debit, released = self._paid(event, question, request, analyst, look)
+        debit, released = self._paid(event, question, request, analyst, look, step)
         costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
@@ -371,12 +387,23 @@ class Curator:
             return mechanism.choose(np.array(gaps, dtype=np.int64), noise=self._noise)
 
         keys = " ".join(f"{m.key}?{guess}" for m, guess in zip(marginals, guesses, strict=True))
-        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look)[1]
+        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look).released
 
     # ---- any other mechanism
 
     def run(self, look: Look, *, request: str | None = None, analyst: str = "") -> Any:
         """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases."""
+        return self.buy(look, request=request, analyst=analyst).released
+
+    def buy(
+        self,
+        look: Look,
+        *,
+        request: str | None = None,
+        analyst: str = "",
+        step: JournalStep | None = None,
+    ) -> Paid:
+        """As `run`, with the debit that was charged; a `step` of a journal is kept in the debit's transaction."""
         marginals = list(look.marginals)
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
@@ -387,7 +414,8 @@ class Curator:
             request,
             analyst,
             lambda: look.release(self._truth.sums_of(marginals), noise=self._noise),
-        )[1]
+            step,
+        )
 
     # ---- sparse vector
 
@@ -403,22 +431,27 @@ class Curator:
     ) -> SparseHandle:
         """Open a sparse vector on counts: charged here, once, for everything that it will say.
 
+        Its first noisy threshold, which no data go into, is drawn before the charge and kept with it.
+
         The same `request` gives the same handle again, where it stood. One whose opening was interrupted after
         the charge is opened now: nothing was ever said by it.
         """
         mechanism = self._sparse_vector(threshold, exact(epsilon, "epsilon"), hits, numeric=numeric)
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
         self._truth.check_unchanged()
-        debit = self.ledger.charge(
-            mechanism.event,
-            question=question + self.edition,
-            request=request or fresh_request(),
+        event: Event = mechanism.event
+        known = None if request is None else self.ledger.find(request)
+        if known is not None and known.event == SparseVector(epsilon=mechanism.epsilon):
+            event = known.event  # opened by version 0.1, which recorded no hits and charged more
+        journal = Journal(
+            self.ledger,
+            question + self.edition,
+            name=request or "",
             analyst=analyst,
+            event=event,
+            start=lambda: mechanism.open(noise=self._noise).as_bytes(),
         )
-        if not debit.repeated or self.ledger.answered(debit) is None:
-            state = mechanism.open(noise=self._noise)
-            self.ledger.settle(debit, b"opened", hidden=state.as_bytes())
-        handle = SparseHandle(self._truth, self.ledger, debit, mechanism, self._noise)
+        handle = SparseHandle(self._truth, journal, mechanism, self._noise)
         handle.check_open()
         return handle
 
@@ -441,15 +474,25 @@ class Curator:
     # ---- the one way
 
     def _paid(
-        self, event: Event, question: str, request: str | None, analyst: str, look: Callable[[], Result]
-    ) -> tuple[Debit, Result]:
+        self,
+        event: Event,
+        question: str,
+        request: str | None,
+        analyst: str,
+        look: Callable[[], Any],
+        step: JournalStep | None = None,
+    ) -> Paid:
         """Charge, look, keep, release. A request that was answered before gets the same answer.
 
         What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
         """
         self._truth.check_unchanged()
         debit = self.ledger.charge(
-            event, question=question + self.edition, request=request or fresh_request(), analyst=analyst
+            event,
+            question=question + self.edition,
+            request=request or fresh_request(),
+            analyst=analyst,
+            step=step,
         )
         known = self.ledger.answered(debit) if debit.repeated else None
         if known is None and debit.event != event:
@@ -459,7 +502,7 @@ class Curator:
             )
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
-        return debit, json.loads(known)
+        return Paid(debit, json.loads(known))
 
 
 def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:

@@ -20,7 +20,7 @@ from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gap import MAX_COUNT
 from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.strategies import Strategies
+from understudy.mechanism.matrix.many_marginals import JointStrategy
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event, Together
 from understudy.privacy.neighbours import Neighbours
@@ -160,15 +160,15 @@ class MergedGaps:
 
 
 @dataclass(frozen=True, eq=False)
-class MergedStrategies:
-    """Combinations of merged counts: `Strategies` over the domain of groups.
+class MergedStrategy:
+    """Combinations of merged counts: `JointStrategy` over the domain of groups.
 
     Privacy     That of the strategies. Merging takes each row to one row of groups, so tables that differ by a
                 person's rows, or by one row that is replaced, are taken to tables that differ so or are equal.
     """
 
     merging: Merging
-    strategies: Strategies
+    strategies: JointStrategy
 
     def __post_init__(self) -> None:
         if self.strategies.domain != self.merging.coarse:

@@ -1,6 +1,6 @@
 """What rows, questions and a budget would buy, before any data is touched: theorems applied.
 
-`planner.situation` is what is known beforehand, `planner.mechanisms` the list of mechanisms with the width that
+`planner.inputs` is what is known beforehand, `planner.mechanisms` the list of mechanisms with the width that
 a theorem gives each of them, and `planner.solve` ranks them, or solves for the number that was left open.
 
 It knows mechanisms through their theorems and their limits and sees no data: it may import `theory`,

@@ -18,7 +18,7 @@ from understudy.standin.median.median import can_be_held
 from understudy.theory.lecture4 import claim1_size_min
 
 CONSTRUCTED_CELLS = 1 << 26
-"""Cells up to which a release constructs a table of all of them: `releases.methods.MOST_CELLS`, which is above."""
+"""Cells up to which a release constructs a table of all of them: that of `releases.methods`, which is above."""
 
 CELLS = "too many cells to run"
 DATABASES = "too many small databases to count"

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import floor
 
-from understudy.errors import InsufficientBudgetError, ParameterError
+from understudy.errors import ParameterError
 from understudy.privacy.compose import zcdp_rho
 from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, concentrated, pure
 from understudy.privacy.event import Event
@@ -60,18 +60,6 @@ class Budget:
         total: Cost = PureDP(0) if self.is_pure else ZCDP(0)
         for event in events:
             total = total + self.price(event)  # type: ignore[operator]  # one currency throughout
-        return total
-
-    def admit(self, spent: Cost, event: Event) -> Cost:
-        """The new total after `event`, or a refusal that says what was asked for and what remains."""
-        price = self.price(event)
-        total = spent + price  # type: ignore[operator]  # one currency throughout
-        if total.units > self.cap.units:
-            raise InsufficientBudgetError(
-                requested=price.amount,
-                remaining=(self.cap.units - spent.units) / UNITS,
-                currency=price.currency,
-            )
         return total
 
     def __str__(self) -> str:

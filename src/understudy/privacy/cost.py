@@ -12,7 +12,16 @@ from math import ceil
 from typing import ClassVar
 
 from understudy.errors import ParameterError, RefusedError
-from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Pure, Selection, Together
+from understudy.privacy.event import (
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    Located,
+    Pure,
+    Selection,
+    SparseVector,
+    Together,
+)
 
 UNITS = 10**15
 """Units in one epsilon or one rho. Every total of a real table fits into 64 bits."""
@@ -127,6 +136,19 @@ def _(event: Selection) -> Fraction:
     α·ε²/8.
     """
     return event.epsilon**2 / 8
+
+
+@rho.register
+def _(event: SparseVector) -> Fraction:
+    """c runs, of which each is (1 - t)ε/c-DP for comparing and tε/c-DP for telling: ((1 - t)² + t²)·ε²/(2c).
+
+    Runs are adaptively composed: each draws all its noise anew and starts when the one before has ended, so what
+    it says is ε/c-DP given everything that was said before, whatever is asked. Pure ε'-DP is ε'²/2-zCDP
+    [BunSteinke16, Proposition 1.4], and zCDP adds up [BunSteinke16, Lemma 1.7]. Other questions may be asked
+    while a run is under way: an interactive ε'-DP mechanism is an interactive post-processing of one randomised
+    response with ε', drawn when it starts [VadhanWang21], which is ε'²/2-zCDP.
+    """
+    return ((1 - event.told) ** 2 + event.told**2) * event.epsilon**2 / (2 * event.hits)
 
 
 @rho.register

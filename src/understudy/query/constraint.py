@@ -16,7 +16,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError, QueryError, TooLargeError
 from understudy.query.expression import parse
 
-MOST_CELLS = 1 << 20
+MOST_CONSTRAINT_CELLS = 1 << 20
 """Cells of the attributes that one constraint speaks of: a stand-in has to hold them together."""
 
 
@@ -55,8 +55,8 @@ def impossible(domain: Domain, condition: str) -> Constraint:
     if marginal.by or not marginal.where.factors:
         raise QueryError("a constraint is a condition that not every row meets, and no `by`")
     clique = marginal.where.clique
-    if (cells := domain.size(clique)) > MOST_CELLS:
-        raise TooLargeError("a constraint over these attributes", cells=cells, limit=MOST_CELLS)
+    if (cells := domain.size(clique)) > MOST_CONSTRAINT_CELLS:
+        raise TooLargeError("a constraint over these attributes", cells=cells, limit=MOST_CONSTRAINT_CELLS)
     return Constraint(clique, marginal.where.weights() == 0)
 
 
@@ -64,8 +64,8 @@ def determines(domain: Domain, attribute: str, other: str, cells: Mapping[int, i
     """Rows in a cell of `attribute` are in one cell of `other`, by `cells`; of cells not in it nothing is said."""
     if attribute == other:
         raise ParameterError("an attribute determines another one, not itself")
-    if (size := domain.size((attribute, other))) > MOST_CELLS:
-        raise TooLargeError("a constraint over these attributes", cells=size, limit=MOST_CELLS)
+    if (size := domain.size((attribute, other))) > MOST_CONSTRAINT_CELLS:
+        raise TooLargeError("a constraint over these attributes", cells=size, limit=MOST_CONSTRAINT_CELLS)
     allowed = np.ones((domain[attribute].size, domain[other].size), np.bool_)
     for cell, told in cells.items():
         allowed[cell] = np.arange(domain[other].size) == told

@@ -7,7 +7,7 @@ nothing → until the price is spent
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -22,16 +22,13 @@ from understudy.errors import RefusedError
 from understudy.mechanism.gap import Guess, WorstGuess
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.parameters import whole
-from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
-from understudy.query.merging import Merging
 from understudy.releases.distinguisher import square_root, whole_units
+from understudy.releases.evidence import Evidence
 from understudy.releases.run import Outcome, Progress, Run
-from understudy.releases.workload_answers import Interval, Knowledge, answers
 from understudy.standin.graphical.model import CandidateSizes, FitSettings, GraphicalStandIn, fit
-from understudy.standin.measurement import Measurement
 
-Table = NDArray[np.float64]
+Counts = NDArray[np.float64]
 
 ROUNDS_PER_ATTRIBUTE = 16
 MEASURE_SHARE = Fraction(9, 10)
@@ -58,44 +55,34 @@ def aim(run: Run, *, model_bytes: int = MODEL_BYTES, settings: FitSettings | Non
     whole(model_bytes, "model_bytes", at_least=1)
     if run.budget.is_pure:
         raise RefusedError(
-            "AIM adds Gaussian noise, which no pure epsilon pays for: give a delta, or use --method mwem (small "
+            "AIM adds Gaussian noise, which no pure epsilon pays for: give a delta, or use the method mwem (small "
             "universes) or ic. Nothing was spent"
         )
     run.check_affordable(run.budget.cap)
-    state = _State(run, model_bytes // 8, settings or FitSettings())
-    state.begin()
-    while not state.done:
-        state.round()
-    return state.outcome()
+    under_way = _Aim(run, model_bytes // 8, settings or FitSettings())
+    under_way.begin()
+    while not under_way.done:
+        under_way.round()
+    return under_way.outcome()
 
 
 @dataclass(eq=False)
-class _State:
-    """What was bought, the model, and the two prices of a round."""
+class _Aim:
+    """A release under way: its evidence, the model that was fitted to it last, and the two prices of a round."""
 
     run: Run
     most_cells: int
     settings: FitSettings
-    bought: list[Measurement] = field(default_factory=list)
-    knowledge: Knowledge = field(default_factory=Knowledge)
     model: GraphicalStandIn | None = None
     rounds: int = 0
     done: bool = False
 
     def __post_init__(self) -> None:
+        self.evidence = Evidence(self.run)
         self.left = self.run.total
         limit = ROUNDS_PER_ATTRIBUTE * len(self.run.domain)
         self.measure_rho = whole_units(MEASURE_SHARE * self.run.total / limit)
         self.select_rho = whole_units((1 - MEASURE_SHARE) * self.run.total / limit)
-
-    @cached_property
-    def merging(self) -> Merging:
-        return Merging.none(self.run.domain)
-
-    @cached_property
-    def moved(self) -> int:
-        declared = self.run.curator.declaration
-        return 2 if declared.neighbours is Neighbours.REPLACE else declared.max_rows**2
 
     @property
     def beta(self) -> Fraction:
@@ -104,7 +91,7 @@ class _State:
 
     @property
     def std(self) -> float:
-        return sqrt(float(self.moved / (2 * self.measure_rho)))
+        return sqrt(float(self.evidence.moved / (2 * self.measure_rho)))
 
     @cached_property
     def weights(self) -> dict[Clique, int]:
@@ -127,15 +114,6 @@ class _State:
     def marginals(self) -> dict[Clique, Marginal]:
         return {c: Marginal(self.run.domain, c) for c in self.weights}
 
-    @property
-    def rows(self) -> float:
-        curator = self.run.curator
-        if curator.declaration.neighbours is Neighbours.REPLACE:
-            return float(curator.rows)
-        weights = np.array([1 / (m.variance * m.counts.size) for m in self.bought])
-        sums = np.array([m.counts.sum() for m in self.bought])
-        return max(1.0, float(weights @ sums / weights.sum()))
-
     # ---- rounds
 
     def begin(self) -> None:
@@ -151,7 +129,7 @@ class _State:
             self.measure_rho = whole_units(self.left - self.select_rho)
         open_ = self.affordable()
         assert self.model is not None
-        rows, before = self.rows, self.model.project_many(open_)
+        rows, before = self.evidence.rows, self.model.project_many(open_)
         declared, noise = self.run.curator.declaration, sqrt(2 / pi) * self.std
         guesses = tuple(
             Guess(
@@ -170,7 +148,7 @@ class _State:
         self.refit(self.settings if self.done else BETWEEN)
         self.anneal(open_[index], rows * before[index], noise)
         spent = self.run.spent.amount
-        details = {"measured": len(self.bought), "cells": self.model.cells}
+        details = {"measured": len(self.evidence.measurements), "cells": self.model.cells}
         self.run.report(Progress("aim", float(1 - self.left / self.run.total), 1.0, spent, details))
 
     def affordable(self) -> list[Clique]:
@@ -178,7 +156,7 @@ class _State:
         assert self.model is not None
         spent = 1 - (self.left - self.measure_rho - self.select_rho) / self.run.total
         limit = self.most_cells * float(spent)
-        known = [m.clique for m in self.bought]
+        known = [m.clique for m in self.evidence.measurements]
         cells = self.sizes.cells(known)
         held = [set(c) for c in self.model.cliques]
         found = [
@@ -188,10 +166,10 @@ class _State:
         ]
         return found or [(name,) for name in self.run.domain.names]
 
-    def anneal(self, clique: Clique, before: Table, noise: float) -> None:
+    def anneal(self, clique: Clique, before: Counts, noise: float) -> None:
         """A measurement that moved the model by less than its noise was not worth its round: spend faster."""
         assert self.model is not None
-        moved = np.abs(self.rows * self.model.project(clique) - before).sum()
+        moved = np.abs(self.evidence.rows * self.model.project(clique) - before).sum()
         if moved <= noise * before.size:
             self.measure_rho *= 4
             self.select_rho *= 4
@@ -199,19 +177,15 @@ class _State:
     def buy(self, step: str, cliques: Sequence[Clique]) -> None:
         rho = self.measure_rho
         marginals = [Marginal(self.run.domain, c) for c in cliques]
-        variance = float(GaussianMechanism(rho=rho, l2_squared=self.moved).variance)
-        found = self.run.measure(step, marginals, rho=rho, beta=self.beta)
+        variance = float(GaussianMechanism(rho=rho, l2_squared=self.evidence.moved).variance)
+        self.evidence.measure(step, marginals, [variance] * len(marginals), self.beta, rho=rho)
         self.left -= rho * len(cliques)
-        for clique, answer in zip(cliques, found, strict=True):
-            self.bought.append(Measurement(clique, answer.noisy, variance))
-            error = float(answer.error.max())
-            self.knowledge.add(Interval.around(self.merging, clique, answer.noisy, error, "measured"))
 
     def refit(self, settings: FitSettings) -> None:
         self.model = fit(
             self.run.domain,
-            self.bought,
-            total=self.rows,
+            self.evidence.measurements,
+            total=self.evidence.rows,
             start=self.model,
             constraints=self.run.constraints,
             settings=settings,
@@ -221,15 +195,12 @@ class _State:
 
     def outcome(self) -> Outcome:
         assert self.model is not None
-        cliques, rows = list(self.run.workload), self.rows
-        below = [c for c in self.knowledge.cliques if c not in set(cliques)]
+        rows = self.evidence.rows
         told, also = (
-            answers(
-                self.knowledge,
-                {c: rows * t for c, t in zip(found, self.model.project_many(found), strict=True)},
-                {},
+            self.evidence.answers(
+                {c: rows * t for c, t in zip(found, self.model.project_many(found), strict=True)}
             )
-            for found in (cliques, below)
+            for found in (list(self.run.workload), self.evidence.beside)
         )
         return Outcome("aim", self.model, rows, told, self.proof(), also=also)
 
@@ -239,7 +210,7 @@ class _State:
             "mechanism": "aim",
             "theorem": "the law of the noise that was added; no theorem about the stand-in",
             "rounds": self.rounds,
-            "measured": len(self.bought),
+            "measured": len(self.evidence.measurements),
             "cells": self.model.cells,
             "most_cells": self.most_cells,
             "beta": float(self.run.beta),

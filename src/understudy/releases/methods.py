@@ -14,8 +14,7 @@ from typing import Any
 from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError, TooLargeError
 from understudy.query.marginal import Marginal
-from understudy.releases.mwem import MOST_CELLS as FITTED_CELLS
-from understudy.releases.purchases import is_drawn_on
+from understudy.releases.mwem import MOST_FITTED_CELLS
 from understudy.releases.residual.residual import planned, residual_error
 from understudy.releases.run import Outcome, Run, a_delta_for
 from understudy.releases.smalldb import smalldb_look
@@ -30,7 +29,7 @@ MOST_ADVISED = 1 << 24
 USUAL_DELTA = Fraction(1, 10**9)
 """What is proposed where a budget lacks a delta."""
 
-MOST_CELLS = 1 << 26
+MOST_HELD_CELLS = 1 << 26
 """Cells of a universe whose every cell is held as a number, if the caller has the patience."""
 
 Options = Mapping[str, Any]
@@ -79,8 +78,8 @@ def _holds_every_cell(run: Run, most: int) -> str:
 
 
 def _of_mwem(run: Run, options: Options) -> str:
-    cells = whole(options.get("cells", FITTED_CELLS), "cells", at_least=1)
-    return _holds_every_cell(run, min(cells, MOST_CELLS))
+    cells = whole(options.get("cells", MOST_FITTED_CELLS), "cells", at_least=1)
+    return _holds_every_cell(run, min(cells, MOST_HELD_CELLS))
 
 
 _FILLS_ALL = "it may put people into cells that are declared to be empty"
@@ -89,7 +88,7 @@ _FILLS_ALL = "it may put people into cells that are declared to be empty"
 def _of_ic(run: Run, options: Options) -> str:
     if run.constraints:
         return _FILLS_ALL
-    return "" if options.get("update") is not None else _holds_every_cell(run, MOST_CELLS)
+    return "" if options.get("update") is not None else _holds_every_cell(run, MOST_HELD_CELLS)
 
 
 def _of_smalldb(run: Run, options: Options) -> str:
@@ -332,7 +331,7 @@ def _can_hold_all(run: Run, options: Options) -> bool:
 def _can_have_a_delta(run: Run) -> bool:
     """Whether another declaration, or a release with the budget's delta, is open: a used ledger stays pure."""
     ledger = run.curator.ledger
-    return run.budget.is_pure and (not ledger.budget.is_pure or not is_drawn_on(ledger))
+    return run.budget.is_pure and (not ledger.budget.is_pure or not ledger.is_begun)
 
 
 def _how_to_have_a_delta(run: Run) -> str:

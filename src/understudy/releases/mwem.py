@@ -10,7 +10,7 @@ going to be measured there is nothing to pick, and one round measures them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, pi, sqrt
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer.answer import Answer
 from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, TooLargeError
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
@@ -29,14 +28,15 @@ from understudy.privacy.cost import Cost, rounded_up
 from understudy.privacy.neighbours import Neighbours, sensitivity
 from understudy.query.marginal import Marginal
 from understudy.releases.distinguisher import square_root, whole_units
-from understudy.releases.maximum_entropy import DenseModel, components, maximum_entropy
+from understudy.releases.evidence import Evidence, Interval
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
 from understudy.standin.dense.weights import DenseWeights
-from understudy.standin.measurement import Measurement
+from understudy.standin.interactions import interactions_of
+from understudy.standin.maximum_entropy import EntropyFit, maximum_entropy
 
-Table = NDArray[np.float64]
+Counts = NDArray[np.float64]
 
-MOST_CELLS = 1 << 20
+MOST_FITTED_CELLS = 1 << 20
 """Cells of a universe on which a fit takes seconds, or minutes with thousands of marginals."""
 
 TOTAL_SHARE = Fraction(1, 50)
@@ -51,6 +51,9 @@ BOUND_SHARE = Fraction(1, 10)
 SELECT_SHARE = Fraction(1, 10)
 """Of a round's price, for its selections."""
 
+
+ENTROPY = 0.4
+"""κ times the standard deviation of the noise, in people: enough to keep empty what the noise alone would fill."""
 
 REACH = 3
 """Standard deviations of a cell's noise by which an answer may differ from its measurement."""
@@ -118,7 +121,7 @@ def mwem(
     per_round: int | None = None,
     average: bool = False,
     passes: int = 400,
-    cells: int = MOST_CELLS,
+    cells: int = MOST_FITTED_CELLS,
 ) -> Outcome:
     """Release the workload's marginals through a histogram of every cell.
 
@@ -137,42 +140,38 @@ def mwem(
     size = run.domain.size()
     if size > cells:
         raise TooLargeError(
-            "the histogram of every cell, which mwem holds (method `adaptive` does not),",
+            "the histogram of every cell, which `mwem` holds (`adaptive` does not),",
             cells=size,
             limit=cells,
         )
     if passes < 1:
         raise ParameterError(f"a fit takes at least one pass, not {passes}")
     plan = shares(run, rounds, per_round)
-    state = _State(run, plan, passes)
-    run.check_affordable(state.worst())
-    state.begin()
+    under_way = _Mwem(run, plan, passes)
+    run.check_affordable(under_way.worst())
+    under_way.begin()
     histograms = []
     for t in range(1, plan.rounds + 1):
-        state.measure(t, state.pick(t))
-        state.fit()
-        histograms.append(state.model.histogram)
+        under_way.measure(t, under_way.pick(t))
+        under_way.fit()
+        histograms.append(under_way.model.histogram)
         run.report(Progress("mwem", t, plan.rounds, run.spent.amount))
     if average:
-        state.model = DenseModel(state.model.cells, np.mean(histograms, axis=0), {})
-    return state.outcome()
+        under_way.model = EntropyFit(run.domain, np.mean(histograms, axis=0), {})
+    return under_way.outcome()
 
 
 @dataclass(eq=False)
-class _State:
-    """What was bought so far, the model that it gives, and the intervals that it proves."""
+class _Mwem:
+    """A release under way: its plan, its evidence, and the histogram that was fitted to it last."""
 
     run: Run
     plan: Shares
     passes: int
-    bought: list[Measurement] = field(default_factory=list)
-    low: dict[Clique, Table] = field(default_factory=dict)
-    high: dict[Clique, Table] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.model = DenseModel.uniform(self.run.domain, self.run.constraints)
-        self.rows = 0.0
-        self.rows_error = 0.0
+        self.evidence = Evidence(self.run)
+        self.model = EntropyFit.uniform(self.run.domain, self.run.constraints)
 
     # ---- prices and noise
 
@@ -226,15 +225,11 @@ class _State:
 
     def begin(self) -> None:
         """The number of rows, and first marginals where some of the workload stays unmeasured."""
-        curator = self.run.curator
         if self.plan.total:
             everyone = Marginal(self.run.domain, ())
             price = self.price(self.plan.total)
             answer = self.run.measure("rows", [everyone], **price, beta=self.beta)[0]
-            self._keep((), answer, self.variance(everyone, price))
-            self.rows_error = float(answer.error)
-        else:
-            self.rows = float(curator.rows)
+            self.evidence.keep_rows(answer.noisy, self.variance(everyone, price), float(answer.error))
         if self.plan.first:
             cliques = [(name,) for name in self.run.domain.names]
             self._buy("first", cliques, self.price(self.plan.first, len(cliques)))
@@ -269,11 +264,12 @@ class _State:
         weights = dict(zip(self.run.workload.cliques, self.run.workload.weights, strict=True))
         price = self.price(self.plan.measure, self.plan.measured)
         found = []
-        for clique, rates in zip(cliques, self.model.project_all(cliques), strict=True):
+        for clique in cliques:
+            rates = self.model.project(clique)
             marginal = Marginal(self.run.domain, clique)
             expected = sqrt(2 / pi * self.variance(marginal, price)) * marginal.size
             offset = Fraction(round(expected))
-            found.append(Guess(marginal, np.rint(rates * self.rows), weights[clique], offset))  # type: ignore[arg-type]
+            found.append(Guess(marginal, np.rint(rates * self.evidence.rows), weights[clique], offset))  # type: ignore[arg-type]
         return found
 
     def measure(self, t: int, cliques: Sequence[Clique]) -> None:
@@ -282,62 +278,48 @@ class _State:
 
     def _buy(self, step: str, cliques: Sequence[Clique], price: dict[str, Fraction]) -> None:
         marginals = [Marginal(self.run.domain, clique) for clique in cliques]
-        answers = self.run.measure(step, marginals, **price, beta=self.beta)
-        for clique, marginal, answer in zip(cliques, marginals, answers, strict=True):
-            self._keep(clique, answer, self.variance(marginal, price))
-
-    def _keep(self, clique: Clique, answer: Answer, variance: float) -> None:
-        """Keep noisy counts, and the intervals that they prove; those of repeated purchases intersect."""
-        self.bought.append(Measurement(clique, answer.noisy, variance))
-        low, high = np.maximum(answer.noisy - answer.error, 0), answer.noisy + answer.error
-        self.low[clique] = np.maximum(self.low.get(clique, low), low)
-        self.high[clique] = np.minimum(self.high.get(clique, high), high)
+        variances = [self.variance(marginal, price) for marginal in marginals]
+        self.evidence.measure(step, marginals, variances, self.beta, **price)
 
     # ---- fitting and answering
 
     def fit(self) -> None:
-        if self.plan.total:
-            (everyone,) = [part for part in components(self.bought) if not part.clique]
-            declared = self.run.curator.declaration
-            low = max(float(self.low[()]), declared.rows_at_least or 1)
-            high = min(float(self.high[()]), declared.rows_at_most or inf)
-            self.rows = max(low, min(float(everyone.counts), high))
         self.model = maximum_entropy(
             self.run.domain,
-            self.bought,
-            rows=self.rows,
+            interactions_of(self.evidence.measurements),
+            rows=self.evidence.rows,
+            entropy=ENTROPY,
             start=self.model,
             passes=self.passes,
             constraints=self.run.constraints,
         )
 
     def outcome(self) -> Outcome:
-        run = self.run
+        run, rows = self.run, self.evidence.rows
         cliques = list(run.workload)
-        tables = [self.rows * rates for rates in self.model.project_all(cliques)]
-        open_ = [i for i, clique in enumerate(cliques) if clique not in self.low]
-        bounds = self._bounds([cliques[i] for i in open_]) if open_ and self.plan.bound else {}
+        open_ = [clique for clique in cliques if self.evidence.intervals.of(clique) is None]
+        bounds = self._bounds(open_) if open_ and self.plan.bound else {}
         answers = []
-        for clique, table in zip(cliques, tables, strict=True):
-            if clique in self.low:
-                answers.append(self._measured(clique, table))
+        for clique in cliques:
+            table = rows * self.model.project(clique)
+            interval = self.evidence.intervals.of(clique)
+            if interval is not None:
+                answers.append(self._measured(interval, table))
             else:
                 bound = bounds.get(clique, inf)
                 basis = "bounded" if bound < inf else "uncertified"
                 answers.append(MarginalAnswer(clique, table, np.full(table.shape, bound), basis))
-        standin = DenseWeights.histogram(
-            run.domain, self.model.histogram.reshape(run.domain.shape()), threads=1
-        )
-        return Outcome("mwem", standin, self.rows, tuple(answers), self._proof(len(open_)))
+        standin = DenseWeights.histogram(run.domain, self.model.histogram, threads=1)
+        return Outcome("mwem", standin, rows, tuple(answers), self._proof(len(open_)))
 
-    def _measured(self, clique: Clique, table: Table) -> MarginalAnswer:
+    def _measured(self, proved: Interval, table: Counts) -> MarginalAnswer:
         """Model and measurement combined, moved into the proved interval; the error reaches to its farther end."""
-        told = [m for m in self.bought if m.clique == clique]
+        told = [m for m in self.evidence.measurements if m.clique == proved.clique]
         precision = sum(1 / m.variance for m in told)
         noisy = np.sum([m.counts / m.variance for m in told], axis=0) / precision
-        low, high = self.low[clique], np.maximum(self.high[clique], self.low[clique])
+        low, high = proved.low, np.maximum(proved.high, proved.low)
         value = np.clip(limited(noisy, table, 1 / precision), low, high)
-        return MarginalAnswer(clique, value, np.maximum(high - value, value - low), "measured")
+        return MarginalAnswer(proved.clique, value, np.maximum(high - value, value - low), "measured")
 
     def _bounds(self, cliques: Sequence[Clique]) -> dict[Clique, float]:
         """Every cell is off by (L1 distance + difference of totals)/2 at most: that is what deviations sum to."""
@@ -346,11 +328,9 @@ class _State:
         look = NoisyGaps(guesses, declared.neighbours, declared.max_rows, **self.price(self.plan.bound))
         gaps = self.run.look("bounds", look)
         spread = look.mechanism.error(self.beta, cells=len(guesses))
-        found = {}
+        rows, found = self.evidence.rows, {}
         for clique, guess, gap in zip(cliques, guesses, gaps, strict=True):
-            drift = abs(float(guess.counts.sum()) - self.rows) + self.rows_error * (
-                2 if self.plan.total else 0
-            )
+            drift = abs(float(guess.counts.sum()) - rows) + 2 * self.evidence.rows_error
             # A guess is rounded: half a person more for each cell that it stands for.
             found[clique] = max(0.0, (gap + spread + drift) / 2) + 0.5
         return found
@@ -367,11 +347,11 @@ class _State:
                 name: float(getattr(plan, name)) for name in ("total", "first", "select", "measure", "bound")
             },
             "beta": float(self.run.beta),
-            "rows_error": self.rows_error,
+            "rows_error": self.evidence.rows_error,
         }
 
 
-def limited(noisy: Table, model: Table, variance: float) -> Table:
+def limited(noisy: Counts, model: Counts, variance: float) -> Counts:
     """The model's counts, moved to within `REACH` standard deviations of the noisy ones (limited translation).
 
     A right model is hardly ever moved; a cell that the histogram cannot follow is answered nearly as measured.

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import SourceError
-from understudy.mechanism.strategies import Combinations, Part, Strategies
+from understudy.mechanism.matrix.bases import Basis, RangeBasis
+from understudy.mechanism.matrix.many_marginals import Combinations, JointStrategy, StrategyPart
+from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
-from understudy.releases.ranges import Basis, Ranges
-from understudy.releases.residual.plan import Residuals
 from understudy.releases.residual.tables import ResidualTables
 
 Values = NDArray[np.float64]
@@ -77,7 +77,7 @@ class RangeSums:
             "rows_of_a_person": np.array(tables.look.max_rows),
         }
         for name, one in residuals.bases.items():
-            if isinstance(one, Ranges):
+            if isinstance(one, RangeBasis):
                 arrays[f"ranges {residuals.domain.position(name)}"] = one.factor.matrix
         return arrays
 
@@ -85,24 +85,24 @@ class RangeSums:
     def from_arrays(cls, domain: Domain, cliques: tuple[Clique, ...], arrays: Mapping[str, Any]) -> RangeSums:
         """The inverse of `as_arrays`, for the workload with these marginals."""
         places = [int(key.split()[1]) for key in arrays if key.startswith("ranges ")]
-        bases = {domain.names[i]: Ranges(Combinations(arrays[f"ranges {i}"])) for i in places}
+        bases = {domain.names[i]: RangeBasis(Combinations(arrays[f"ranges {i}"])) for i in places}
         public = arrays["rows"].size > 0
         workload = Workload.of(domain, cliques)
         residuals = Residuals.of(workload, tuple(bases), total=not public).with_bases(bases)
         precisions = [Fraction(int(p), int(q)) for p, q in arrays["precisions"]]
         if len(precisions) != len(residuals.cliques):
             raise SourceError("the stored sums are about another workload")
-        parts = tuple(Part(c, p) for c, p in zip(residuals.cliques, precisions, strict=True))
+        parts = tuple(StrategyPart(c, p) for c, p in zip(residuals.cliques, precisions, strict=True))
         factors = {name: residuals.bases[name].factor for clique in residuals.cliques for name in clique}
         neighbours = Neighbours.REPLACE if public else Neighbours.ADD_REMOVE
-        look = Strategies(domain, factors, parts, neighbours, int(arrays["rows_of_a_person"]))
+        look = JointStrategy(domain, factors, parts, neighbours, int(arrays["rows_of_a_person"]))
         rows = float(arrays["rows"][0]) if public else None
         tables = ResidualTables(residuals, look, np.asarray(arrays["released"], np.int64), rows)
         return cls(tables, Fraction(*(int(part) for part in arrays["share"])))
 
 
 def _choices(basis: Basis) -> int:
-    return basis.queries if isinstance(basis, Ranges) else basis.queries + 1
+    return basis.queries if isinstance(basis, RangeBasis) else basis.queries + 1
 
 
 def _in_family(basis: Basis, weights: Values) -> bool:
@@ -110,6 +110,6 @@ def _in_family(basis: Basis, weights: Values) -> bool:
     chosen = np.flatnonzero(weights)
     if not (weights[chosen] == 1).all() or not chosen.size:
         return False
-    if isinstance(basis, Ranges):
+    if isinstance(basis, RangeBasis):
         return int(chosen[-1] - chosen[0]) == chosen.size - 1
     return chosen.size == 1

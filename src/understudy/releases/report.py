@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from understudy.releases.release import Release
 
 MOST_ATTRIBUTES = 60
-MOST_CELLS = 40
+MOST_BARS = 40
 """Of one attribute; the first ones are drawn, and the page says so."""
 MOST_STEPS = 40
 MOST_MARGINALS = 300
@@ -237,8 +237,8 @@ def _attributes(release: Release, codes: Codes, rows: int) -> Iterator[str]:
             for i, (label, count, value, error) in enumerate(
                 zip(attribute.labels, counts, answer.value, answer.error, strict=True)
             )
-        ][:MOST_CELLS]
-        note = f"first {MOST_CELLS} of {attribute.size:,} cells" if attribute.size > MOST_CELLS else ""
+        ][:MOST_BARS]
+        note = f"first {MOST_BARS} of {attribute.size:,} cells" if attribute.size > MOST_BARS else ""
         width = f"± {float(answer.error.max()):,.0f}" if certified else "no error bar"
         caption = f"{escape(attribute.name)} <span>{', '.join(part for part in (width, note) if part)}</span>"
         yield _figure(_bars(bars, certified=certified), caption)

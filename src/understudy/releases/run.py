@@ -29,7 +29,6 @@ from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
 from understudy.rational import Number, exact
-from understudy.releases.purchases import is_drawn_on
 
 DIGITS = 4
 """Of an epsilon that is proposed."""
@@ -135,7 +134,7 @@ class Run:
     def __post_init__(self) -> None:
         ledger = self.curator.ledger
         if not self.budget.is_pure and ledger.budget.is_pure:
-            given = "" if is_drawn_on(ledger) else f", or {a_delta_for(ledger.budget, self.budget.delta)}"
+            given = "" if ledger.is_begun else f", or {a_delta_for(ledger.budget, self.budget.delta)}"
             raise RefusedError(
                 "this table's budget is a pure epsilon, which pays for no release with a delta. Nothing was "
                 f"spent. Leave --delta out{given}"

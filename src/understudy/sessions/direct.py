@@ -25,7 +25,7 @@ from understudy.sessions.knowledge import (
     boxes_of,
     nearest,
 )
-from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, price_in, written
+from understudy.sessions.purchase import Calibrator, Price, PurchaseRequest, PurchaseResult, price_in, written
 
 
 def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
@@ -96,10 +96,8 @@ class DirectPurchase:
         declared = calibrator.curator.declaration
         return located(self.marginal, mechanism.event, declared.neighbours, declared.max_rows)
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
-        measured = calibrator.curator.measure(self.marginal, **self.price, request=request, analyst=analyst)
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
+        measured = calibrator.measure(self.marginal, self.price, request)
         box, found = boxes_of(self.marginal), self._found(calibrator, knowledge, measured.noisy)
         if box is not None:
             self._learn(knowledge, box, found)

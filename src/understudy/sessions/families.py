@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
-from understudy.mechanism.strategy import MAX_WEIGHT
+from understudy.mechanism.matrix.bases import HistogramDesign
+from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
+from understudy.mechanism.matrix.ranges import MINIMAX_CELLS, minimax_prefixes
 from understudy.query.box import Cells
-from understudy.sessions.design import MOST_RANGES, Design, prefix_strategy
 from understudy.sessions.simulation import (
     continuous,
     draws_for,
@@ -97,13 +98,13 @@ class Family:
         return np.rint(whole * (resolution / np.abs(whole).max())).astype(np.int64)
 
     def _weights(self) -> Values:
-        fits = 2 < self.size <= MOST_RANGES
+        fits = 2 < self.size <= MINIMAX_CELLS
         if self.kind == "cells":
             return np.eye(self.size)
         if self.kind == "ranges" and fits:
-            return Design(self.size, ordered=True, centred=False).matrix.astype(np.float64)
+            return HistogramDesign(self.size, ordered=True, centred=False).matrix.astype(np.float64)
         if self.kind in {"prefixes", "suffixes"} and fits:
-            found = prefix_strategy(self.size).astype(np.float64)
+            found = minimax_prefixes(self.size).astype(np.float64)
             return found if self.kind == "prefixes" else found[:, ::-1]
         even = np.full((self.size, self.size), 1 / self.size)
         return np.eye(self.size) + (_tilt(self.size) - 1) * even

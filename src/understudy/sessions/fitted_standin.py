@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import wrightomega
 
 from understudy.domain.domain import Clique, Domain
 from understudy.query.box import Box
@@ -23,23 +22,22 @@ from understudy.sessions.knowledge import UNBOUNDED, Knowledge, ReleasedTable
 from understudy.sessions.marginals_class import ReleasedMarginals
 from understudy.sessions.product_class import ReleasedProduct
 from understudy.standin.graphical.model import FitSettings, GraphicalStandIn, fit, model_cells
+from understudy.standin.local_fit import LEAST_SLACK, Observation, locally_fitted
 from understudy.standin.measurement import Measurement
 
 Values = NDArray[np.float64]
 
-MOST_CELLS = 1 << 18
-"""Of the tree, and of a table that is scaled."""
+MOST_SCALED_CELLS = 1 << 18
+"""Cells of the tree, and of a table that is scaled."""
 
 MOST_SCALED = 64
 """Releases that one table is scaled along; the latest ones."""
 
-SWEEPS = 3
-
 BAND = 4.0
 """A band is about so many deviations of its noise."""
 
-SLACK, LEAST_SLACK = 0.4, 0.2
-"""How far a scaled table may miss a count, in deviations of its noise, for each unit of its logarithm."""
+SETTLED = 1e-12
+"""How closely a table is scaled, in its logarithm."""
 
 NOBODY = 1e-9
 """No cell has fewer people: it could never be scaled up again."""
@@ -66,7 +64,7 @@ class FittedStandin:
         whole.sort(key=lambda r: -_told(r, shares, rows))
         tree: list[Clique] = []
         for r in whole:
-            if r.by not in tree and model_cells(domain, [*tree, r.by]) <= MOST_CELLS:
+            if r.by not in tree and model_cells(domain, [*tree, r.by]) <= MOST_SCALED_CELLS:
                 tree.append(r.by)
         inside = [r for r in whole if r.by in tree]
         measured = [Measurement(r.by, r.counts, r.variance) for r in inside]
@@ -78,7 +76,7 @@ class FittedStandin:
     def counts(self, knowledge: Knowledge, marginal: Marginal) -> Values:
         """Counts by the stand-in, moved into what is known of them."""
         domain = marginal.domain
-        if domain.size(marginal.clique) <= MOST_CELLS:
+        if domain.size(marginal.clique) <= MOST_SCALED_CELLS:
             table = self._scaled(marginal.clique) * marginal.where.weights(marginal.clique)
             gone = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
             found = table.sum(axis=gone)
@@ -94,37 +92,19 @@ class FittedStandin:
         """The counts of a clique's cells after scaling along every release about its attributes."""
         table = np.maximum(self.model.project(clique) * self.rows, NOBODY)
         inside = [r for names, r in self.beside if names.issubset(clique)][-MOST_SCALED:]
-        logs = [np.zeros(r.counts.shape) for r in inside]
-        for _ in range(SWEEPS if len(inside) > 1 else 1):
-            for i, r in enumerate(inside):
-                table, logs[i] = _scaled_along(table, clique, r, logs[i], self.rows)
-        return table
+        seen = [Observation(r.by, r.counts, r.variance, _mask(clique, r.where)) for r in inside]
+        return locally_fitted(clique, table, seen, self.rows, settled=SETTLED, least=NOBODY)
 
 
-def _scaled_along(
-    table: Values, clique: Clique, r: ReleasedTable, logs: Values, rows: float
-) -> tuple[Values, Values]:
-    """The table after m ↦ m·exp(t) in the cells of a release, m·exp(t) + slack·(logs + t) being its count.
-
-    u = m·exp(t)/slack meets u + ln u = w + ln(m/slack), where w = count/slack - logs: Wright's ω. What is left of
-    the rows is shared out among the other cells as they were.
-    """
+def _mask(clique: Clique, where: Box) -> Values | None:
+    """1 in the cells of a clique that lie in a box, else 0; nothing where all cells do."""
+    if not where.sides:
+        return None
     mask = np.ones((1,) * len(clique))
     for axis, name in enumerate(clique):
-        if name in r.where.sides:
-            shape = [-1 if i == axis else 1 for i in range(len(clique))]
-            mask = mask * r.where.sides[name].reshape(shape)
-    gone = tuple(i for i, name in enumerate(clique) if name not in r.by)
-    seen = table * mask
-    here = seen.sum(axis=gone)
-    slack = max(SLACK * r.variance**0.5, LEAST_SLACK)
-    wanted = r.counts / slack - logs
-    change = np.clip(wanted - wrightomega(wanted + np.log(here / slack)).real, -12.0, 8.0)
-    across = [n if name in r.by else 1 for name, n in zip(clique, table.shape, strict=True)]
-    seen = seen * np.exp(change).reshape(across)
-    others, rest = table * (1 - mask), max(rows - float(seen.sum()), 0.0)
-    table = np.maximum(seen + others * (rest / max(float(others.sum()), NOBODY)), NOBODY)
-    return table * (rows / table.sum()), logs + change
+        if name in where.sides:
+            mask = mask * where.sides[name].reshape([-1 if i == axis else 1 for i in range(len(clique))])
+    return mask
 
 
 # ---- what was released

@@ -9,13 +9,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.bases import HistogramDesign
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.event import Event
 from understudy.privacy.neighbours import located
-from understudy.sessions.design import Design
 from understudy.sessions.knowledge import Knowledge, around
 from understudy.sessions.one_way import OneWay, half_widths, shape
-from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, digits, price_in, written
+from understudy.sessions.purchase import (
+    Calibrator,
+    Price,
+    PurchaseRequest,
+    PurchaseResult,
+    digits,
+    price_in,
+    written,
+)
 
 LARGEST_BAND = 0.9
 """The widest band of a histogram, as a part of the width, where that does not cost more."""
@@ -55,12 +63,8 @@ class RowCountPurchase:
         mechanism, _ = calibrator.curator.mechanism(everyone, **self.price)
         return located(everyone, mechanism.event, declared.neighbours, declared.max_rows)
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
-        measured = calibrator.curator.measure(
-            calibrator.marginal(()), **self.price, request=request, analyst=analyst
-        )
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
+        measured = calibrator.measure(calibrator.marginal(()), self.price, request)
         low, high = around(measured.noisy, self.error, knowledge.total)
         knowledge.total = (float(low), float(high))
         return PurchaseResult(measured.cost)
@@ -107,12 +111,10 @@ class HistogramPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         return self._strategy(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         design = _design(calibrator, self.name, plain_cells=self.plain_cells)
         strategy = self._strategy(calibrator)
-        found, cost = calibrator.run(strategy, request=request, analyst=analyst)
+        found, cost = calibrator.run(strategy, request)
         released = np.array(found, np.float64)
         mechanism = strategy.mechanism
         if self.plain_cells:
@@ -131,8 +133,8 @@ def rows_error(width: int) -> int:
     return max(width // 8, 1)
 
 
-def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> Design:
-    return Design(
+def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> HistogramDesign:
+    return HistogramDesign(
         calibrator.curator.domain[name].size,
         ordered=not plain_cells and calibrator.is_ordered(name),
         centred=calibrator.replaces and not plain_cells,
@@ -140,6 +142,6 @@ def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> Design:
     )
 
 
-def _sums(design: Design, each: float) -> np.ndarray:
+def _sums(design: HistogramDesign, each: float) -> np.ndarray:
     """Bands of sets from those of their cells."""
     return each * np.arange(design.size + 1, dtype=np.float64)

@@ -1,10 +1,9 @@
-"""All marginals up to an order, bought at once by their residuals (`residuals`)."""
+"""All marginals up to an order, bought at once by their residuals (`mechanism.matrix.residuals_of_order`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import combinations
 from math import prod
 from typing import Any, ClassVar
@@ -15,17 +14,24 @@ from scipy.stats import norm
 
 from understudy.domain.domain import Clique, Domain
 from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.noise.samplers import NoiseSource
+from understudy.mechanism.matrix.residuals_of_order import Places, ResidualLook, ResidualsOfOrder
 from understudy.privacy.event import Event
 from understudy.query.box import Box, Cells, as_text, from_text
-from understudy.query.marginal import Marginal
+from understudy.query.residuals import assembled, centred, parts_of
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
-from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, digits, price_in, written
-from understudy.sessions.residuals import Part, Parts, centred, combined, parts_of
+from understudy.sessions.purchase import (
+    Calibrator,
+    Price,
+    PurchaseRequest,
+    PurchaseResult,
+    digits,
+    price_in,
+    written,
+)
 
 Values = NDArray[np.float64]
 
-MOST_CELLS = 1 << 23
+MOST_CLASS_CELLS = 1 << 23
 """Cells of all marginals together."""
 
 MOST_ORDER = 3
@@ -35,58 +41,16 @@ PART = 0.9995
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualLook:
-    """Noisy residuals of all parts with a positive weight: ρ-zCDP, by Δ² of `residuals`. [CKS20, Theorem 14]"""
-
-    domain: Domain
-    parts: Parts
-    weights: tuple[int, ...]
-    mechanism: GaussianMechanism
-
-    @property
-    def marginals(self) -> tuple[Marginal, ...]:
-        """The largest parts; every other lies within one of them."""
-        used = [part for part, w in zip(self.parts.all, self.weights, strict=True) if w]
-        inner = {smaller for part in used for smaller in parts_of(part)[:-1]}
-        return tuple(self._marginal(part) for part in used if part not in inner)
-
-    def _marginal(self, part: Part) -> Marginal:
-        return Marginal(self.domain, tuple(self.domain.names[i] for i in part))
-
-    @property
-    def event(self) -> Event:
-        return self.mechanism.event
-
-    @property
-    def key(self) -> str:
-        return f"residuals up to {self.parts.order} {sha256(repr(self.weights).encode()).hexdigest()}"
-
-    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[list[int]]:
-        tables: dict[Part, NDArray[np.int64]] = {}
-        for marginal, table in zip(self.marginals, counts, strict=True):
-            whole = tuple(self.domain.names.index(name) for name in marginal.by)
-            for part in parts_of(whole):
-                if part not in tables:
-                    others = tuple(axis for axis, i in enumerate(whole) if i not in part)
-                    tables[part] = table.sum(axis=others)
-        return [
-            self.mechanism.release(combined(tables[part], w), noise=noise).ravel().tolist()
-            for part, w in zip(self.parts.all, self.weights, strict=True)
-            if w
-        ]
-
-
-@dataclass(frozen=True, eq=False)
 class ReleasedMarginals:
     """Noisy residuals; the `paid` cells of each marginal are within `width`."""
 
     domain: Domain
-    parts: Parts
-    residuals: Mapping[Part, Values]
-    paid: Mapping[Part, Cells]
+    parts: ResidualsOfOrder
+    residuals: Mapping[Places, Values]
+    paid: Mapping[Places, Cells]
     rows: float
     width: float
-    variances: Mapping[Part, float]
+    variances: Mapping[Places, float]
     """Of a cell of each marginal."""
 
     def interval(self, box: Box) -> Interval | None:
@@ -113,15 +77,10 @@ class ReleasedMarginals:
     def counts(self, by: Clique) -> Values | None:
         """The noisy counts of a marginal's cells, where all its residuals were bought."""
         part = tuple(self.domain.names.index(name) for name in by)
-        if not part or any(inner not in self.residuals for inner in parts_of(part)):
+        if not part or any(inner not in self.residuals for inner in parts_of(part)[1:]):
             return None
-        shape = self.domain.shape(by)
-        found = np.full(shape, self.rows / prod(shape))
-        for inner in parts_of(part):
-            sizes = [self.parts.sizes[i] if i in inner else 1 for i in part]
-            rest = prod(self.parts.sizes[i] for i in part if i not in inner)
-            found = found + self.residuals[inner].reshape(sizes) / rest
-        return found
+        sizes = dict(enumerate(self.parts.sizes))
+        return assembled(part, sizes, {(): np.array(self.rows), **self.residuals})
 
     def released(self) -> Iterator[ReleasedTable]:
         """The marginals that lie within no other, as they were measured."""
@@ -144,7 +103,7 @@ class MarginalsPurchase:
     kind: ClassVar[str] = "marginals"
     order: int
     weights: tuple[int, ...]
-    paid: Mapping[Part, Cells]
+    paid: Mapping[Places, Cells]
     share: float
     price: Price
 
@@ -191,23 +150,21 @@ class MarginalsPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         return self._look(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         look = self._look(calibrator)
-        released, cost = calibrator.run(look, request=request, analyst=analyst)
+        released, cost = calibrator.run(look, request)
         residuals, at = {}, 0
-        for part, w in zip(look.parts.all, self.weights, strict=True):
+        for part, w in zip(look.residuals.all, self.weights, strict=True):
             if w:
-                shape = [look.parts.sizes[i] for i in part]
+                shape = [look.residuals.sizes[i] for i in part]
                 table = np.array(released[at], np.float64).reshape(shape) / (w * prod(shape))
-                residuals[part] = centred(table, range(len(part)))
+                residuals[part] = centred(table)
                 at += 1
-        spreads = look.parts.spreads(self.weights) ** 2 * float(look.mechanism.variance)
-        variances = dict(zip(look.parts.all, spreads.tolist(), strict=True))
+        spreads = look.residuals.spreads(self.weights) ** 2 * float(look.mechanism.variance)
+        variances = dict(zip(look.residuals.all, spreads.tolist(), strict=True))
         rows, width = knowledge.total[0], PART * calibrator.width
         knowledge.marginals.append(
-            ReleasedMarginals(look.domain, look.parts, residuals, self.paid, rows, width, variances)
+            ReleasedMarginals(look.domain, look.residuals, residuals, self.paid, rows, width, variances)
         )
         return PurchaseResult(cost)
 
@@ -219,19 +176,19 @@ def can_buy(calibrator: Calibrator, order: int) -> bool:
         return False
     if not _parts(calibrator, order).is_feasible:
         return False
-    return sum(domain.size(clique) for clique in combinations(domain.names, order)) <= MOST_CELLS
+    return sum(domain.size(clique) for clique in combinations(domain.names, order)) <= MOST_CLASS_CELLS
 
 
-def _parts(calibrator: Calibrator, order: int) -> Parts:
+def _parts(calibrator: Calibrator, order: int) -> ResidualsOfOrder:
     domain = calibrator.curator.domain
-    return Parts(domain.shape(domain.names), order)
+    return ResidualsOfOrder(domain.shape(domain.names), order)
 
 
-def _cells(parts: Parts, part: Part) -> int:
+def _cells(parts: ResidualsOfOrder, part: Places) -> int:
     return prod(parts.sizes[i] for i in part)
 
 
-def _unknown(knowledge: Knowledge, part: Part, width: int) -> Cells:
+def _unknown(knowledge: Knowledge, part: Places, width: int) -> Cells:
     """The cells of a marginal that histograms do not tell well enough."""
     domain = knowledge.grid.domain
     by = tuple(domain.names[i] for i in part)
@@ -239,7 +196,7 @@ def _unknown(knowledge: Knowledge, part: Part, width: int) -> Cells:
     return np.asarray(table.high - table.low > 2 * width)
 
 
-def _steps(parts: Parts, weights: Sequence[int]) -> float:
+def _steps(parts: ResidualsOfOrder, weights: Sequence[int]) -> float:
     """How far one step of noise in every combination can move a cell (`simulation`)."""
     return sum(
         2.0 ** len(part) / (w * prod(parts.sizes[i] for i in part))

@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from understudy.mechanism.matrix.bases import HistogramDesign
+from understudy.mechanism.matrix.ranges import MINIMAX_CELLS
 from understudy.noise.law import discrete_laplace_quantile
 from understudy.query.box import Cells
 from understudy.rational import exact
-from understudy.sessions.design import MOST_RANGES, Design
 from understudy.sessions.simulation import (
     LatticeNoise,
     continuous,
@@ -92,7 +93,7 @@ def suprema(noise: Values, *, ordered: bool) -> Values:
 
 
 @lru_cache(maxsize=512)
-def shape(design: Design, beta: float) -> tuple[Values, Values, float]:
+def shape(design: HistogramDesign, beta: float) -> tuple[Values, Values, float]:
     """m_k, s_k and κ for continuous noise of deviation 1 (scale 1 for Laplace).
 
     κ is safe for Gaussian noise; for Laplace noise it is a guide.
@@ -111,14 +112,14 @@ def shape(design: Design, beta: float) -> tuple[Values, Values, float]:
     return mean, deviation, min(kappa, _union_kappa(design, beta, mean, deviation, kappa))
 
 
-def _suprema_of(design: Design, draws: int, *, stream: int = 0) -> Values:
+def _suprema_of(design: HistogramDesign, draws: int, *, stream: int = 0) -> Values:
     noise = continuous((draws, len(design.matrix)), laplace=design.laplace, stream=stream)
     return suprema(design.noise_of(noise), ordered=design.ordered)
 
 
-def _union_kappa(design: Design, beta: float, mean: Values, deviation: Values, most: float) -> float:
+def _union_kappa(design: HistogramDesign, beta: float, mean: Values, deviation: Values, most: float) -> float:
     """κ by the union bound over all ranges, each of them normal; `most` if that is larger, or for other sets."""
-    if not design.ordered or design.size > MOST_RANGES:
+    if not design.ordered or design.size > MINIMAX_CELLS:
         return most
     unmixed = design.noise_of(np.eye(len(design.matrix))).T
     prefix = np.concatenate([np.zeros((1, unmixed.shape[1])), np.cumsum(unmixed, axis=0)])
@@ -134,7 +135,7 @@ def _union_kappa(design: Design, beta: float, mean: Values, deviation: Values, m
 
 
 @lru_cache(maxsize=512)
-def half_widths(design: Design, spread: Fraction, beta: float) -> Values:
+def half_widths(design: HistogramDesign, spread: Fraction, beta: float) -> Values:
     """The band for each size of set, at noise of variance (for Laplace: scale) `spread` on the combinations."""
     unit = float(spread) if design.laplace else float(spread) ** 0.5
     few = draws_for(beta) * design.size <= MOST_NUMBERS
@@ -152,7 +153,7 @@ def half_widths(design: Design, spread: Fraction, beta: float) -> Values:
     return widths
 
 
-def _by_drawing(design: Design, spread: Fraction, beta: float) -> Values:
+def _by_drawing(design: HistogramDesign, spread: Fraction, beta: float) -> Values:
     """Bands from draws of the discrete law itself."""
     unit = float(spread) if design.laplace else float(spread) ** 0.5
     mean, deviation, _ = shape(design, beta)
@@ -177,17 +178,17 @@ def _standardised(found: Values, mean: Values, deviation: Values) -> Values:
     return ((found[:, moving] - mean[moving]) / deviation[moving]).max(axis=1)
 
 
-def _deviations(design: Design) -> Values:
+def _deviations(design: HistogramDesign) -> Values:
     """The largest deviation of a member of each size, for noise of deviation 1."""
     return _over_members(design, lambda coefficients: np.sqrt((coefficients**2).sum(axis=1)))
 
 
-def _slack(design: Design) -> Values:
+def _slack(design: HistogramDesign) -> Values:
     """How far steps of at most 1 in each combination can move a member of each size."""
     return _over_members(design, lambda coefficients: np.abs(coefficients).sum(axis=1))
 
 
-def _over_members(design: Design, norm: Callable[[Values], Values]) -> Values:
+def _over_members(design: HistogramDesign, norm: Callable[[Values], Values]) -> Values:
     size = design.size
     if not design.ordered:
         found = np.zeros(size + 1)

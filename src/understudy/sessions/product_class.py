@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.event import Event
 from understudy.query.box import Box, from_plain, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.families import Kind, Product, band, product_of, slack
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge
-from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, price_in, written
+from understudy.sessions.purchase import Calibrator, Price, PurchaseRequest, PurchaseResult, price_in, written
 
 Values = NDArray[np.float64]
 
-MOST_CELLS = 1 << 12
+MOST_PRODUCT_CELLS = 1 << 12
 """A class on more cells is not bought."""
 
 
@@ -123,11 +123,9 @@ class ProductPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         return self._strategy(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         product, strategy = grid_product(calibrator, self.by, self.kinds), self._strategy(calibrator)
-        found, cost = calibrator.run(strategy, request=request, analyst=analyst)
+        found, cost = calibrator.run(strategy, request)
         released = np.array(found, np.float64)
         mechanism = strategy.mechanism
         laplace = isinstance(mechanism, LaplaceMechanism)
@@ -154,7 +152,7 @@ def grid_product(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...]) ->
 
 def is_feasible(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...] = ()) -> bool:
     """Whether the class is small enough to be bought."""
-    if not by or calibrator.curator.domain.size(by) > MOST_CELLS:
+    if not by or calibrator.curator.domain.size(by) > MOST_PRODUCT_CELLS:
         return False
     if any(size < 2 for size in calibrator.curator.domain.shape(by)):
         return False

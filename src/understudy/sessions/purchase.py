@@ -19,10 +19,11 @@ from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique
+from understudy.ledger.interface import JournalStep
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.look import Look
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
@@ -102,14 +103,29 @@ class Calibrator:
         """An event as the Curator charges it: with the version of the table in it."""
         return self.curator.versioned(event)
 
-    def run(self, look: Look, *, request: str, analyst: str) -> tuple[Any, Cost]:
+    def measure(self, marginal: Marginal, price: Price, request: PurchaseRequest) -> Answer:
+        """Noisy counts of a marginal's cells, and what they were charged."""
+        prepared = self.curator.prepare([marginal], **price)
+        return self.curator.perform(
+            prepared, request=request.name, analyst=request.analyst, step=request.step
+        )[0]
+
+    def run(self, look: Look, request: PurchaseRequest) -> tuple[Any, Cost]:
         """What a look releases, and what it was charged."""
-        released = self.curator.run(look, request=request, analyst=analyst)
-        event = self.charged(look.event)
-        again = self.curator.ledger.charge(
-            event, question=look.key + self.curator.edition, request=request, analyst=analyst
-        )
-        return released, again.cost
+        paid = self.curator.buy(look, request=request.name, analyst=request.analyst, step=request.step)
+        return paid.released, paid.debit.cost
+
+
+@dataclass(frozen=True)
+class PurchaseRequest:
+    """Under which name a purchase is charged, to whose share, and the step that writes it down with its debit.
+
+    Without a `step` the purchase is written down already: it is made, or found made.
+    """
+
+    name: str
+    analyst: str
+    step: JournalStep | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +151,12 @@ class Purchase(Protocol):
         """What will be charged."""
         ...
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
-        """Pay, look, and learn; under a `request` that was made before, the same again for nothing."""
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
+        """Pay, look, and learn; under a `request` that was made before, the same again for nothing.
+
+        Raises an `InsufficientBudgetError` or, where the request's step is no longer the next, an
+        `OvertakenError`: then nothing was written or paid.
+        """
         ...
 
 

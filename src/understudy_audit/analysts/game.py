@@ -15,7 +15,7 @@ from understudy.errors import RefusedError
 from understudy.noise.samplers import NoiseSource
 from understudy.theory.baseline import hoeffding_width
 from understudy.validity.certificate import Certificate
-from understudy.validity.modes import Heard, Look, Mode, Said, check_worth
+from understudy.validity.modes import Heard, HoldoutMode, Said, SealedLook, check_worth
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Plain:
     def text(self) -> str:
         return f"plain queries {self.queries} beta {self.beta}"
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del heard, noise
         return {"value": look.mean}
 
@@ -58,7 +58,7 @@ class Game:
     wanted; a plain holdout never refuses.
     """
 
-    mode: Mode
+    mode: HoldoutMode
     noise: NoiseSource
     heard: Heard = field(default_factory=Heard)
     answers: list[float] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Game:
     def ask(self, mean: float, truth: float, guess: float | None = None) -> float:
         """An answer about a query with this mean on the sample and this one in the population."""
         try:
-            step = self.mode.say(Look(mean, guess), self.heard, noise=self.noise)
+            step = self.mode.say(SealedLook.at(mean, self.mode.rows, guess), self.heard, noise=self.noise)
             said = self.mode.read(step, self.heard)
         except RefusedError as error:
             self.refusal = str(error)

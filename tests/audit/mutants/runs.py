@@ -11,8 +11,8 @@ from unittest.mock import patch
 from audit.mutants.mutant import ERROR, Mutant
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.matrix.many_marginals import JointStrategy
 from understudy.mechanism.sparse_vector import AboveThreshold
-from understudy.mechanism.strategies import Strategies
 from understudy.noise.samplers import SeededNoise
 from understudy_audit.composites import composites
 from understudy_audit.privacy import audit_pair
@@ -48,13 +48,13 @@ def gaussian_at_a_fifth() -> AbstractContextManager[Any]:
 
 
 def sweep_at_a_fifth() -> AbstractContextManager[Any]:
-    release = Strategies.release
+    release = JointStrategy.release
 
-    def sharp(self: Strategies, *rest: Any, **options: Any) -> Any:
+    def sharp(self: JointStrategy, *rest: Any, **options: Any) -> Any:
         parts = tuple(replace(part, precision=25 * part.precision) for part in self.parts)
         return release(replace(self, parts=parts), *rest, **options)
 
-    return patch.object(Strategies, "release", sharp)
+    return patch.object(JointStrategy, "release", sharp)
 
 
 def comparisons_at_an_eighth() -> AbstractContextManager[Any]:

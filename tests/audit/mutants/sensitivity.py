@@ -10,7 +10,7 @@ from audit.mutants.mutant import ONE, Mutant
 from audit.mutants.tables import SETTING
 from audit.replay import sensitivities
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.strategy import Strategy
+from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.neighbours import Neighbours, Sensitivity
 from understudy.query.marginal import Marginal

@@ -1,7 +1,7 @@
 """The last sweep of an adaptive release: all of the workload once, or all pairs that were never measured.
 
 A stand-in that is right on average may be far off in a few cells. So a part of the price measures everything, by
-residuals over groups of values; the stand-in learns from that, and answers combine both (`adaptive_shrink`).
+residuals over groups of values; the stand-in learns from that, and answers combine both (`shrink`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
-from understudy.mechanism.merged import MergedStrategies
+from understudy.mechanism.matrix.residual_plan import Residuals
+from understudy.mechanism.merged import MergedStrategy
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.merging import Merging
 from understudy.query.workload import Workload
-from understudy.releases.residual.plan import Residuals
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
 from understudy.standin.measurement import Measurement
 
-Table = NDArray[np.float64]
+Counts = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Sweep:
         assert self.tables is not None
         return Measurement(clique, self.tables.table(clique), float(np.mean(self.tables.variance(clique))))
 
-    def errors(self, beta: Fraction) -> dict[Clique, Table]:
+    def errors(self, beta: Fraction) -> dict[Clique, Counts]:
         """Half-widths of all cells that hold jointly with probability 1 - `beta`."""
         if self.tables is None:
             return {}
@@ -66,6 +66,6 @@ def sweep(
     if not residuals.cliques:
         return Sweep()
     look = residuals.strategies(residuals.precisions(), declared.neighbours, declared.max_rows, price)
-    released = np.array(run.look("guard", MergedStrategies(merging, look)), np.int64)
+    released = np.array(run.look("guard", MergedStrategy(merging, look)), np.int64)
     tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
     return Sweep(tuple(cliques), tables)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.query.merging import Merging
-from understudy.releases.local_fit import locally_fitted
 from understudy.standin.graphical.compile import compiled
 from understudy.standin.graphical.model import GraphicalStandIn
+from understudy.standin.local_fit import Observation, locally_fitted
 from understudy.standin.measurement import Measurement
 
-Table = NDArray[np.float64]
+Counts = NDArray[np.float64]
 Codes = dict[str, NDArray[np.int64]]
 
 SWEEPS = 4
@@ -43,11 +43,11 @@ class AdaptiveStandIn:
     def total(self) -> float:
         return self.model.total
 
-    def project(self, clique: Clique) -> Table:
+    def project(self, clique: Clique) -> Counts:
         """Rates that sum to 1, shaped in domain order."""
         return self.project_many([clique])[0]
 
-    def project_many(self, cliques: Iterable[Clique]) -> list[Table]:
+    def project_many(self, cliques: Iterable[Clique]) -> list[Counts]:
         """The projections on many cliques; what they have in common is worked out once."""
         named = [self.domain.clique(clique) for clique in cliques]
         for clique in named:
@@ -57,13 +57,18 @@ class AdaptiveStandIn:
             for clique, table in zip(named, self.grouped(named), strict=True)
         ]
 
-    def grouped(self, cliques: list[Clique]) -> list[Table]:
+    def grouped(self, cliques: list[Clique]) -> list[Counts]:
         """Counts of groups."""
         total = max(self.total, 1.0)
         return [
-            locally_fitted(clique, total * rates, self.outside, total)
+            locally_fitted(clique, total * rates, self._observed(clique), total)
             for clique, rates in zip(cliques, self.model.project_many(cliques), strict=True)
         ]
+
+    def _observed(self, clique: Clique) -> list[Observation]:
+        """What was measured inside of a clique, and is not in the tree."""
+        inside = [m for m in self.outside if set(m.clique) <= set(clique)]
+        return [Observation(m.clique, m.counts, m.variance) for m in inside]
 
     def sample_codes(self, rows: int, *, rng: np.random.Generator) -> Codes:
         """Synthetic rows: groups from the model, values dealt to the rows of a group by their shares.
@@ -126,7 +131,7 @@ class AdaptiveStandIn:
         _place(order, rates, keys, starts, factors, float(rng.random()), out)
         return out
 
-    def _with_last(self, table: Table, names: Clique) -> Table:
+    def _with_last(self, table: Counts, names: Clique) -> Counts:
         """A table in domain order, flat over all but the last of `names`, which becomes its columns."""
         ordered = self.domain.clique(names)
         turned = table.transpose([ordered.index(a) for a in names])
@@ -152,7 +157,9 @@ def _cells(domain: Domain, clique: Clique, codes: Codes, rows: int) -> NDArray[n
     return flat
 
 
-def _factors(rates: Table, keys: NDArray[np.int64], targets: list[Table], share: float, sweeps: int) -> Table:
+def _factors(
+    rates: Counts, keys: NDArray[np.int64], targets: list[Counts], share: float, sweeps: int
+) -> Counts:
     """Factors, flat over all targets, by which the rows' rates must be multiplied to agree with each target."""
     starts = np.cumsum([0, *(t.size for t in targets[:-1])], dtype=np.int64)
     wanted = np.concatenate([t.ravel() for t in targets]) * share

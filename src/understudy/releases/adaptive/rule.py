@@ -10,7 +10,7 @@ from statistics import median
 
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, TooLargeError
-from understudy.mechanism.strategy import MAX_WEIGHT
+from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.query.workload import Workload
 
 ROWS_SHARE = Fraction(1, 100)

@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError, RefusedError, TooLargeError
-from understudy.mechanism.strategies import Strategies
+from understudy.mechanism.matrix.bases import RangeBasis
+from understudy.mechanism.matrix.many_marginals import JointStrategy
+from understudy.mechanism.matrix.residual_plan import Objective, Residuals, check_size
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
 from understudy.rational import Number, exact
 from understudy.releases.range_sums import RangeSums
-from understudy.releases.ranges import Ranges
-from understudy.releases.residual.plan import Objective, Residuals, check_size
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
-from understudy.standin.combination import stand_in
+from understudy.standin.from_interactions import stand_in
 from understudy.standin.graphical.model import GraphicalStandIn
 
 Values = NDArray[np.float64]
@@ -52,7 +52,7 @@ def residual(
     `ranges` names ordered attributes whose ranges matter more than their cells. The `objective` is the largest
     variance of an answer, or the sum of them, each times its marginal's weight.
 
-    Privacy     The run's ρ, in one debit for the worst pair of neighbours: `Strategies`.
+    Privacy     The run's ρ, in one debit for the worst pair of neighbours: `JointStrategy`.
     Accuracy    Every cell of the workload within its stated error, and every range of `ranges` (`RangeSums`),
                 jointly, except with probability β: a union bound over the exact variances of sums of discrete
                 Gaussians (`half_width`).
@@ -76,7 +76,7 @@ def residual(
 
 def planned(
     run: Run, *, cells_limit: int = CELLS_LIMIT, ranges: Sequence[str] = (), objective: Objective = "largest"
-) -> tuple[Residuals, Strategies] | None:
+) -> tuple[Residuals, JointStrategy] | None:
     """What would be measured, from public numbers; nothing where all that is asked is public."""
     if run.budget.is_pure:
         raise RefusedError(
@@ -102,7 +102,7 @@ def _plan(
     cells_limit: int,
     ranges: Sequence[str],
     objective: Objective,
-) -> tuple[Residuals, Strategies] | None:
+) -> tuple[Residuals, JointStrategy] | None:
     residuals = Residuals.of(workload, ranges, total=neighbours is Neighbours.ADD_REMOVE)
     if not residuals.cliques:
         return None
@@ -158,7 +158,7 @@ def _share(run: Run, residuals: Residuals) -> Fraction:
 
 
 def _has_ranges(residuals: Residuals) -> bool:
-    return any(isinstance(one, Ranges) for one in residuals.bases.values())
+    return any(isinstance(one, RangeBasis) for one in residuals.bases.values())
 
 
 @dataclass(frozen=True, eq=False)

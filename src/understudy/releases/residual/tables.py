@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, QueryError
-from understudy.mechanism.strategies import Strategies
+from understudy.mechanism.matrix.many_marginals import JointStrategy
+from understudy.mechanism.matrix.residual_plan import Residuals
+from understudy.query.residuals import assembled, parts_of
 from understudy.rational import Number, probability
-from understudy.releases.residual.plan import Residuals, parts_of
-from understudy.standin.combination import Interaction
+from understudy.standin.interactions import Interaction
 
 Values = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ ROUNDING = 1 + 1e-9
 class ResidualTables:
     """Noisy residuals, and the marginals below which they lie.
 
-    `released` is what `Strategies` released; `rows` the number of rows where it is public, else nothing, and the
+    `released` is what `look` released; `rows` the number of rows where it is public, else nothing, and the
     total was measured. The interaction of A's attributes is u_A = (⊗ W_i⁺)(released), and a table over C is
 
         Σ_{A ⊆ C} u_A ⊗ (1/k_i on every other attribute),   with variance  Σ v_A·Π_{i ∈ A} d_i(x_i)·Π 1/k_i²
@@ -39,7 +40,7 @@ class ResidualTables:
     """
 
     residuals: Residuals
-    look: Strategies
+    look: JointStrategy
     released: NDArray[np.int64]
     rows: float | None = None
 
@@ -77,13 +78,11 @@ class ResidualTables:
 
     def table(self, clique: Clique) -> Values:
         """The counts of a marginal: unbiased, and those of two marginals agree on what they share."""
-        domain = self.residuals.domain
-        found = np.zeros(domain.shape(clique))
-        for part in {*self._inside(clique), ()}:
-            others = prod(domain[name].size for name in clique if name not in part)
-            shape = [domain[name].size if name in part else 1 for name in clique]
-            found += self.interactions[part].reshape(shape) / others
-        return found
+        return assembled(clique, self._sizes, self.interactions)
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {attribute.name: attribute.size for attribute in self.residuals.domain}
 
     def variance(self, clique: Clique) -> Values:
         """Of every cell."""
@@ -101,9 +100,8 @@ class ResidualTables:
     def _spreads(self) -> tuple[dict[str, Values], dict[str, Values]]:
         """The variance that each attribute's cells get from a residual with it, and from one without."""
         bases = self.residuals.bases
-        sizes = {attribute.name: attribute.size for attribute in self.residuals.domain}
-        own = {name: bases[name].spread for name in sizes}
-        return own, {name: np.full(size, 1 / size**2) for name, size in sizes.items()}
+        own = {name: bases[name].spread for name in self._sizes}
+        return own, {name: np.full(size, 1 / size**2) for name, size in self._sizes.items()}
 
     def told(self) -> list[Interaction]:
         """Every interaction, with the mean variance of its coordinates."""

@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError, TooLargeError
-from understudy.mechanism.strategies import Part, Strategies
+from understudy.mechanism.matrix.bases import Basis, basis
+from understudy.mechanism.matrix.many_marginals import JointStrategy, StrategyPart
 from understudy.privacy.neighbours import Neighbours
+from understudy.query.residuals import parts_of
 from understudy.query.workload import Workload
-from understudy.releases.ranges import Basis, basis
 
 Values = NDArray[np.float64]
 Objective = Literal["sum", "largest"]
@@ -162,15 +163,19 @@ class Residuals:
 
     def strategies(
         self, precisions: Values, neighbours: Neighbours, max_rows: int, rho: Fraction
-    ) -> Strategies:
+    ) -> JointStrategy:
         """The look with these precisions, scaled until its joint price is `rho` or just below."""
         factors = {name: self.bases[name].factor for clique in self.cliques for name in clique}
         steps = np.exp2(np.round(np.log2(precisions) * STEPS) / STEPS)
 
-        def look(scale: float) -> Strategies:
+        def look(scale: float) -> JointStrategy:
             parts = zip(self.cliques, (steps * scale).tolist(), strict=True)
-            return Strategies(
-                self.domain, factors, tuple(Part(c, _short(t)) for c, t in parts), neighbours, max_rows
+            return JointStrategy(
+                self.domain,
+                factors,
+                tuple(StrategyPart(c, _short(t)) for c, t in parts),
+                neighbours,
+                max_rows,
             )
 
         scale = 2 * float(rho) / (max_rows**2 * float(steps @ self.price))
@@ -178,14 +183,6 @@ class Residuals:
         while (found := look(scale)).rho > rho:
             scale *= 1 - 1e-8
         return found
-
-
-def parts_of(clique: Clique) -> list[Clique]:
-    """Every clique within a clique, itself and the empty one among them."""
-    found: list[Clique] = [()]
-    for name in clique:
-        found += [(*part, name) for part in found]
-    return found
 
 
 def _short(value: float) -> Fraction:

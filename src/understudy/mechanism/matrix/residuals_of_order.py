@@ -15,14 +15,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from itertools import combinations
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.domain.domain import Domain
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.matrix.many_marginals import Centred
+from understudy.noise.samplers import NoiseSource
+from understudy.privacy.event import Event
+from understudy.query.marginal import Marginal
+from understudy.query.residuals import parts_of
+
 Values = NDArray[np.float64]
-Part = tuple[int, ...]
+Whole = NDArray[np.int64]
+
+Places = tuple[int, ...]
+"""A set of attributes, by their places in the domain, in its order."""
 
 MOST_ATTRIBUTES = 16
 MOST_PARTS = 1 << 10
@@ -31,13 +43,8 @@ LARGEST = 1 << 20
 """The largest weight of a combination."""
 
 
-def parts_of(clique: Part) -> list[Part]:
-    """All its parts but the empty one, small ones first."""
-    return [part for size in range(1, len(clique) + 1) for part in combinations(clique, size)]
-
-
 @dataclass(frozen=True)
-class Parts:
+class ResidualsOfOrder:
     """All sets of up to `order` attributes of the given sizes."""
 
     sizes: tuple[int, ...]
@@ -48,13 +55,13 @@ class Parts:
         return len(self.sizes) <= MOST_ATTRIBUTES and len(self.all) <= MOST_PARTS
 
     @cached_property
-    def all(self) -> list[Part]:
+    def all(self) -> list[Places]:
         return [
             part for size in range(1, self.order + 1) for part in combinations(range(len(self.sizes)), size)
         ]
 
     @cached_property
-    def place(self) -> dict[Part, int]:
+    def place(self) -> dict[Places, int]:
         return {part: i for i, part in enumerate(self.all)}
 
     @cached_property
@@ -62,7 +69,7 @@ class Parts:
         """Row C, column A: the variance of a cell of C for residuals of A with variance 1."""
         found = np.zeros((len(self.all), len(self.all)))
         for row, clique in enumerate(self.all):
-            for part in parts_of(clique):
+            for part in parts_of(clique)[1:]:
                 inner = prod(1 - 1 / self.sizes[i] for i in part)
                 outer = prod(1 / self.sizes[i] ** 2 for i in clique if i not in part)
                 found[row, self.place[part]] = inner * outer
@@ -139,16 +146,55 @@ class Parts:
         return np.sqrt(self.reach @ np.array(inverse))
 
 
-def centred(table: Values, axes: Sequence[int]) -> Values:
-    """⊗(I - J/d) along the given axes."""
-    for axis in axes:
-        table = table - table.mean(axis=axis, keepdims=True)
-    return table
+@dataclass(frozen=True, eq=False)
+class ResidualLook:
+    """Noisy residuals of all sets with a positive weight, w·⊗(dI - J)·c each, with one discrete Gaussian noise.
+
+    Privacy     ρ-zCDP, where `mechanism` has the ρ and, as its sensitivity, the Δ² of these weights
+                (`ResidualsOfOrder.l2_squared`). [CKS20, Theorem 14]
+    """
+
+    domain: Domain
+    residuals: ResidualsOfOrder
+    weights: tuple[int, ...]
+    mechanism: GaussianMechanism
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """The largest sets; every other lies within one of them."""
+        used = [part for part, w in zip(self.residuals.all, self.weights, strict=True) if w]
+        inner = {smaller for part in used for smaller in parts_of(part)[:-1]}
+        return tuple(self._marginal(part) for part in used if part not in inner)
+
+    def _marginal(self, part: Places) -> Marginal:
+        return Marginal(self.domain, tuple(self.domain.names[i] for i in part))
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
+
+    @property
+    def key(self) -> str:
+        return f"residuals up to {self.residuals.order} {sha256(repr(self.weights).encode()).hexdigest()}"
+
+    def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[list[int]]:
+        tables: dict[Places, Whole] = {}
+        for marginal, table in zip(self.marginals, counts, strict=True):
+            whole = tuple(self.domain.names.index(name) for name in marginal.by)
+            for part in parts_of(whole):
+                if part not in tables:
+                    others = tuple(axis for axis, i in enumerate(whole) if i not in part)
+                    tables[part] = table.sum(axis=others)
+        return [
+            self.mechanism.release(combined(tables[part], w), noise=noise).ravel().tolist()
+            for part, w in zip(self.residuals.all, self.weights, strict=True)
+            if w
+        ]
 
 
-def combined(counts: NDArray[np.int64], weight: int) -> NDArray[np.int64]:
+def combined(counts: Whole, weight: int) -> Whole:
     """w·⊗(dI - J)·c."""
     table = counts
     for axis, size in enumerate(counts.shape):
-        table = size * table - table.sum(axis=axis, keepdims=True)
+        table = Centred(size).combine(table, axis)
     return weight * table

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
-from understudy.mechanism.strategy import MAX_WEIGHT
+from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.noise.law import variance_parameter
 from understudy.noise.samplers import NoiseSource, discrete_gaussian
 from understudy.privacy.cost import UNITS, rounded_up
 from understudy.privacy.event import GaussianNoise
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
+from understudy.query.residuals import parts_of
 
 Whole = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -36,7 +37,7 @@ MARGIN = 1e-9
 """What is added to a price found in floats, as a share of the sum of all parts: far above their rounding."""
 
 
-class Factor(Protocol):
+class AttributeFactor(Protocol):
     """What is done along one attribute: a matrix W of whole numbers with a column for each cell.
 
     `rows` are its rows, `largest` its largest weight. `own` is max‖w_a‖² over cells a; `others` are the extremes
@@ -139,7 +140,7 @@ class Combinations:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StrategyPart:
     """The product of the factors of a clique's attributes, with noise of variance 1/`precision`."""
 
     clique: Clique
@@ -147,7 +148,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Strategies:
+class JointStrategy:
     """For each part A: (⊗_{i ∈ A} W_i)·c_A + discrete Gaussian noise of variance 1/t_A, all independent.
 
     Privacy     ρ-zCDP with ρ = max Σ_A t_A·‖x_A‖²/2, where x_A is what one person moves part A by and the maximum
@@ -166,8 +167,8 @@ class Strategies:
     """
 
     domain: Domain
-    factors: Mapping[str, Factor]
-    parts: tuple[Part, ...]
+    factors: Mapping[str, AttributeFactor]
+    parts: tuple[StrategyPart, ...]
     neighbours: Neighbours
     max_rows: int = 1
 
@@ -199,7 +200,7 @@ class Strategies:
     def _read(self) -> tuple[Marginal, ...]:
         return tuple(Marginal(self.domain, c) for c in maximal([part.clique for part in self.parts]))
 
-    def shape(self, part: Part) -> tuple[int, ...]:
+    def shape(self, part: StrategyPart) -> tuple[int, ...]:
         """One axis of combinations for each attribute."""
         return tuple(self.factors[name].rows for name in part.clique)
 
@@ -221,7 +222,7 @@ class Strategies:
     def _whole(self) -> Fraction:
         return sum((p.precision * self._norm(p) for p in self.parts), Fraction(0))
 
-    def _norm(self, part: Part) -> int:
+    def _norm(self, part: StrategyPart) -> int:
         return prod(self.factors[name].own for name in part.clique)
 
     @property
@@ -244,7 +245,7 @@ class Strategies:
             digest.update(marginal.key.encode())
         return f"{len(self.parts)} combinations of counts #{digest.hexdigest()}"
 
-    def combine(self, part: Part, counts: Whole) -> Whole:
+    def combine(self, part: StrategyPart, counts: Whole) -> Whole:
         """The combinations of a part, without noise, of its clique's counts."""
         table = np.asarray(counts, dtype=np.int64)
         for axis, name in enumerate(part.clique):
@@ -297,10 +298,7 @@ def maximal(cliques: Sequence[Clique]) -> list[Clique]:
 
 
 def _subsets(clique: Clique) -> list[frozenset[str]]:
-    found = [frozenset[str]()]
-    for name in clique:
-        found += [part | {name} for part in found]
-    return found
+    return [frozenset(part) for part in parts_of(clique)]
 
 
 def hosts(cliques: Sequence[Clique], holders: Sequence[Clique]) -> list[int]:
@@ -315,7 +313,7 @@ def hosts(cliques: Sequence[Clique], holders: Sequence[Clique]) -> list[int]:
 # ------------------------------------------------------------------------------------------ the worst pair
 
 
-def worst_pair(factors: Mapping[str, Factor], weighted: Mapping[Clique, float]) -> float:
+def worst_pair(factors: Mapping[str, AttributeFactor], weighted: Mapping[Clique, float]) -> float:
     """max over patterns T of Σ_A weighted_A·(1 - Π_{i ∈ A} f_i(T_i)), and `MARGIN` of Σ weighted on top.
 
     f_i is 1 where two rows agree on attribute i, else an extreme of ⟨w_a, w_b⟩ over the longest ‖w‖².

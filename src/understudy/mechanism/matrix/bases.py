@@ -1,9 +1,9 @@
-"""What is measured of one attribute beside its total, and how cells, or ranges of cells, come out of it.
+"""What is measured of one attribute, and how its cells, or its ranges, come out of it.
 
-For the cells of an attribute the differences from their mean are as good as anything. Ranges of an ordered one are
-better served by other combinations, still of weights that sum to 0, so that everything stays apart from totals:
-of all strategies W the one that minimises Σ_r var(r)·max_a‖w_a‖² over ranges r has WᵀW = S⁻¹ with S·Q·S = D, Q the
-sum of the ranges' squares and D a diagonal that is found by weighing cells against each other.
+A `Basis` is one attribute's part in a residual: combinations whose weights sum to 0, so that they stay apart from
+totals. For single cells the differences from their mean are as good as anything; for all ranges of an ordered
+attribute other combinations are better (`ranges.least_sum_ranges`). A `HistogramDesign` is for an attribute that
+is measured by itself: all its ranges, or all sets of its cells, are answered well (`ranges.minimax_ranges`).
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.mechanism.strategies import Centred, Combinations, Factor
+from understudy.mechanism.matrix.many_marginals import AttributeFactor, Centred, Combinations
+from understudy.mechanism.matrix.ranges import (
+    LEAST_SUM_CELLS,
+    MINIMAX_CELLS,
+    least_sum_ranges,
+    minimax_ranges,
+    range_ends,
+    zero_sum_basis,
+)
 
 Values = NDArray[np.float64]
-
-ROUNDS = 60
-"""Of weighing cells; the price settles within a thousandth."""
-
-RESOLUTION = 1 << 7
-"""Largest whole weight of a range strategy: three ordered attributes stay within a strategy's weights."""
-
-MOST_RANGES = 512
-"""Cells of an attribute whose ranges are optimised; the work is cubic."""
 
 
 class Basis(Protocol):
@@ -40,7 +39,7 @@ class Basis(Protocol):
     """
 
     @property
-    def factor(self) -> Factor: ...
+    def factor(self) -> AttributeFactor: ...
     @property
     def spread(self) -> Values: ...
     @property
@@ -56,7 +55,7 @@ class Basis(Protocol):
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellBasis:
     """Differences from the mean, for questions about single cells."""
 
     size: int
@@ -94,13 +93,13 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Ranges:
+class RangeBasis:
     """Combinations for questions about all ranges of an ordered attribute."""
 
     factor: Combinations
 
     @classmethod
-    def of(cls, size: int) -> Ranges:
+    def of(cls, size: int) -> RangeBasis:
         """The best combinations for so many cells."""
         return cls(_combinations(size))
 
@@ -159,65 +158,61 @@ class Ranges:
 
 def basis(size: int, *, ranges: bool = False) -> Basis:
     """The basis of an attribute; ranges of too few or too many cells are sums of cells."""
-    return Ranges.of(size) if ranges and 2 < size <= MOST_RANGES else Cells(size)
-
-
-def range_ends(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Every range of cells as start ≤ cell < end."""
-    starts, ends = np.triu_indices(size + 1, 1)
-    return starts, ends
+    return RangeBasis.of(size) if ranges and 2 < size <= LEAST_SUM_CELLS else CellBasis(size)
 
 
 @lru_cache(maxsize=128)
 def _combinations(size: int) -> Combinations:
-    return Combinations(range_strategy(size))
+    return Combinations(least_sum_ranges(size))
 
 
-@lru_cache(maxsize=128)
-def range_strategy(size: int) -> NDArray[np.int64]:
-    """Whole weights whose rows sum to 0: a column for each cell, one combination for each row."""
-    ends = np.arange(size)
-    both = np.minimum(ends[:, None], ends[None, :]) + 1
-    asked = both * (size - np.maximum(ends[:, None], ends[None, :])).astype(
-        np.float64
-    )  # ranges over both cells
-    centre = np.eye(size) - 1 / size
-    weights = np.full(size, 1 / size)
-    best, found = np.inf, centre
-    for _ in range(ROUNDS):
-        precision = _precision(centre @ asked @ centre, weights)
-        lengths = np.diag(precision)
-        spread = float(np.sum(asked * np.linalg.pinv(precision, rcond=1e-9, hermitian=True)))
-        if spread * lengths.max() < best:
-            best, found = spread * lengths.max(), precision
-        weights = weights * np.sqrt(lengths / lengths.max())
-        weights /= weights.sum()
-    return _whole(_power(found, 0.5))
+@dataclass(frozen=True)
+class HistogramDesign:
+    """How the histogram of an attribute of `size` cells is measured.
 
+    The histogram itself is as good as anything for sets of cells, and is what is measured under Laplace noise; for
+    ranges of an `ordered` attribute under Gaussian noise combinations are measured. `centred` says that the number
+    of rows is public, so that only differences between cells matter.
+    """
 
-def _precision(asked: Values, weights: Values) -> Values:
-    """WᵀW on the vectors that sum to 0, least in tr(asked·(WᵀW)⁻¹) + Σ weights_a‖w_a‖²."""
-    size = len(asked)
-    plane = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, : size - 1]]))[0][:, 1:]
-    price = plane.T @ (weights[:, None] * plane)
-    root = _power(price, 0.5)
-    inverse = np.linalg.inv(root)
-    inner = inverse @ _power(root @ (plane.T @ asked @ plane) @ root, 0.5) @ inverse
-    return plane @ inner @ plane.T
+    size: int
+    ordered: bool
+    centred: bool
+    laplace: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the histogram itself is measured."""
+        return not self.ordered or self.laplace or not 2 < self.size <= MINIMAX_CELLS
 
-def _power(matrix: Values, exponent: float) -> Values:
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return (vectors * np.maximum(values, 0.0) ** exponent) @ vectors.T
+    @cached_property
+    def matrix(self) -> NDArray[np.int64]:
+        """The combinations that are measured."""
+        if self.is_plain:
+            return np.eye(self.size, dtype=np.int64)
+        return minimax_ranges(self.size, centred=self.centred)
 
+    @cached_property
+    def mixing(self) -> Values:
+        """The histogram from the combinations, by least squares; where its sum is known, its differences."""
+        weights = self.matrix.astype(np.float64)
+        if not self.centred:
+            return np.asarray(np.linalg.pinv(weights), np.float64)
+        basis = zero_sum_basis(self.size)
+        return np.asarray(basis @ np.linalg.pinv(weights @ basis), np.float64)
 
-def _whole(weights: Values) -> NDArray[np.int64]:
-    """Weights as whole numbers up to `RESOLUTION`; what rounding adds to a row's sum goes to its worst entries."""
-    scaled = weights * (RESOLUTION / np.abs(weights).max())
-    found = np.rint(scaled).astype(np.int64)
-    for row, exact in zip(found, scaled, strict=True):
-        excess = int(row.sum())
-        order = np.argsort((row - exact) * (-1 if excess > 0 else 1))[: abs(excess)]
-        row[order] -= np.sign(excess)
-    found.flags.writeable = False
-    return found
+    def noise_of(self, noise: Values) -> Values:
+        """What noise on the combinations does to the histogram, for each row of simulated noise."""
+        if not self.is_plain:
+            return noise @ self.mixing.T
+        return np.subtract(noise, noise.mean(axis=1, keepdims=True)) if self.centred else noise
+
+    def histogram(self, combinations: Values, total: float) -> Values:
+        """The histogram from noisy combinations; with its sum, where that is known."""
+        if self.is_plain:
+            even = (total - combinations.sum()) / self.size if self.centred else 0.0
+            return combinations + even
+        if not self.centred:
+            return self.mixing @ combinations
+        even = total / self.size
+        return even + self.mixing @ (combinations - even * self.matrix.sum(axis=1))

@@ -1,0 +1,91 @@
+"""The stand-in of an adaptive release while it learns: a tree of what was measured, refitted after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from understudy.domain.domain import Clique
+from understudy.query.constraint import Constraint
+from understudy.query.merging import Merging
+from understudy.releases.adaptive.guard import Sweep
+from understudy.releases.adaptive.rows import AdaptiveStandIn
+from understudy.releases.adaptive.shrink import lessons
+from understudy.releases.evidence import Evidence
+from understudy.standin.graphical.model import FitSettings, GraphicalStandIn, fit, model_cells
+from understudy.standin.measurement import Measurement
+
+ROUGH = FitSettings(noise_share=0.1, most_passes=60)
+"""Between rounds: the next gaps need not know the stand-in's optimum."""
+
+FINAL = FitSettings()
+
+
+@dataclass(eq=False)
+class Learner:
+    """The stand-in that an evidence gives: a tree of at most `most_cells` cells over groups of values.
+
+    `tree` lists the measured cliques that fitted into it. Those that did not, and what was `learnt` from the last
+    sweep without fitting, are applied to the answers that hold them (`AdaptiveStandIn`). Cliques of constraints
+    are always in the tree, which keeps their forbidden cells empty.
+    """
+
+    evidence: Evidence
+    merging: Merging
+    constraints: Sequence[Constraint]
+    most_cells: int
+    tree: list[Clique]
+    learnt: list[Measurement] = field(default_factory=list)
+    fitted: GraphicalStandIn | None = None
+
+    @property
+    def model(self) -> GraphicalStandIn:
+        """The tree as it was fitted last."""
+        assert self.fitted is not None
+        return self.fitted
+
+    def refit(self, settings: FitSettings) -> None:
+        """Take into the tree what fits, and fit; the rest waits for the answers that hold it."""
+        coarse = self.merging.coarse
+        zeros = [c.clique for c in self.constraints]
+        told = [*self.evidence.measurements, *self.learnt]
+        for m in told:
+            if m.clique and m.clique not in self.tree:
+                grown = [*self.tree, *zeros, m.clique]
+                if model_cells(coarse, grown) <= self.most_cells:
+                    self.tree.append(m.clique)
+        inside = {(), *self.tree}
+        self.fitted = fit(
+            coarse,
+            [m for m in told if m.clique in inside],
+            total=self.evidence.rows,
+            start=self.fitted,
+            constraints=self.constraints,
+            settings=settings,
+        )
+
+    @property
+    def standin(self) -> AdaptiveStandIn:
+        """The tree, with every measurement that is outside of it."""
+        inside = {(), *self.tree}
+        told = (*self.evidence.measurements, *self.learnt)
+        return AdaptiveStandIn(self.merging, self.model, tuple(m for m in told if m.clique not in inside))
+
+    def holds(self, clique: Clique) -> bool:
+        """Whether the tree has a clique that holds this one."""
+        return any(set(clique) <= set(held) for held in self.model.cliques)
+
+    def learn(self, sweep: Sweep) -> None:
+        """Take in what the last sweep says: about what was measured before, then of all that fits."""
+        for clique in [m.clique for m in self.evidence.measurements if m.clique]:
+            told = sweep.about(clique)
+            if told is not None:
+                self.evidence.average(told)
+        self.refit(FINAL)
+        known = {m.clique for m in self.evidence.measurements}
+        asked = [c for c in sweep.measured if c not in known and (len(c) < 3 or self.holds(c))]
+        self.learnt = lessons(
+            self.standin.grouped(asked), [sweep.measured[c] for c in asked], self.evidence.rows
+        )
+        if self.learnt:
+            self.refit(FINAL)

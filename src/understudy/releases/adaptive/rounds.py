@@ -1,0 +1,133 @@
+"""The rounds of an adaptive release: look where the stand-in is wrong, measure what pays, refit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain.domain import Clique
+from understudy.mechanism.merged import MergedGaps, MergedMarginals
+from understudy.query.marginal import Marginal
+from understudy.releases.adaptive.learner import FINAL, ROUGH, Learner
+from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Picks, RoundSituation, pick
+from understudy.releases.adaptive.rule import Rule
+from understudy.releases.evidence import Evidence, Interval
+from understudy.releases.purse import Purse
+from understudy.standin.measurement import Measurement
+
+Counts = NDArray[np.float64]
+
+PAIR_WEIGHT = 2
+"""Gaps of pairs are looked at so much closer than those of triples: what is wrong with a pair is wrong in all of
+them."""
+
+DOUBT = 1.0
+"""Standard deviations taken off noisy gaps: the largest of many are too large."""
+
+
+@dataclass(eq=False)
+class Rounds:
+    """What all rounds share. `kept` is the part of the price that the last sweep will take.
+
+    `bounds` are the intervals that the last round's gaps prove of candidates that no sweep will measure. They hold
+    jointly with those of the evidence: each round has the same share `beta` of the run's β.
+    """
+
+    evidence: Evidence
+    learner: Learner
+    candidates: Candidates
+    rule: Rule
+    purse: Purse
+    kept: Fraction
+    beta: Fraction
+    bounds: dict[Clique, Interval] = field(default_factory=dict)
+
+    def round(self, t: int) -> None:
+        """Look at gaps, pick what pays, measure it, refit."""
+        rule, last = self.rule, t == self.rule.rounds
+        shares = rule.round_shares()
+        price = (self.purse.left - self.kept) * shares[t - 1] / sum(shares[t - 1 :])
+        tables = self.learner.standin.grouped(list(self.candidates.cliques))
+        select = self.purse.spend(price * rule.select)
+        gaps = self._gaps(t, tables, select)
+        measure = price - select
+        coarse = self.learner.merging.coarse
+        situation = RoundSituation(self.candidates, coarse, gaps, NoiseForecast(tables))
+        precision = float(2 * measure / self.evidence.moved)  # the sum of 1/σ² that the price buys
+        found = pick(situation, precision, most=rule.most)
+        if found is None and last:
+            found = self._again(situation)
+        if found is not None:
+            self._measure(t, found, measure)
+            self.learner.refit(FINAL if last else ROUGH)
+
+    @cached_property
+    def _marginals(self) -> tuple[Marginal, ...]:
+        return tuple(Marginal(self.evidence.run.domain, c) for c in self.candidates.cliques)
+
+    @property
+    def _sweeps_all(self) -> bool:
+        """Whether every answer will be measured, more closely than gaps can bound it."""
+        return self.rule.guard > 0 and self.rule.guard_order == 0
+
+    def _gaps(self, t: int, tables: Sequence[Counts], price: Fraction) -> Counts:
+        """Noisy L1 distances of the stand-in from the table; the last ones also bound what no sweep measures."""
+        run, pairs = self.evidence.run, self.candidates.pairs
+        declared = run.curator.declaration
+        weights = (PAIR_WEIGHT,) * pairs + (1,) * (len(self.candidates) - pairs)
+        guesses = tuple(np.rint(table).astype(np.int64) for table in tables)
+        look = MergedGaps(
+            self.learner.merging,
+            self._marginals,
+            guesses,
+            weights,
+            price,
+            declared.neighbours,
+            declared.max_rows,
+        )
+        scale = np.array(weights, np.float64)
+        noisy = np.array(run.look(f"round {t} gaps", look), np.float64) / scale
+        if t == self.rule.rounds and not self._sweeps_all:
+            reach = look.mechanism.error(self.beta, cells=len(noisy))
+            for clique, guess, gap in zip(
+                self.candidates.cliques, guesses, noisy + reach / scale, strict=True
+            ):
+                self.bounds[clique] = self._bound(clique, guess, float(gap))
+        return noisy - DOUBT * sqrt(float(look.mechanism.variance)) / scale
+
+    def _bound(self, clique: Clique, guess: NDArray[np.int64], gap: float) -> Interval:
+        """Deviations of a gap sum to the difference of totals, so none exceeds half of both together."""
+        drift = abs(float(guess.sum()) - self.evidence.rows_told) + self.evidence.rows_error
+        error = max(gap + drift, 0.0) / 2
+        return Interval.around(self.learner.merging, clique, guess.astype(np.float64), error, "bounded")
+
+    def _again(self, situation: RoundSituation) -> Picks | None:
+        """Nothing new is worth its noise: what was measured is measured once more, or the heaviest pair."""
+        bought = {m.clique for m in self.evidence.measurements}
+        useful = [i for i in range(len(self.candidates)) if situation.useful[i]]
+        if not useful:
+            return None
+        known = [i for i in useful if self.candidates.cliques[i] in bought]
+        known = known or [max(useful, key=lambda i: self.candidates.weight[i])]
+        return Picks(tuple(known), (1 / len(known),) * len(known), 0.0)
+
+    def _measure(self, t: int, found: Picks, price: Fraction) -> None:
+        run, merging = self.evidence.run, self.learner.merging
+        declared = run.curator.declaration
+        parts = [Fraction(round(10**9 * share)) for share in found.share]
+        prices = tuple(self.purse.spend(price * part / sum(parts)) for part in parts)
+        marginals = tuple(self._marginals[i] for i in found.which)
+        look = MergedMarginals(merging, marginals, prices, declared.neighbours, declared.max_rows)
+        beta = self.beta / len(prices)
+        released = run.look(f"round {t} measure", look)
+        for marginal, mechanism, counts in zip(marginals, look.mechanisms, released, strict=True):
+            shaped = np.array(counts, np.float64).reshape(merging.coarse.shape(marginal.by))
+            error = float(mechanism.error(beta, cells=shaped.size))
+            self.evidence.prove(merging, marginal.by, shaped, error)
+            self.evidence.average(Measurement(marginal.by, shaped, float(mechanism.variance)))

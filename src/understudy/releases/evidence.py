@@ -1,0 +1,226 @@
+"""What a release has bought so far, and what that proves: noisy counts, the number of rows, intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain.domain import Clique
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.marginal import Marginal
+from understudy.query.merging import Merging
+from understudy.releases.run import MarginalAnswer, Run
+from understudy.standin.measurement import Measurement
+
+Counts = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """Counts of a clique's cells lie between `low` and `high`, all of them, jointly with the other intervals."""
+
+    clique: Clique
+    low: Counts
+    high: Counts
+    basis: str
+
+    @classmethod
+    def around(
+        cls, merging: Merging, clique: Clique, counts: Counts, error: float | Counts, basis: str
+    ) -> Interval:
+        """Of values, from counts of groups that are off by at most `error`, in all cells or in each.
+
+        A value that is alone in its group has the group's interval; one of several is between 0 and the upper end.
+        """
+        low = merging.spread(clique, np.maximum(counts - error, 0.0))
+        alone = merging.spread(clique, _alone(merging, clique))
+        return cls(clique, low * alone, merging.spread(clique, counts + error), basis)
+
+    def meet(self, other: Interval) -> Interval:
+        """Both hold."""
+        return Interval(
+            self.clique, np.maximum(self.low, other.low), np.minimum(self.high, other.high), self.basis
+        )
+
+
+def _alone(merging: Merging, clique: Clique) -> Counts:
+    alone = np.ones(())
+    for name in clique:
+        widths = merging.widths[merging.domain.position(name)]
+        alone = np.multiply.outer(alone, (widths == 1).astype(np.float64))
+    return alone
+
+
+class ProvedIntervals:
+    """All intervals of a run, by clique; those of a clique that was measured again are intersected."""
+
+    def __init__(self) -> None:
+        self._known: dict[Clique, Interval] = {}
+        self._holding: dict[str, list[Clique]] = {}
+
+    def add(self, interval: Interval) -> None:
+        """One more interval, which holds jointly with the others."""
+        known = self._known.get(interval.clique)
+        self._known[interval.clique] = interval if known is None else known.meet(interval)
+        if known is None and interval.clique:
+            self._holding.setdefault(interval.clique[0], []).append(interval.clique)
+
+    def of(self, clique: Clique) -> Interval | None:
+        """What measuring the clique itself proved of it."""
+        return self._known.get(clique)
+
+    @property
+    def cliques(self) -> list[Clique]:
+        """The cliques that were measured, in that order; the empty one, the number of rows, is not listed."""
+        return [clique for clique in self._known if clique]
+
+    def inside(self, clique: Clique) -> Iterable[Interval]:
+        """What is known of parts of a clique, and of the clique itself."""
+        names = set(clique)
+        for name in clique:
+            for part in self._holding.get(name, ()):
+                if names.issuperset(part):
+                    yield self._known[part]
+
+    def answer(self, clique: Clique, counts: Counts, bound: Interval | None) -> MarginalAnswer:
+        """The counts, moved into every interval about the clique; their errors reach to the farther end.
+
+        A cell is never more than the cells of smaller marginals that hold it.
+        """
+        own = self._known.get(clique)
+        low = np.zeros(counts.shape) if own is None else own.low
+        high = np.full(counts.shape, np.inf) if own is None else own.high
+        basis = "bounded" if own is None else own.basis
+        if bound is not None:
+            low, high = np.maximum(low, bound.low), np.minimum(high, bound.high)
+        for part in self.inside(clique):
+            if part.clique != clique:
+                kept = [n if a in part.clique else 1 for a, n in zip(clique, counts.shape, strict=True)]
+                high = np.minimum(high, part.high.reshape(kept))
+        high = np.maximum(high, low)
+        value = np.clip(counts, low, high)
+        error = np.maximum(high - value, value - low)
+        return MarginalAnswer(clique, value, error, basis if np.isfinite(error).all() else "uncertified")
+
+
+@dataclass(eq=False)
+class Evidence:
+    """Everything that a run has bought so far, and what it proves.
+
+    `measurements` are noisy counts with the variance of their noise: what stand-ins are fitted to. `intervals` say
+    between which numbers exact counts lie, and `rows_error` how far the measured number of rows may be off.
+
+    The intervals are proved by the law of the noise alone, which is public: a step's noisy counts are all within
+    the step's error except with probability β_step, its share of the run's β. The shares of all steps sum to β at
+    most, so all intervals hold jointly with probability 1 - β, whatever steps were chosen in between by looking at
+    earlier answers. No interval rests on a stand-in; moving an answer into its intervals is post-processing.
+    """
+
+    run: Run
+    measurements: list[Measurement] = field(default_factory=list)
+    intervals: ProvedIntervals = field(default_factory=ProvedIntervals)
+    rows_error: float = 0.0
+    _rows_told: float | None = None
+
+    # ---- public numbers
+
+    @property
+    def private_rows(self) -> bool:
+        """Whether the number of rows is private, as it is where a person's rows are added or removed."""
+        return self.run.curator.declaration.neighbours is Neighbours.ADD_REMOVE
+
+    @cached_property
+    def moved(self) -> int:
+        """How far one person can move a marginal's counts: squared Euclidean length."""
+        return self.run.curator.declaration.max_rows**2 if self.private_rows else 2
+
+    @cached_property
+    def plain(self) -> Merging:
+        """No values merged: what counts of single values are about."""
+        return Merging.none(self.run.domain)
+
+    # ---- what was bought
+
+    def measure(
+        self,
+        step: str,
+        marginals: Sequence[Marginal],
+        variances: Sequence[float],
+        beta: Fraction,
+        **price: Fraction,
+    ) -> None:
+        """Buy noisy counts of marginals, each at the `price` and with noise of that variance; keep all of them."""
+        answers = self.run.measure(step, marginals, **price, beta=beta)
+        for marginal, answer, variance in zip(marginals, answers, variances, strict=True):
+            self.measurements.append(Measurement(marginal.by, answer.noisy, variance))
+            self.prove(self.plain, marginal.by, answer.noisy, answer.error)
+
+    def prove(self, merging: Merging, clique: Clique, counts: Counts, error: float | Counts) -> None:
+        """Keep that the exact counts of a clique's groups are within `error` of noisy ones."""
+        self.intervals.add(Interval.around(merging, clique, counts, error, "measured"))
+
+    def keep_rows(self, noisy: Counts, variance: float, error: float) -> None:
+        """Keep a measured number of rows, and how far it may be off."""
+        self.measurements.append(Measurement((), noisy, variance))
+        self.prove(self.plain, (), noisy, error)
+        self._rows_told, self.rows_error = float(noisy), error
+
+    def average(self, new: Measurement) -> None:
+        """Keep a measurement; what was measured before is averaged with it, by precision."""
+        for j, old in enumerate(self.measurements):
+            if old.clique == new.clique:
+                a, b = 1 / old.variance, 1 / new.variance
+                mean = (a * old.counts + b * new.counts) / (a + b)
+                self.measurements[j] = Measurement(old.clique, mean, 1 / (a + b))
+                return
+        self.measurements.append(new)
+
+    # ---- the number of rows
+
+    @property
+    def rows_told(self) -> float:
+        """The number of rows that `rows_error` is about: the public one, or the one that was measured."""
+        if not self.private_rows:
+            return float(self.run.curator.rows)
+        assert self._rows_told is not None
+        return self._rows_told
+
+    @property
+    def proved_rows(self) -> tuple[float, float]:
+        """Where the number of rows lies: it is public, or is declared and measured to be in between."""
+        if not self.private_rows:
+            return float(self.run.curator.rows), float(self.run.curator.rows)
+        declared, told = self.run.curator.declaration, self.intervals.of(())
+        low, high = (0.0, inf) if told is None else (float(told.low), float(told.high))
+        low = max(low, declared.rows_at_least or 0)
+        return low, max(min(high, declared.rows_at_most or inf), low)
+
+    @property
+    def rows(self) -> float:
+        """The number of rows that all measurements together say best, within what is declared and proved."""
+        if not self.private_rows:
+            return float(self.run.curator.rows)
+        weights = np.array([1 / (m.variance * m.counts.size) for m in self.measurements])
+        sums = np.array([m.counts.sum() for m in self.measurements])
+        return max(float(np.clip(weights @ sums / weights.sum(), *self.proved_rows)), 1.0)
+
+    # ---- answers
+
+    @property
+    def beside(self) -> list[Clique]:
+        """The cliques that were measured on the way and are not in the workload."""
+        asked = set(self.run.workload)
+        return [clique for clique in self.intervals.cliques if clique not in asked]
+
+    def answers(
+        self, counts: Mapping[Clique, Counts], bounds: Mapping[Clique, Interval] | None = None
+    ) -> tuple[MarginalAnswer, ...]:
+        """Counts by a stand-in, moved into all intervals that are proved, and into `bounds` that were paid for."""
+        paid = bounds or {}
+        return tuple(self.intervals.answer(c, table, paid.get(c)) for c, table in counts.items())

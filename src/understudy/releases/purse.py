@@ -1,0 +1,21 @@
+"""What is left of a run's price, spent in whole units of the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from understudy.releases.distinguisher import whole_units
+
+
+@dataclass
+class Purse:
+    """The part of a price that is not spent yet, in epsilon or rho."""
+
+    left: Fraction
+
+    def spend(self, price: Fraction) -> Fraction:
+        """Take a price, rounded down to whole units, or all that is left where that is less; what was taken."""
+        taken = min(whole_units(price), self.left)
+        self.left -= taken
+        return taken

@@ -1,0 +1,148 @@
+"""What noisy marginals say, taken apart into interactions; and tables over all cells, taken apart and summed.
+
+An interaction of a clique's attributes is a table whose every axis sums to 0: the residual of the clique
+(`query.residuals`), the part of its table that no smaller one shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain.domain import Clique, Domain
+from understudy.errors import ParameterError
+from understudy.query.residuals import centred, parts_of
+from understudy.standin.measurement import Measurement
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Interaction:
+    """A noisy interaction; `variance` is that of each of its coordinates in an orthonormal basis."""
+
+    clique: Clique
+    counts: Values
+    variance: float
+
+
+def interactions_of(measurements: Sequence[Measurement]) -> list[Interaction]:
+    """Everything that the measurements say, taken apart into interactions, which lie in orthogonal spaces.
+
+    A table t over c is Σ_{s ⊆ c} u_s/|c∖s|, each interaction u_s spread evenly over the other axes, and
+    ‖t‖² = Σ ‖u_s‖²·|s|/|c| with |s| the number of cells. So the squared error of all measurements is, up to a
+    constant, Σ_s ‖u_s(p) - ū_s‖²/v_s, where ū_s averages the measurements of every clique that contains s with
+    weights |s|/(|c|·v_c), and 1/v_s is the sum of those weights.
+    """
+    if any(m.variance <= 0 for m in measurements):
+        raise ParameterError("a fit needs measurements with noise: exact counts have no finite potential")
+    weights: dict[Clique, float] = {}
+    sums: dict[Clique, Values] = {}
+    for told in measurements:
+        for inner in sorted(parts_of(told.clique), key=len):
+            dropped = tuple(axis for axis, name in enumerate(told.clique) if name not in inner)
+            table = centred(told.counts.sum(axis=dropped))
+            weight = table.size / (told.counts.size * told.variance)
+            weights[inner] = weights.get(inner, 0.0) + weight
+            sums[inner] = sums.get(inner, 0.0) + weight * table
+    return [Interaction(clique, sums[clique] / weights[clique], 1 / weights[clique]) for clique in weights]
+
+
+@dataclass(frozen=True)
+class AllCells:
+    """The cells of a domain as one flat table, and sums along its axes.
+
+    Sums over cliques go through indicators. An indicator is a cell of the whole domain in which code 0 of an
+    attribute stands for "any" and a code a > 0 for the attribute's cell a; so one table of |X| numbers holds the
+    probability of every indicator of every clique (`moments`).
+
+    Complexity  O(|X|·attributes) for all cliques together, and their own cells.
+    """
+
+    domain: Domain
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        shape = self.domain.shape()
+        return tuple(prod(shape[i + 1 :]) for i in range(len(shape)))
+
+    def indicators(self, clique: Clique, first: int) -> NDArray[np.int64]:
+        """Flat places of the cells with a clique's codes from `first` on, and 0 elsewhere."""
+        flat = np.zeros(1, np.int64)
+        for name in clique:
+            position = self.domain.position(name)
+            codes = np.arange(first, self.domain[name].size) * self.strides[position]
+            flat = np.add.outer(flat, codes).ravel()
+        return flat
+
+    def spread(self, coefficients: Values) -> Values:
+        """In place: from a coefficient of every indicator to the sum of those that hold in each cell."""
+        for view in self._axes(coefficients):
+            view[:, 1:] += view[:, :1]
+        return coefficients
+
+    def moments(self, rates: Values) -> Values:
+        """The probability of every indicator, in a table like the domain's."""
+        table = rates.copy()
+        for view in self._axes(table):
+            view[:, 0] = view.sum(axis=1)
+        return table
+
+    def _axes(self, table: Values) -> list[Values]:
+        shape = self.domain.shape()
+        return [table.reshape(-1, size, stride) for size, stride in zip(shape, self.strides, strict=True)]
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Many cliques' tables at once: the projections of a table over all cells, and their adjoint."""
+
+    cells: AllCells
+    cliques: tuple[Clique, ...]
+
+    @cached_property
+    def _places(self) -> list[NDArray[np.int64]]:
+        return [self.cells.indicators(clique, 0) for clique in self.cliques]
+
+    @cached_property
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [self.cells.domain.shape(clique) for clique in self.cliques]
+
+    def project(self, rates: Values) -> list[Values]:
+        """The table of every clique."""
+        moments = self.cells.moments(rates)
+        found = []
+        for places, shape in zip(self._places, self.shapes, strict=True):
+            table = moments[places].reshape(shape)
+            for axis in range(table.ndim):  # "any" less all other cells is the first cell
+                first, others = _first_and_others(table, axis)
+                first -= others.sum(axis=axis, keepdims=True)
+            found.append(table)
+        return found
+
+    def lift(self, potentials: Iterable[Values]) -> Values:
+        """Σ θ(x) over all cliques' tables θ, for every cell x."""
+        flat = np.zeros(self.cells.domain.size())
+        for places, potential in zip(self._places, potentials, strict=True):
+            table = np.array(potential)
+            for axis in range(table.ndim):
+                first, others = _first_and_others(table, axis)
+                others -= first
+            flat[places] += table.ravel()
+        return self.cells.spread(flat)
+
+    def split(self, values: Values) -> list[Values]:
+        """One table for each clique, from all of them one after the other."""
+        ends = np.cumsum([prod(shape) for shape in self.shapes])[:-1]
+        return [part.reshape(shape) for part, shape in zip(np.split(values, ends), self.shapes, strict=True)]
+
+
+def _first_and_others(table: Values, axis: int) -> tuple[Values, Values]:
+    """Views of the first cell along an axis, and of all others."""
+    before = (slice(None),) * axis
+    return table[(*before, slice(0, 1))], table[(*before, slice(1, None))]
