@@ -94,7 +94,9 @@ ADD = Neighbours.ADD_REMOVE
 FAMILIES = [
     *composites(),
     Composite("adaptive, handed over", "", partial(handed_over, name="adaptive.adaptive:adaptive"), BOTH),
-    Composite("adaptive-add-remove", "", partial(handed_over, name="adaptive.adaptive:adaptive"), BOTH, ADD, rows=60),
+    Composite(
+        "adaptive-add-remove", "", partial(handed_over, name="adaptive.adaptive:adaptive"), BOTH, ADD, rows=60
+    ),
     Composite("aim", "", partial(handed_over, name="aim:aim"), BOTH),
     Composite("mwem, handed over", "", partial(handed_over, name="mwem:mwem"), BOTH),
     Composite("residual, handed over", "", partial(handed_over, name="residual.residual:residual"), BOTH),
