@@ -38,7 +38,7 @@ from bench.tables import NotAtHand
 from bench.verdict import Verdict, at_most, ended, not_run, shown, verdict
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.workload import marginals
 from understudy.sessions.session import Session, session
 from understudy.sessions.terms import conjunctions as announced

@@ -33,7 +33,7 @@ from understudy.ledger.store import DurableLedger
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import Event, unversioned
-from understudy.privacy.neighbours import Neighbours, located
+from understudy.privacy.relation import Neighbours, located
 from understudy.query.marginal import Marginal
 from understudy.sessions.session import Session, session
 from understudy.sessions.terms import ranges

@@ -14,7 +14,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
 

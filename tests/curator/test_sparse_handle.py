@@ -147,7 +147,7 @@ def test_a_killed_construction_goes_on_and_its_answers_hold(where, number, tmp_p
     assert QUESTIONS < again.asked <= 2 * QUESTIONS
     # Runs: one for each update, the one under way, one whose hit was lost with its process. An answer for each
     # update; the one that was lost was paid twice, for in another process a frame is another table.
-    answers = (again.updates + (where == "settle")) * again.terms.answer_price[1]
+    answers = (again.updates + (where == "settle")) * again.terms.answer_price.amount
     runs = (spent.amount - float(answers)) / float(again.terms.run_epsilon)
     assert runs == pytest.approx(round(runs), abs=1e-6)
     assert again.updates <= round(runs) <= again.updates + 2

@@ -19,7 +19,7 @@ from understudy.lectures.guessers import ConstantGuess, GuessFunction, MedianGue
 from understudy.lectures.truncation import Truncation
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.median.median import SurvivingSet

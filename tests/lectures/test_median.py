@@ -23,7 +23,7 @@ from understudy.lectures.online import theorem_terms
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.standin.median.median import MedianUpdate, SurvivingSet
 from understudy.standin.median.sampled import SampledMedianUpdate, SampledSurvivors

@@ -75,7 +75,7 @@ def test_the_files_say_what_the_release_says(made, tmp_path):
 def test_an_existing_folder_is_refused_unless_forced(made, tmp_path):
     made.save(tmp_path / "out", rows=10)
     before = contents(tmp_path / "out")
-    with pytest.raises(RefusedError, match="--force"):
+    with pytest.raises(RefusedError, match="force=True"):
         made.save(tmp_path / "out", rows=20)
     assert contents(tmp_path / "out") == before
     made.save(tmp_path / "out", rows=20, force=True)

@@ -15,7 +15,7 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.small_database.classes import QueryClass
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.family import prefixes, ranges
 from understudy.query.linear import LinearQuery
 from understudy.query.workload import Workload

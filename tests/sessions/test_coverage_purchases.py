@@ -16,7 +16,7 @@ from scipy.stats import norm
 from counted import ROUNDING
 from session_analysts import WIDE, conjunction, curator, worst_of_class, worst_of_histogram
 from statistical import assert_at_most, assert_covers
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.box import Box, Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -46,7 +46,9 @@ def shop_of(declared: dict, seed: int = 7) -> Calibrator:
 
 def nothing_known(calibrator: Calibrator) -> Knowledge:
     rows = float(WIDE.rows)
-    return Knowledge(Grid(DOMAIN), (rows, rows) if calibrator.replaces else (rows / 2, rows * 2))
+    return Knowledge(
+        Grid(DOMAIN), (rows, rows) if calibrator.relation.rows_are_public else (rows / 2, rows * 2)
+    )
 
 
 def furthest(calibrator: Calibrator, plan: Plan, request: str) -> float:

@@ -27,7 +27,7 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import GaussianNoise
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions.funds import Funds

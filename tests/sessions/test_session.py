@@ -19,7 +19,7 @@ from understudy.errors import InsufficientBudgetError, ParameterError, QueryErro
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.limits import Limits
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal

@@ -29,22 +29,23 @@ from understudy.errors import (
 from understudy.ledger.books import short_question
 from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
 from understudy.ledger.journal import Journal
+from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.look import Look
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
+from understudy.privacy.columns import ONE_COUNT, CountColumns
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Located, SparseVector, Together
-from understudy.privacy.neighbours import Neighbours, Sensitivity, located, sensitivity
+from understudy.privacy.price import Price
+from understudy.privacy.region import located
+from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, positive, probability
 from understudy.table.truth import Truth
 
-Additive = LaplaceMechanism | GaussianMechanism
 Result = TypeVar("Result")
 
 
@@ -64,7 +65,7 @@ class Paid(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class PreparedMeasurement:
     """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
 
     `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
@@ -106,6 +107,11 @@ class Curator:
         return self.declaration.domain
 
     @property
+    def relation(self) -> Relation:
+        """The declared neighbours, which every look protects."""
+        return self.declaration.relation
+
+    @property
     def edition(self) -> str:
         """What is added to a question about a file: one that was answered from another version is another one.
 
@@ -133,7 +139,7 @@ class Curator:
     @property
     def rows(self) -> int:
         """The number of rows, where it is public."""
-        if self.declaration.neighbours is not Neighbours.REPLACE:
+        if not self.relation.rows_are_public:
             raise RefusedError(
                 "under `neighbours: add-remove` the number of rows is private: ask for it, `count`"
             )
@@ -142,7 +148,7 @@ class Curator:
     @property
     def rows_at_least(self) -> int:
         """A public lower bound on the number of rows."""
-        if self.declaration.neighbours is Neighbours.REPLACE:
+        if self.relation.rows_are_public:
             return self._truth.rows
         if self.declaration.rows_at_least is None:
             raise RefusedError(
@@ -153,7 +159,7 @@ class Curator:
     @property
     def rows_at_most(self) -> int | None:
         """A public upper bound on the number of rows, if there is one."""
-        if self.declaration.neighbours is Neighbours.REPLACE:
+        if self.relation.rows_are_public:
             return self._truth.rows
         return self.declaration.rows_at_most
 
@@ -169,28 +175,16 @@ class Curator:
 
     # ---- measuring
 
-    def mechanism(
-        self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None
-    ) -> tuple[Additive, int]:
-        """The mechanism that would answer at this price, and its lattice resolution. Reads no data."""
+    def mechanism(self, marginal: Marginal, price: Price) -> tuple[Additive, int]:
+        """The mechanism that would answer at this price, and its lattice resolution. Reads no data.
+
+        The lattice is the finest whose noise can still be drawn. Counting queries live on the integers. Other
+        weights are rounded to 1/128 of 1/rows, so that all rows together are off by less than half a hundredth of
+        a person; less finely where the noise is so large that its sampler would overflow, when the rounding is
+        still far below the noise.
+        """
         if marginal.domain != self.domain:
             raise QueryError("the question is about another domain")
-        if (epsilon is None) == (rho is None):
-            raise ParameterError("give one price: epsilon for Laplace noise, or rho for Gaussian noise")
-        if epsilon is not None:
-            price = positive(epsilon, "epsilon")
-            return self._finest(marginal, lambda moved: LaplaceMechanism(epsilon=price, l1=moved.l1))
-        assert rho is not None
-        price = positive(rho, "rho")
-        return self._finest(marginal, lambda moved: GaussianMechanism(rho=price, l2_squared=moved.l2_squared))
-
-    def _finest(self, marginal: Marginal, build: Callable[[Sensitivity], Result]) -> tuple[Result, int]:
-        """The mechanism on the finest lattice whose noise can still be drawn.
-
-        Counting queries live on the integers. Other weights are rounded to 1/128 of 1/rows, so that all rows
-        together are off by less than half a hundredth of a person; less finely where the noise is so large
-        that its sampler would overflow, when the rounding is still far below the noise.
-        """
         resolution = 1
         if not marginal.where.is_counting:
             bits = self._rows_bound().bit_length()
@@ -198,7 +192,7 @@ class Curator:
         while True:
             moved = self.sensitivity(marginal, resolution)
             try:
-                return build(moved), resolution
+                return noise_for(price, moved), resolution
             except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
                 if resolution == 1:
                     raise
@@ -215,37 +209,35 @@ class Curator:
 
     def sensitivity(self, marginal: Marginal, resolution: int = 1) -> Sensitivity:
         """How far neighbours can move a marginal's counts, in steps of 1/resolution, as declared."""
-        declared = self.declaration
-        return sensitivity(marginal, declared.neighbours, resolution=resolution, max_rows=declared.max_rows)
+        return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
 
     def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
         """Half-width of every cell's count, joint at 1 - `beta`: noise, and the rounding of weights."""
         noise = mechanism.error(beta, cells=marginal.size) / resolution
         return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
 
-    def price_of(self, marginal: Marginal, *, error: Number, beta: Number = 0.05) -> dict[str, Fraction]:
-        """The smallest price, as the keyword of `measure`, at which the error is at most `error` people."""
+    def price_of(self, marginal: Marginal, *, error: Number, beta: Number = 0.05) -> Price:
+        """The smallest price, in the ledger's currency, at which the error is at most `error` people."""
         target = positive(error, "error")
-        currency = "epsilon" if self.ledger.budget.is_pure else "rho"
+        currency = self.ledger.budget.currency
 
-        def suffices(price: Fraction) -> bool:
+        def suffices(amount: Fraction) -> bool:
             try:
-                mechanism, resolution = self.mechanism(marginal, **{currency: price})
+                mechanism, resolution = self.mechanism(marginal, Price(currency, amount))
                 return self.error(marginal, mechanism, resolution, beta) <= target
             except ParameterError:  # noise too large to draw
                 return False
 
         probability(beta)
-        return {currency: cheapest(suffices)}
+        return Price(currency, cheapest(suffices))
 
     def quote(self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None) -> Cost:
         """What `measure` would be charged now. Reads no data."""
-        mechanism, _ = self.mechanism(marginal, epsilon=epsilon, rho=rho)
+        mechanism, _ = self.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
         return self.ledger.quote(self._located(marginal, mechanism))
 
     def _located(self, marginal: Marginal, mechanism: Additive) -> Event:
-        declared = self.declaration
-        return self.versioned(located(marginal, mechanism.event, declared.neighbours, declared.max_rows))
+        return self.versioned(located(marginal, mechanism.event, self.relation))
 
     def versioned(self, event: Event) -> Event:
         """The event with the version of the table in it; plain noise where nothing tells one version from another.
@@ -280,41 +272,38 @@ class Curator:
         analyst: str = "",
     ) -> Answer:
         """Counts for each cell of a marginal, with Laplace noise for `epsilon` or Gaussian noise for `rho`."""
-        return self.measure_all(
-            [marginal], epsilon=epsilon, rho=rho, beta=beta, request=request, analyst=analyst
-        )[0]
+        price = Price.of(epsilon=epsilon, rho=rho)
+        return self.measure_all([marginal], price, beta=beta, request=request, analyst=analyst)[0]
 
     def measure_all(
         self,
         marginals: Sequence[Marginal],
+        price: Price | Sequence[Price],
         *,
-        epsilon: Number | Sequence[Number] | None = None,
-        rho: Number | Sequence[Number] | None = None,
         beta: Number = 0.05,
         request: str | None = None,
         analyst: str = "",
     ) -> list[Answer]:
         """Several marginals at once, each at the given price or its own: all are paid and answered, or none."""
-        prepared = self.prepare(marginals, epsilon=epsilon, rho=rho, beta=beta)
+        prepared = self.prepare(marginals, price, beta=beta)
         return self.perform(prepared, request=request, analyst=analyst)
 
     def prepare(
         self,
         marginals: Sequence[Marginal],
+        price: Price | Sequence[Price],
         *,
-        epsilon: Number | Sequence[Number] | None = None,
-        rho: Number | Sequence[Number] | None = None,
         beta: Number = 0.05,
-    ) -> Measurement:
+    ) -> PreparedMeasurement:
         """What `perform` will charge and do, each marginal at the given price or its own. Reads no data."""
-        prices = zip(marginals, _each(epsilon, len(marginals)), _each(rho, len(marginals)), strict=True)
-        built = tuple(self.mechanism(marginal, epsilon=one, rho=other) for marginal, one, other in prices)
+        prices = [price] * len(marginals) if isinstance(price, Price) else price
+        built = tuple(self.mechanism(m, each) for m, each in zip(marginals, prices, strict=True))
         errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True))
-        return Measurement(tuple(marginals), built, tuple(errors), beta)
+        return PreparedMeasurement(tuple(marginals), built, tuple(errors), beta)
 
     def perform(
         self,
-        prepared: Measurement,
+        prepared: PreparedMeasurement,
         *,
         request: str | None = None,
         analyst: str = "",
@@ -496,7 +485,8 @@ class Curator:
         self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool
     ) -> AboveThreshold | NumericSparse:
         kind = NumericSparse if numeric else AboveThreshold
-        return kind(epsilon=epsilon, sensitivity=self.declaration.max_rows, threshold=threshold, hits=hits)
+        moved = self.relation.moves(ONE_COUNT).of_distance.l1
+        return kind(epsilon=epsilon, sensitivity=moved, threshold=threshold, hits=hits)
 
     # ---- the exact door
 
@@ -548,14 +538,10 @@ class Curator:
 
 def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:
     """What was charged, shared out in proportion to what each part costs on its own; the parts add up to it."""
-    shares, left, weight = [], whole.units, sum(prices)
+    shares: list[Cost] = []
+    left, weight = whole.units, sum(prices)
     for price in prices:
         part = left * price // weight if weight else 0
         shares.append(type(whole)(part))
         left, weight = left - part, weight - price
     return shares
-
-
-def _each(price: Number | Sequence[Number] | None, parts: int) -> Sequence[Number | None]:
-    """One price for each part."""
-    return price if isinstance(price, Sequence) else [price] * parts

@@ -19,7 +19,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError
 from understudy.privacy.budget import Budget
 from understudy.privacy.limits import Limits
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.constraint import Constraint, determines, impossible
 
 FORMAT = 1

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
-from math import ceil
-from typing import ClassVar
+from math import ceil, floor
+from typing import ClassVar, Literal
 
 from understudy.errors import ParameterError, RefusedError
 from understudy.privacy.event import (
@@ -32,7 +32,7 @@ class PureDP:
     """ε-differential privacy, as a count of units of 10^-15."""
 
     units: int
-    currency: ClassVar[str] = "epsilon"
+    currency: ClassVar[Literal["epsilon"]] = "epsilon"
 
     @property
     def amount(self) -> float:
@@ -49,7 +49,7 @@ class ZCDP:
     """ρ-zero-concentrated differential privacy, as a count of units of 10^-15."""
 
     units: int
-    currency: ClassVar[str] = "rho"
+    currency: ClassVar[Literal["rho"]] = "rho"
 
     @property
     def amount(self) -> float:
@@ -67,6 +67,11 @@ Cost = PureDP | ZCDP
 def rounded_up(amount: Fraction) -> int:
     """Whole units that cover `amount`."""
     return ceil(amount * UNITS)
+
+
+def rounded_down(amount: Fraction) -> Fraction:
+    """The largest amount of whole units that is no more than `amount`."""
+    return Fraction(floor(amount * UNITS), UNITS)
 
 
 @singledispatch

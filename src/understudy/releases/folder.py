@@ -97,7 +97,7 @@ def check_free(folder: Path, *, force: bool = False) -> None:
     if not folder.exists():
         return
     if not force:
-        raise RefusedError(f"{folder} exists already: name another folder, or replace it with --force")
+        raise RefusedError(f"{folder} exists already: name another folder, or replace it with `force=True`")
     if folder.is_symlink() or not folder.is_dir() or not _is_release(folder):
         raise RefusedError(f"{folder} is not the folder of a release, so it is not replaced")
     foreign = sorted({path.name for path in folder.iterdir()} - FILES)

@@ -42,7 +42,7 @@ class Purchases:
         asked = f" by {', '.join(self.analysts)}" if self.analysts else ""
         return (
             f"the name {self.name} belongs to a release with other terms, or of another version of the table "
-            f"({self.price} in {steps}{asked}). Choose another --name, or give its terms"
+            f"({self.price} in {steps}{asked}). Choose another `name`, or give its terms"
         )
 
 

@@ -12,7 +12,7 @@ from audit.replay import control_flow
 from understudy.curator.curator import Curator
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.run import Run
 from understudy_audit.acts import WORKLOAD
@@ -25,8 +25,8 @@ PRIVATE = Setting(Budget.of(8, 1e-6), Neighbours.ADD_REMOVE, rows_at_least=1, ro
 class ExactRows(Run):
     """Pays for the number of rows, and then takes the exact one."""
 
-    def measure(self, step: str, marginals: Any, **price: Any) -> Any:
-        found = super().measure(step, marginals, **price)
+    def measure(self, step: str, marginals: Any, price: Any, **options: Any) -> Any:
+        found = super().measure(step, marginals, price, **options)
         if step != "rows":
             return found
         rows = np.asarray(float(self.curator._truth.rows))
@@ -37,11 +37,10 @@ class ExactRows(Run):
 class FreeRows(ExactRows):
     """Takes the exact number of rows, and pays nothing for it."""
 
-    def measure(self, step: str, marginals: Any, **price: Any) -> Any:
+    def measure(self, step: str, marginals: Any, price: Any, **options: Any) -> Any:
         if step != "rows":
-            return Run.measure(self, step, marginals, **price)
-        small = {name: value / 10**6 for name, value in price.items()}
-        return super().measure(step, marginals, **small)
+            return Run.measure(self, step, marginals, price, **options)
+        return super().measure(step, marginals, price / 10**6, **options)
 
 
 def reads_the_table(kind: type[Run]) -> bool:

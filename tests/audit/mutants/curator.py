@@ -24,7 +24,7 @@ from understudy.mechanism.sparse_vector import AboveThreshold
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import LaplaceNoise, Selection
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import AB, CELLS, ONE_CELL, A
 from understudy_audit.claim import PureClaim

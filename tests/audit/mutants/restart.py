@@ -11,7 +11,7 @@ from understudy.curator.curator import Curator
 from understudy.ledger.interface import Ledger, fresh_request
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.session import Session
 from understudy.sessions.terms import Terms
