@@ -3,5 +3,6 @@
 Each round finds out privately what the stand-in gets wrong, measures what pays, and refits. Public numbers
 alone decide how the price is spent (`rule`) and which marginals are worth it (`pick`), by the same rule for
 every table. `rows` keeps the stand-in and what did not fit into it, `guard` is the last sweep over what was
-never measured, and `shrink` combines stand-in and sweep cell by cell. Start with `adaptive.adaptive`.
+never measured, and `shrink` combines stand-in and sweep cell by cell. `learner` and `rounds` put these
+together. Start with `adaptive.adaptive`.
 """
