@@ -8,12 +8,13 @@ WORKERS ?= 2
 # Counts of one state of the code are no evidence about another: a file for each.
 AUDIT_RECORD ?= audit-$(shell $(BIN)/python -c 'from understudy_audit.record import code_digest; print(code_digest())' 2>/dev/null || echo local).jsonl
 
-.PHONY: help demo test lint bench bench-synthesis audit audit-ledger audit-session audit-validity clean
+.PHONY: help demo test lint docs bench bench-synthesis audit audit-ledger audit-session audit-validity clean
 
 help:
 	@echo "make demo   invent a town of 100,000 people and question it privately"
 	@echo "make test   install what is needed and run every test"
-	@echo "make lint   formatting, types and the direction of imports"
+	@echo "make lint   formatting, types, the direction of imports, and the links of the documentation"
+	@echo "make docs   the documentation as a site that opens from disk: site/index.html"
 	@echo "make bench  speed and accuracy against peers, as ratios"
 	@echo "make audit  the long tests of privacy: millions of draws, planted faults, a million fuzzed inputs"
 	@echo "make audit-session  sessions against analysts who steer to the worst of what was released"
@@ -34,17 +35,26 @@ $(UV):
 	@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt --group test --group lint
 	@touch $@
 
+.venv/installed-docs: .venv/installed
+	@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt --group docs
+	@touch $@
+
 demo: .venv/installed
 	@$(BIN)/understudy demo
 
 test: .venv/installed-test
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
-lint: .venv/installed-test
+lint: .venv/installed-test .venv/installed-docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/mkdocs build --strict --quiet
+
+docs: .venv/installed-docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 audit-ledger: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/ledger --durations=10
@@ -69,4 +79,4 @@ bench-synthesis: .venv/installed-test
 	$(BIN)/python -m bench.synthesis --epsilons 0.1 1 10 --seeds 5 --wide --large --cold --peers all
 
 clean:
-	rm -rf .venv .tools demo bench/data .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .tools demo site bench/data .pytest_cache .ruff_cache .hypothesis

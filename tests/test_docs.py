@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -75,9 +76,57 @@ def test_every_target_of_the_readme_exists():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-def test_every_link_of_the_readme_leads_somewhere():
-    for link in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (ROOT / link).exists(), link
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for link in LINK.findall(text):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+PACKAGES = sorted((ROOT / "src").rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.parent.name)
+def test_every_room_says_what_it_is_for_and_names_what_is_there(package):
+    told = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+    assert len(told.split()) >= 25
+    for name in re.findall(r"(?<!`)`((?:understudy\w*|[a-z_]+)(?:\.\w+)+)`", told):
+        assert any(
+            is_there(name.split("."), base)
+            for base in (ROOT / "src" / "understudy", ROOT / "src", package.parent)
+        ), name
+
+
+def is_there(parts: list[str], base: Path) -> bool:
+    """Whether a dotted name is a package, a module, or a name that one of them has."""
+    for cut in (len(parts), len(parts) - 1):
+        place = base.joinpath(*parts[:cut])
+        module = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if module.exists() and all(
+            re.search(rf"\b{name}\b", module.read_text("utf-8")) for name in parts[cut:]
+        ):
+            return True
+    return False
+
+
+def test_the_map_shows_every_room():
+    shown = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for package in PACKAGES:
+        if package.parent.parent.name in ("src", "understudy") and package.parent.name != "understudy":
+            assert f"[`{package.parent.name}`](../{package.relative_to(ROOT)})" in shown, package
 
 
 @pytest.mark.parametrize("question", town.QUESTIONS, ids=lambda question: question.text)

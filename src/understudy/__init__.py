@@ -1,5 +1,11 @@
 """Understudy: a public stand-in for a sensitive table.
 
+The names in `__all__` are the public surface; each is imported from its room when it is first used. `open`
+gives a `Project` over a declared table, which answers questions for a price; `session` answers an analyst who
+asks on and on under one promise; `release` publishes a stand-in; `Holdout` scores models so that the scores
+survive being optimised; `plan` says beforehand what a budget buys. Every other module is reachable too, and may
+move between minor versions.
+
 >>> import understudy as us
 >>> us.marginals(3)
 AllMarginals(order=3)
@@ -12,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer as Answer
+    from understudy.answer.sql_answer import SqlAnswer as SqlAnswer
     from understudy.curator.curator import Curator as Curator
     from understudy.declaration.declaration import Declaration as Declaration
     from understudy.domain.attribute import Boolean as Boolean
@@ -32,10 +39,9 @@ if TYPE_CHECKING:
     from understudy.sessions.terms import conjunctions as conjunctions
     from understudy.sessions.terms import pool as pool
     from understudy.sessions.terms import ranges as ranges
-    from understudy.sql_answer import SqlAnswer as SqlAnswer
     from understudy.validity.holdout import Holdout as Holdout
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Where each public name lives. They are imported when first used: the engine behind `open` takes a second to
 # load, and a program that only plans or reads a domain should not wait for it.
@@ -52,7 +58,7 @@ _HOME = {
     "LinearQuery": "understudy.query.linear:LinearQuery",
     "Marginal": "understudy.query.marginal:Marginal",
     "Project": "understudy.project:Project",
-    "SqlAnswer": "understudy.sql_answer:SqlAnswer",
+    "SqlAnswer": "understudy.answer.sql_answer:SqlAnswer",
     "UnderstudyError": "understudy.errors:UnderstudyError",
     "Workload": "understudy.query.workload:Workload",
     "conjunctions": "understudy.sessions.terms:conjunctions",

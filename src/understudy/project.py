@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
+from math import floor, inf, sqrt
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 from understudy.answer.answer import Answer
-from understudy.curator.curator import Curator
+from understudy.answer.counts import CellCounts, Counts, RowBounds
+from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, SelectQuestion
+from understudy.answer.sql_answer import SqlAnswer
+from understudy.curator.curator import Curator, Measurement
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import located, read
 from understudy.domain.domain import Domain
@@ -26,37 +25,81 @@ from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import UNITS, Cost
-from understudy.privacy.event import Together
 from understudy.privacy.neighbours import Neighbours
-from understudy.query.expression import Question, parse
+from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
-from understudy.sql import CompiledSql, SqlCompiler
-from understudy.sql_answer import SqlAnswer, quote, run, share
 from understudy.table.source import Source, in_memory, open_source
 from understudy.table.truth import Truth
-
-_SQL = re.compile(
-    r"[\s(]*(select|with|from|values|table|insert|update|delete|merge|create|alter|drop|truncate|copy|explain)\b",
-    re.I,
-)
 
 DEFAULT_SHARE = Fraction(1, 100)
 """Part of the whole budget that a question costs when nothing is said about its price or error."""
 
+Given = TypeVar("Given")
+
+
+class PriceTerms(TypedDict, total=False):
+    """What a question may cost, or how far off its answer may be; the keywords of `Project.prepare`."""
+
+    epsilon: Number | None
+    rho: Number | None
+    error: Number | None
+    beta: Number
+
 
 @dataclass(frozen=True)
 class Quote:
-    """What a question would cost, and how far off its answer could be."""
+    """What a question would cost, and how far off its answer could be.
+
+    cost   what the ledger would charge, in its currency, if the question shared nothing with earlier ones
+    error  the largest half-width, in people, of the counts that would be measured for it
+    beta   the probability with which some part of the answer is outside its bounds
+    """
 
     cost: Cost
     error: float
     beta: float
 
 
+@dataclass(frozen=True, eq=False)
+class PreparedQuestion(Generic[Given]):
+    """A question that was read, checked and priced without data; `quote` says at what cost, `run` asks it.
+
+    Every mistake is found before there is one of these, except that the ledger may refuse to pay.
+    """
+
+    question: ReadQuestion[Given]
+    quote: Quote
+    _curator: Curator = field(repr=False)
+    _measurement: Measurement = field(repr=False)
+    _epsilon: Fraction | None = field(repr=False)
+
+    def run(self, *, request: str | None = None, analyst: str = "") -> Given:
+        """Charge what `quote` says, or less, look, and answer.
+
+        The same `request` gets the same answer again and pays once; `analyst` is whose share of the budget pays.
+        Raises an `InsufficientBudgetError` where the ledger cannot pay, and a `RequestConflictError` where the
+        request was another question's; then nothing is charged and nothing is looked at.
+        """
+        if request is not None and SEPARATOR in request:
+            raise ParameterError(
+                f"a request's name must not hold {SEPARATOR!r}, which numbers the purchases of a session"
+            )
+        with _told_in(self._epsilon):
+            answers = self._curator.perform(self._measurement, request=request, analyst=analyst)
+        cells = tuple(CellCounts(answer, answer.noisy, answer.error) for answer in answers)
+        public = self._curator.declaration.neighbours is Neighbours.REPLACE
+        most = self._curator.rows_at_most
+        rows = RowBounds(self._curator.rows if public else 0, inf if most is None else most)
+        return self.question.answer(Counts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0)))
+
+
 @dataclass(frozen=True)
 class Project:
-    """A declaration and the Curator that guards its table."""
+    """A declared table that questions can be put to: its declaration, and the Curator that guards it.
+
+    `open_project` (`us.open`) makes one of a declaration file, `Project.frame` of a frame.
+    """
 
     declaration: Declaration
     curator: Curator
@@ -89,174 +132,119 @@ class Project:
     def ledger(self) -> Ledger:
         return self.curator.ledger
 
+    @overload
     def ask(
         self,
-        question: str,
+        question: Marginal | LinearQuery,
         *,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        error: Number | None = None,
-        beta: Number = 0.05,
         request: str | None = None,
         analyst: str = "",
-    ) -> Any:
+        **price: Unpack[PriceTerms],
+    ) -> Answer: ...
+
+    @overload
+    def ask(
+        self, question: str, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
+    ) -> Answer | SqlAnswer: ...
+
+    def ask(
+        self, question: Asked, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
+    ) -> Answer | SqlAnswer:
         """Answer a question such as ``count age < 30 and sex = F by district``, or a SELECT statement.
 
-        The first gets an `Answer`, the second what `sql` gives.
+        A count or a share, a marginal or a linear query gets an `Answer`; a SELECT statement a `SqlAnswer`.
 
-        The price is given by `epsilon` (Laplace noise), `rho` (Gaussian noise), or by the `error`, in people,
-        that the answer must keep with probability 1 - `beta`; else it is a hundredth of the whole budget.
-        The same `request` gets the same answer again and pays once; `analyst` is whose share pays.
+        The price is given by `epsilon` (Laplace noise), `rho` (Gaussian noise), or by the `error`, in people, that
+        every count must keep; without any it is a hundredth of the whole budget. It is for the whole question. The
+        answer is within its bounds with probability 1 - `beta` (0.05). The same `request` gets the same answer
+        again and pays once; `analyst` is whose share of the budget pays.
+
+        Raises a `QueryError` where the question is not understood, a `ParameterError` where the price makes no
+        sense, and an `InsufficientBudgetError` where the ledger cannot pay: nothing is charged then.
         """
-        if is_sql(question):
-            return self.sql(
-                question, epsilon=epsilon, rho=rho, error=error, beta=beta, request=request, analyst=analyst
-            )
-        _check_request(request)
-        asked = parse(question, self.domain)
-        price = self._price(asked, epsilon, rho, error, beta)
-        parts = self._parts(asked)
-        with _told_in(epsilon):
-            answers = self.curator.measure_all(
-                parts,
-                **_divided(price, len(parts)),
-                beta=exact(beta) / len(parts),
-                request=request,
-                analyst=analyst,
-            )
-        if asked.aggregate == "count":
-            return answers[0]
-        if len(answers) == 1:
-            return _share_of_public(answers[0], self.curator.rows)
-        return _share_of_measured(answers[0], answers[1], beta=float(exact(beta)))
+        return self.prepare(question, **price).run(request=request, analyst=analyst)
 
-    def quote(
-        self,
-        question: str,
-        *,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        error: Number | None = None,
-        beta: Number = 0.05,
-    ) -> Quote:
-        """The price and the error, in people, of a question. Asks nothing, costs nothing, reads no data."""
-        if is_sql(question):
-            return self._quote_sql(question, epsilon, rho, error, beta)
-        asked = parse(question, self.domain)
-        parts = self._parts(asked)
-        price = _divided(self._price(asked, epsilon, rho, error, beta), len(parts))
-        built = [self.curator.mechanism(part, **price) for part in parts]
-        cost = self.ledger.budget.price(Together(tuple(mechanism.event for mechanism, _ in built)))
-        off = self.curator.error(parts[0], *built[0], exact(beta) / len(parts))
-        return Quote(cost, off, float(exact(beta)))
+    def quote(self, question: Asked, **price: Unpack[PriceTerms]) -> Quote:
+        """The cost and the error, in people, of a question. Asks nothing, costs nothing, reads no data.
 
-    # ---- SQL
+        The price is given as to `ask`, which would raise what this raises.
+        """
+        return self.prepare(question, **price).quote
 
     def sql(
-        self,
-        text: str,
-        *,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        error: Number | None = None,
-        beta: Number = 0.05,
-        request: str | None = None,
-        analyst: str = "",
+        self, text: str, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
     ) -> SqlAnswer:
         """Answer a SELECT statement with aggregates over the declared table.
 
         Price, `request` and `analyst` are those of `ask`; the price is for the whole statement, and the `error`
-        is that of every count that it measures.
+        is that of every count that it measures. Any other text is refused with a `QueryError`.
         """
-        _check_request(request)
-        compiled = self._sql.compile(text)
-        each, each_beta = self._sql_price(compiled, epsilon, rho, error, beta)
-        with _told_in(epsilon):
-            return run(
-                self.curator,
-                text,
-                compiled,
-                each=each,
-                each_beta=each_beta,
-                beta=beta,
-                request=request,
-                analyst=analyst,
-            )
+        return self._priced(self._reader.select(text), **price).run(request=request, analyst=analyst)
 
-    def _quote_sql(
-        self, text: str, epsilon: Number | None, rho: Number | None, error: Number | None, beta: Number
-    ) -> Quote:
-        compiled = self._sql.compile(text)
-        each, each_beta = self._sql_price(compiled, epsilon, rho, error, beta)
-        return Quote(*quote(self.curator, compiled, each=each, beta=each_beta), float(exact(beta)))
+    def prepare(self, question: Asked, **price: Unpack[PriceTerms]) -> PreparedQuestion[Answer | SqlAnswer]:
+        """Read, check and price a question, to be asked later: nothing is charged and no data is read.
 
-    def _sql_price(
+        The price is given as to `ask`. What comes back has the `quote`, and `run(request=…, analyst=…)` asks it.
+        """
+        return self._priced(self._reader.read(question), **price)
+
+    def _priced(
         self,
-        compiled: CompiledSql,
-        epsilon: Number | None,
-        rho: Number | None,
-        error: Number | None,
-        beta: Number,
-    ) -> tuple[dict[str, Fraction], Fraction]:
-        price = dict(self._named(epsilon, rho, error))
-        wanted = price.pop("error", None)
-        return share(
-            self.curator, compiled, price=price or self._default(), error=wanted, beta=probability(beta)
+        question: ReadQuestion[Given],
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        error: Number | None = None,
+        beta: Number = 0.05,
+    ) -> PreparedQuestion[Given]:
+        """The question with equal parts of its price, and of β, for each marginal that is not public."""
+        given = {"epsilon": epsilon, "rho": rho, "error": error}
+        price = {key: exact(value, key) for key, value in given.items() if value is not None}
+        if len(price) > 1:
+            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(price)}")
+        failure = probability(beta)
+        paid = [marginal for marginal in question.marginals if not self.curator.is_public(marginal)]
+        parts = max(len(paid), 1)
+        if "error" in price:
+            # A question that is public as a whole costs nothing at any price.
+            wanted = {"error": price["error"], "beta": failure / parts}
+            prices = [
+                self.curator.price_of(marginal, **wanted) for marginal in paid or question.marginals[:1]
+            ]
+            each = max(prices, key=lambda one: max(one.values()), default={"epsilon": Fraction(1)})
+        else:
+            cap = self.ledger.budget.cap
+            whole = price or {cap.currency: Fraction(cap.units, UNITS) * DEFAULT_SHARE}
+            rounded = isinstance(question, SelectQuestion)
+            each = {key: self._part(value, parts, rounded=rounded) for key, value in whole.items()}
+        measured = self.curator.prepare(question.marginals, **each, beta=failure / parts)
+        quote = Quote(
+            self.ledger.budget.price(measured.event), max(measured.errors, default=0.0), float(failure)
         )
+        return PreparedQuestion(question, quote, self.curator, measured, price.get("epsilon"))
+
+    def _part(self, price: Fraction, parts: int, *, rounded: bool) -> Fraction:
+        """One of several equal parts; `rounded`, so much smaller that rounding all of them up stays within."""
+        slack = 4 * self.declaration.max_rows**2
+        units = floor(price * UNITS / parts) - slack
+        fits = rounded and parts > 1 and units > 1000 * slack
+        return Fraction(units, UNITS) if fits else price / parts
 
     @cached_property
-    def _sql(self) -> SqlCompiler:
-        names = {self.declaration.name, self.declaration.source.table} - {""}
-        public = self.declaration.neighbours is Neighbours.REPLACE
-        return SqlCompiler(self.domain, tables=names, rows_public=public)
-
-    # ---- prices
-
-    def _parts(self, asked: Question) -> list[Marginal]:
-        """What has to be measured: a share of a private number of rows needs that number as well."""
-        if asked.aggregate == "count" or self.declaration.neighbours is Neighbours.REPLACE:
-            return [asked.marginal]
-        return [asked.marginal, Marginal(self.domain, ())]
-
-    def _price(
-        self, asked: Question, epsilon: Number | None, rho: Number | None, error: Number | None, beta: Number
-    ) -> dict[str, Fraction]:
-        named = self._named(epsilon, rho, error)
-        if "error" in named:
-            parts = self._parts(asked)
-            one = self.curator.price_of(parts[0], error=named["error"], beta=exact(beta) / len(parts))
-            return {key: value * len(parts) for key, value in one.items()}
-        return named or self._default()
-
-    def _named(self, epsilon: Number | None, rho: Number | None, error: Number | None) -> dict[str, Fraction]:
-        given = {"epsilon": epsilon, "rho": rho, "error": error}
-        named = {key: exact(value, key) for key, value in given.items() if value is not None}
-        if len(named) > 1:
-            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
-        return named
-
-    def _default(self) -> dict[str, Fraction]:
-        cap = self.ledger.budget.cap
-        return {cap.currency: Fraction(cap.units, UNITS) * DEFAULT_SHARE}
-
-
-def _check_request(request: str | None) -> None:
-    """Names with a separator are those of a session's purchases, which nobody else may take."""
-    if request is not None and SEPARATOR in request:
-        raise ParameterError(
-            f"a request's name must not hold {SEPARATOR!r}, which numbers the purchases of a session"
-        )
+    def _reader(self) -> QuestionReader:
+        private = self.declaration.neighbours is not Neighbours.REPLACE
+        return QuestionReader.of(self.declaration, counts_everyone=private)
 
 
 @contextmanager
-def _told_in(epsilon: Number | None) -> Iterator[None]:
+def _told_in(epsilon: Fraction | None) -> Iterator[None]:
     """A refusal of a price that was given in epsilon says in epsilon what would fit."""
     try:
         yield
     except InsufficientBudgetError as error:
         if epsilon is None or error.currency == "epsilon":
             raise
-        asked = float(exact(epsilon))
+        asked = float(epsilon)
         fits = asked * sqrt(error.remaining / error.requested)  # rho grows with the square of epsilon
         shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
         price = f"That is what epsilon {asked:g} costs under a budget with a delta"
@@ -268,34 +256,6 @@ def _told_in(epsilon: Number | None) -> Iterator[None]:
             limit=error.limit,
             remedy=remedy if fits else price,
         ) from None
-
-
-def is_sql(question: str) -> bool:
-    """Whether a question is SQL, not one of the small language; what is not SELECT is refused as SQL."""
-    return _SQL.match(question) is not None
-
-
-def _divided(price: dict[str, Fraction], parts: int) -> dict[str, Fraction]:
-    return {currency: amount / parts for currency, amount in price.items()}
-
-
-def _share_of_public(answer: Answer, rows: int) -> Answer:
-    n = max(rows, 1)
-    return replace(answer, value=answer.value / n, error=answer.error / n, noisy=answer.noisy / n)
-
-
-def _share_of_measured(answer: Answer, rows: Answer, *, beta: float) -> Answer:
-    """A ratio of two noisy counts: the interval is that of every ratio the two intervals allow."""
-    n, off = float(rows.noisy), float(rows.error)
-    cost = answer.cost + rows.cost  # type: ignore[operator]  # one currency
-    if n - off <= 0:  # the number of rows may be 0: nothing is known about a share
-        half = np.full(answer.value.shape, 0.5)
-        return replace(answer, value=half, error=half.copy(), noisy=half.copy(), cost=cost, beta=beta)
-    low = np.clip((answer.noisy - answer.error) / (n + off), 0, 1)
-    high: NDArray[np.float64] = np.clip((answer.noisy + answer.error) / (n - off), 0, 1)
-    value = np.clip(answer.noisy / n, low, high)
-    error = np.maximum(high - value, value - low)
-    return replace(answer, value=value, error=error, noisy=answer.noisy / n, cost=cost, beta=beta)
 
 
 def open_project(path: str | Path, *, ledger: Ledger | None = None, noise: Any = None) -> Project:

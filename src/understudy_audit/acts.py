@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from understudy.answer.answer import Answer
 from understudy.curator.curator import Candidate, Curator
+from understudy.lectures.median import private_median
+from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.net import NetMechanism
@@ -23,6 +26,9 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.rule import Rule
+from understudy.releases.run import Run
+from understudy.sessions.session import session as open_session
+from understudy.standin.multiplicative import MultiplicativeWeights
 from understudy.standin.table import SmallTable
 from understudy_audit.neighbours import DOMAIN
 
@@ -125,8 +131,7 @@ def net(curator: Curator) -> Any:
 def release(curator: Curator, *, name: str, options: dict[str, Any]) -> list[Any]:
     """A method of release, by `module:function`, and what it hands over: its rows, answers and errors."""
     module, _, function = name.partition(":")
-    run_of = import_module("understudy.releases.run").Run
-    run = run_of(curator, WORKLOAD, curator.declaration.budget, "audit")
+    run = Run(curator, WORKLOAD, curator.declaration.budget, "audit")
     found = getattr(import_module(module), function)(run, **options)
     answers = [(answer.clique, answer.counts, answer.error, answer.basis) for answer in found.answers]
     return [found.rows, answers]
@@ -134,27 +139,23 @@ def release(curator: Curator, *, name: str, options: dict[str, Any]) -> list[Any
 
 def session(curator: Curator, *, alpha: float, queries: int) -> list[Any]:
     """Questions of which the second depends on the answer to the first."""
-    module = import_module("understudy.sessions.session")
-    opened = module.session(curator, alpha=alpha, queries=queries, name="s")
+    opened = open_session(curator, alpha=alpha, queries=queries, name="s")
     first = opened.ask(ONE_CELL)
+    assert isinstance(first, Answer)  # a query's answer, not a table's
     return _heard([first, opened.ask(AB if float(np.asarray(first.value).sum()) > 3 else A)])
 
 
 def online(curator: Curator) -> list[Any]:
     """Four questions to private multiplicative weights."""
-    module = import_module("understudy.lectures.online")
-    weights = import_module("understudy.standin.multiplicative").MultiplicativeWeights
-    terms = module.practical_terms(curator, alpha=0.35, queries=4, updates=1)
-    loop = module.OnlineConstruction(
-        curator, weights(domain=DOMAIN, alpha=Fraction(1, 4), threads=1), terms, name="o"
-    )
+    weights = MultiplicativeWeights(domain=DOMAIN, alpha=Fraction(1, 4), threads=1)
+    terms = practical_terms(curator, alpha=0.35, queries=4, updates=1)
+    loop = OnlineConstruction(curator, weights, terms, name="o")
     return _heard([loop.ask(query) for query in (CELLS[0], CELLS[0], CELLS[0], ONE_CELL)])
 
 
 def median(curator: Curator) -> list[Any]:
     """Four questions to the median behind the sparse vector."""
-    module = import_module("understudy.lectures.median")
-    loop = module.private_median(curator, alpha=0.35, queries=4, updates=1, name="o")
+    loop = private_median(curator, alpha=0.35, queries=4, updates=1, name="o")
     return _heard([loop.ask(query) for query in (CELLS[0], CELLS[0], CELLS[0], ONE_CELL)])
 
 

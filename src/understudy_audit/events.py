@@ -33,7 +33,7 @@ FINE = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class OneNumber:
     """One released number."""
 
     index: int
@@ -63,7 +63,7 @@ class Ends:
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class Everything:
     """The whole row as one number; what lies outside the range that was seen is moved to its edge."""
 
     low: Draws
@@ -80,7 +80,7 @@ class Whole:
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
+class WeightedSum:
     """A weighted sum of the released numbers; none counts as less than the least that was seen."""
 
     weights: NDArray[np.float64]
@@ -93,7 +93,7 @@ class Score:
         return "a weighted sum of the released numbers"
 
 
-Statistic = Column | Ends | Whole | Score
+Statistic = OneNumber | Ends | Everything | WeightedSum
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +121,13 @@ class Event:
 def as_plain(event: Event) -> dict[str, Any]:
     """An event as JSON keeps it, to be counted in another sitting."""
     match event.statistic:
-        case Column(index):
+        case OneNumber(index):
             statistic: dict[str, Any] = {"column": index}
         case Ends(index):
             statistic = {"ends": index}
-        case Whole(low, high):
+        case Everything(low, high):
             statistic = {"low": low.tolist(), "high": high.tolist()}
-        case Score(weights, least):
+        case WeightedSum(weights, least):
             statistic = {"weights": weights.tolist(), "least": least.tolist()}
     chosen = np.flatnonzero(event.chosen).tolist()
     return statistic | {"edges": event.edges.tolist(), "chosen": chosen}
@@ -137,13 +137,13 @@ def from_plain(kept: dict[str, Any]) -> Event:
     """The event that `as_plain` kept."""
     statistic: Statistic
     if "column" in kept:
-        statistic = Column(kept["column"])
+        statistic = OneNumber(kept["column"])
     elif "ends" in kept:
         statistic = Ends(kept["ends"])
     elif "low" in kept:
-        statistic = Whole(np.array(kept["low"], np.int64), np.array(kept["high"], np.int64))
+        statistic = Everything(np.array(kept["low"], np.int64), np.array(kept["high"], np.int64))
     else:
-        statistic = Score(np.array(kept["weights"], np.float64), np.array(kept["least"], np.int64))
+        statistic = WeightedSum(np.array(kept["weights"], np.float64), np.array(kept["least"], np.int64))
     edges = np.array(kept["edges"], np.int64)
     chosen = np.zeros(edges.size + 1, np.bool_)
     chosen[kept["chosen"]] = True
@@ -176,21 +176,21 @@ def learn_all(
 def _statistics(first: Draws, second: Draws) -> Iterator[Statistic]:
     columns = first.shape[1]
     for i in range(min(columns, MOST_COLUMNS)):
-        yield Column(i)
+        yield OneNumber(i)
         if columns == 1:
             yield Ends(i)
     if columns == 1:
         return
     low, high = np.minimum(_least(first), _least(second)), np.maximum(first.max(axis=0), second.max(axis=0))
     if prod(max(int(b) - int(a), 0) + 1 for a, b in zip(low, high, strict=True)) < 1 << 62:
-        yield Whole(low, np.maximum(low, high))
+        yield Everything(low, np.maximum(low, high))
     first, second = np.maximum(first, low), np.maximum(second, low)
     spread = (first.var(axis=0) + second.var(axis=0)) / 2
     apart = first.mean(axis=0) - second.mean(axis=0)
     weights = np.where(spread > 0, apart / np.where(spread > 0, spread, 1), 0)
     size = float(np.sqrt((weights**2 * spread).sum()))
     if size > 0:
-        yield Score(weights / size * FINE, low)
+        yield WeightedSum(weights / size * FINE, low)
 
 
 def _least(draws: Draws) -> Draws:

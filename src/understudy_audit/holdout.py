@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from understudy.errors import HandleClosedError
 from understudy.noise.samplers import NoiseSource
 from understudy.validity.holdout import Holdout
-from understudy.validity.modes import Gaussian, Mode, Thresholdout
+from understudy.validity.modes import Gaussian, HoldoutMode, Thresholdout
 from understudy_audit.claim import Claim, NormalClaim, PureClaim
 from understudy_audit.events import Draws
 from understudy_audit.privacy import Draw, Pair, Subject, stacked
@@ -30,7 +30,7 @@ Conversation = Callable[[Holdout], Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Situation:
+class TalkCase:
     """A conversation on rows of which so many are predicted rightly, the last of them or not on either side."""
 
     name: str
@@ -38,7 +38,7 @@ class Situation:
     talk: Conversation
 
 
-def _draw(mode: Mode, labels: Labels, talk: Conversation, width: int) -> Draw:
+def _draw(mode: HoldoutMode, labels: Labels, talk: Conversation, width: int) -> Draw:
     def told(count: int, noise: NoiseSource) -> Draws:
         runs = []
         for _ in range(count):
@@ -53,7 +53,7 @@ def _draw(mode: Mode, labels: Labels, talk: Conversation, width: int) -> Draw:
     return told
 
 
-def _pairs(mode: Mode, claim: Claim, situations: Sequence[Situation], width: int) -> list[Pair]:
+def _pairs(mode: HoldoutMode, claim: Claim, situations: Sequence[TalkCase], width: int) -> list[Pair]:
     """Predictions are all 0: a row is right where its label is 0. The second table has another last row."""
     found = []
     for situation in situations:
@@ -91,10 +91,10 @@ def gaussian_pairs(rows: int = 30, queries: int = 2) -> list[Pair]:
     """k scores, each moved by 1/n at most: together one normal number of spread 1 that moves by √k/(nσ)."""
     mode = Gaussian(rows, queries, BETA)
     claim = NormalClaim(sqrt(queries) / (rows * mode.sigma))
-    situations = [Situation(f"{right} right, twice the same", right, _twice) for right in (0, 8, 15, 22, 29)]
-    situations += [Situation(f"{right} right, then turned round", right, _turned) for right in (0, 15, 29)]
+    situations = [TalkCase(f"{right} right, twice the same", right, _twice) for right in (0, 8, 15, 22, 29)]
+    situations += [TalkCase(f"{right} right, then turned round", right, _turned) for right in (0, 15, 29)]
     situations += [
-        Situation(f"{right} right, the second by the first", right, _adaptive) for right in (10, 15, 20)
+        TalkCase(f"{right} right, the second by the first", right, _adaptive) for right in (10, 15, 20)
     ]
     return _pairs(mode, claim, situations, queries)
 
@@ -134,14 +134,14 @@ def thresholdout_pairs(rows: int = 2200, queries: int = 3) -> list[Pair]:
         return lambda holdout: _checked(holdout, guesses=guesses)
 
     situations = [
-        Situation(f"guesses {steps} scales from the edge", half, talk(*steps))
+        TalkCase(f"guesses {steps} scales from the edge", half, talk(*steps))
         for steps in (
             (0.0,), (0.0, 0.0, 0.0), (-2.0, -2.0, 2.0), (-4.0, 0.0, 4.0), (4.0, 0.0, -4.0), (8.0, 0.0, 0.0),
             (-8.0, -8.0, -8.0), (2.0, 2.0, 2.0), (-1.0, 1.0, -1.0), (20.0, 0.0, 0.0),
         )
     ]  # fmt: skip
     situations += [
-        Situation(f"{right} right", right, talk(0.0, 0.0, 0.0)) for right in (half - 1, half + 1, half + 5)
+        TalkCase(f"{right} right", right, talk(0.0, 0.0, 0.0)) for right in (half - 1, half + 1, half + 5)
     ]
     return _pairs(mode, claim, situations, 2 * queries)
 

@@ -56,7 +56,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Finding:
+class PairFinding:
     """One event counted on fresh draws of both tables."""
 
     pair: str
@@ -105,7 +105,7 @@ class Verdict:
     samples: int
     error: float
     candidates: int
-    findings: tuple[Finding, ...]
+    findings: tuple[PairFinding, ...]
     planned: int = 0
     """Pairs that were to be tested; 0 where those that were are all."""
 
@@ -125,7 +125,7 @@ class Verdict:
         return not any(finding.excess for finding in self.findings)
 
     @property
-    def worst(self) -> Finding:
+    def worst(self) -> PairFinding:
         """The finding that went furthest beyond its promise, or came nearest to it.
 
         A promise of 0 (noise so large that δ covers it) is met by whatever certifies nothing: it comes last.
@@ -162,7 +162,7 @@ def audit(
     return Verdict(subject.name, subject.path, samples, error, len(candidates), tuple(findings))
 
 
-def audit_pair(pair: Pair, *, samples: int, error: float, noise: NoiseSource) -> list[Finding]:
+def audit_pair(pair: Pair, *, samples: int, error: float, noise: NoiseSource) -> list[PairFinding]:
     """Both orders, every delta of the claim; each bound is wrong with chance `error`."""
     learnt = learnt_from(samples)
     events = learn_events(pair, draws=learnt, error=error, noise=noise)
@@ -199,13 +199,13 @@ def count_events(pair: Pair, events: Sequence[Event], *, draws: int, noise: Nois
 
 def findings_of(
     pair: Pair, events: Sequence[Event], hits: NDArray[np.int64], *, trials: int, error: float
-) -> list[Finding]:
+) -> list[PairFinding]:
     """What the counts of a pair's events say; each bound is wrong with chance `error`."""
     found = []
     for (order, delta), event, (first, second) in zip(tests_on(pair), events, hits.tolist(), strict=True):
         counted = (first, second) if order == "first" else (second, first)
         found.append(
-            Finding(
+            PairFinding(
                 pair.name,
                 order,
                 delta,

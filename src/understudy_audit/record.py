@@ -31,8 +31,8 @@ from understudy.noise.samplers import NoiseSource
 from understudy_audit.events import Event, as_plain, from_plain
 from understudy_audit.privacy import (
     FAMILY_ERROR,
-    Finding,
     Pair,
+    PairFinding,
     Subject,
     Verdict,
     count_events,
@@ -193,7 +193,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ResumableAudit:
     """An audit of one subject that goes on from a record, and leaves off when `goes_on` says so."""
 
     subject: Subject
@@ -260,7 +260,7 @@ class Recorded:
         """What the record says now; of a pair that is not complete, at its last checkpoint."""
         pairs, known = list(self.subject.pairs()), self.record.subject(self.subject.name)
         each = self._each(pairs, known.chosen or [])
-        findings: list[Finding] = []
+        findings: list[PairFinding] = []
         for place, found in known.pairs.items():
             trials = self._counted(len(found.stages))
             if trials:

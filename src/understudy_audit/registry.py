@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from understudy.errors import ParameterError
-from understudy_audit.composite import composites
+from understudy_audit.composites import composites
 from understudy_audit.holdout import holdout_subjects
 from understudy_audit.privacy import Subject
 from understudy_audit.scalar import scalar_subjects

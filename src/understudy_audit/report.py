@@ -8,7 +8,7 @@ from html import escape
 from math import isfinite
 from typing import Any
 
-from understudy_audit.privacy import Finding, Verdict
+from understudy_audit.privacy import PairFinding, Verdict
 
 PAGE = "<!doctype html><html lang='en'><meta charset='utf-8'><title>Privacy audit</title>"
 """How the page begins: a file that begins so may be replaced by a newer one."""
@@ -29,7 +29,7 @@ class AuditReport:
         return all(verdict.sound for verdict in self.verdicts)
 
     @property
-    def excesses(self) -> list[tuple[Verdict, Finding]]:
+    def excesses(self) -> list[tuple[Verdict, PairFinding]]:
         return [(verdict, found) for verdict in self.verdicts for found in verdict.findings if found.excess]
 
     @property
@@ -143,7 +143,7 @@ def _legend() -> list[str]:
     ]
 
 
-def _excess_lines(excesses: Sequence[tuple[Verdict, Finding]]) -> list[str]:
+def _excess_lines(excesses: Sequence[tuple[Verdict, PairFinding]]) -> list[str]:
     return [
         f"{verdict.subject}, {found.pair}: {found.event}: {found.hits[0]:,} of {found.trials[0]:,} against "
         f"{found.hits[1]:,} of {found.trials[1]:,}, so epsilon ≥ {found.certified:.4f} at delta {found.delta:g}; "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
-from understudy.curator.curator import Curator, Result
+from understudy.curator.curator import Curator, Measurement, Result
 from understudy.errors import UnderstudyError
 from understudy.ledger.interface import Debit
 from understudy.mechanism.look import Look
@@ -29,7 +29,7 @@ class UnfoldingError(UnderstudyError):
     """A run did something that runs which are unfolded must not do."""
 
 
-class Outcome(NamedTuple):
+class LookOutcome(NamedTuple):
     """What a look came to: its value, and the numbers of it that an analyst sees."""
 
     value: Any
@@ -43,7 +43,7 @@ Draws1 = Callable[[int], Sequence[Any]]
 class Reached(BaseException):
     """A run came to a look whose outcome is not known. No error: nothing that is run may catch it."""
 
-    def __init__(self, outcomes: Callable[[int], list[Outcome]]) -> None:
+    def __init__(self, outcomes: Callable[[int], list[LookOutcome]]) -> None:
         super().__init__()
         self.outcomes = outcomes
 
@@ -65,7 +65,7 @@ class Script:
 
     def __init__(
         self,
-        known: tuple[Outcome, ...],
+        known: tuple[LookOutcome, ...],
         noise: NoiseSource,
         *,
         fresh: float,
@@ -95,13 +95,13 @@ class Script:
         self._place += 1
         return self.said[self._place - 1].value
 
-    def _drawn(self, look: Draws1, times: int, shown: Callable[[Any], Any]) -> list[Outcome]:
+    def _drawn(self, look: Draws1, times: int, shown: Callable[[Any], Any]) -> list[LookOutcome]:
         self._is_looking = True
         try:
             values = look(times)
         finally:
             self._is_looking = False
-        return [Outcome(value, _told(shown(value))) for value in values]
+        return [LookOutcome(value, _told(shown(value))) for value in values]
 
 
 class ScriptedCurator(Curator):
@@ -119,9 +119,9 @@ class ScriptedCurator(Curator):
         self._tiled = truth
         self._many: Callable[[Callable[[], Any], int], Sequence[Any]] | None = None
 
-    def measure_all(self, marginals: Sequence[Marginal], **options: Any) -> list[Answer]:
+    def perform(self, prepared: Measurement, **options: Any) -> list[Answer]:
         self._many = self._tiled_values
-        return super().measure_all(marginals, **options)
+        return super().perform(prepared, **options)
 
     def run(self, look: Look, **options: Any) -> Any:
         release_many = getattr(look, "release_many", None)
@@ -132,7 +132,7 @@ class ScriptedCurator(Curator):
         return super().run(look, **options)
 
     def _tiled_values(self, look: Callable[[], list[list[int]]], times: int) -> list[list[list[int]]]:
-        """What `measure_all` says of the counts over and over is what it says of them, over and over."""
+        """What `perform` says of the counts over and over is what it says of them, over and over."""
         self._tiled.copies = times
         try:
             flat = look()

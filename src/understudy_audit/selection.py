@@ -19,12 +19,6 @@ from understudy_audit.events import UNSAID, Draws
 from understudy_audit.privacy import Draw, Pair, Subject
 
 
-class Chooses(Protocol):
-    """A selection by scores."""
-
-    def choose(self, scores: NDArray[np.int64], *, noise: NoiseSource) -> int: ...
-
-
 class ChoosesMany(Protocol):
     """A selection by scores, many times over."""
 
@@ -40,18 +34,8 @@ MOST_SCORES = 2**20
 # ---- selections
 
 
-def chosen(mechanism: Chooses, scores: Sequence[int]) -> Draw:
-    """Runs of a selection on one vector of scores."""
-    array = np.array(scores, np.int64)
-
-    def draw(count: int, noise: NoiseSource) -> Draws:
-        return np.array([[mechanism.choose(array, noise=noise)] for _ in range(count)], np.int64)
-
-    return draw
-
-
 def chosen_many(mechanism: ChoosesMany, scores: Sequence[int]) -> Draw:
-    """The same, many at a time."""
+    """Runs of a selection on one vector of scores, many at a time."""
     array = np.array(scores, np.int64)
     most = max(1, MOST_SCORES // array.size)
 

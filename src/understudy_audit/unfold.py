@@ -26,7 +26,7 @@ from understudy.noise.samplers import NoiseSource
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Located, Together
 from understudy_audit.events import UNSAID, Draws
-from understudy_audit.scripted import Outcome, Over, Reached, Script, ScriptedCurator, UnfoldingError
+from understudy_audit.scripted import LookOutcome, Over, Reached, Script, ScriptedCurator, UnfoldingError
 
 if TYPE_CHECKING:
     from understudy.ledger.memory import MemoryLedger
@@ -62,14 +62,14 @@ class Unfolding:
     is_last: Callable[[Any], bool] = lambda value: False
     is_cut: bool = False
     spends: Cost | None = None
-    begun: tuple[Outcome, ...] = ()
-    _reached_before: dict[bytes, Callable[[int], list[Outcome]] | None] = field(default_factory=dict)
+    begun: tuple[LookOutcome, ...] = ()
+    _reached_before: dict[bytes, Callable[[int], list[LookOutcome]] | None] = field(default_factory=dict)
     _noise_before: list[NoiseSource] = field(default_factory=list)
 
     def draw(self, count: int, noise: NoiseSource) -> Draws:
         """So many independent runs, in the order of their numbers."""
         rows = np.full((count, self.width), UNSAID, np.int64)
-        waiting: list[tuple[tuple[Outcome, ...], list[int]]] = [(self.begun, list(range(count)))]
+        waiting: list[tuple[tuple[LookOutcome, ...], list[int]]] = [(self.begun, list(range(count)))]
         to_check = CHECKED
         while waiting:
             known, runs = waiting.pop()
@@ -93,8 +93,8 @@ class Unfolding:
         return rows
 
     def _divided(
-        self, drawn: list[Outcome], runs: list[int], looks: int
-    ) -> tuple[list[tuple[Outcome, int]], list[tuple[Outcome, int]]]:
+        self, drawn: list[LookOutcome], runs: list[int], looks: int
+    ) -> tuple[list[tuple[LookOutcome, int]], list[tuple[LookOutcome, int]]]:
         """Runs that are over with their outcome, and runs that are not."""
         both = list(zip(drawn, runs, strict=True))
         over = [self._ends(looks, outcome.value) for outcome in drawn]
@@ -121,7 +121,7 @@ class Unfolding:
     def _run(self, script: Script) -> None:
         self.act(ScriptedCurator(self.curator(), script, self.spends))
 
-    def _to_the_end(self, known: tuple[Outcome, ...], noise: NoiseSource, *, checked: bool) -> list[int]:
+    def _to_the_end(self, known: tuple[LookOutcome, ...], noise: NoiseSource, *, checked: bool) -> list[int]:
         """What a run is told from the known looks on, up to its last one."""
         script = Script(known, noise, fresh=inf, ends=self._ends)
         try:
@@ -132,8 +132,8 @@ class Unfolding:
         return _numbers(script.said[len(self.begun) :])
 
     def _reached(
-        self, known: tuple[Outcome, ...], noise: NoiseSource
-    ) -> Callable[[int], list[Outcome]] | None:
+        self, known: tuple[LookOutcome, ...], noise: NoiseSource
+    ) -> Callable[[int], list[LookOutcome]] | None:
         """The first look after what is known, to be drawn from; None where the run ends before.
 
         Looks that were reached are kept for the next batch: they are drawn from anew each time.
@@ -149,15 +149,15 @@ class Unfolding:
         return self._reached_before[key]
 
     def _run_to(
-        self, known: tuple[Outcome, ...], noise: NoiseSource
-    ) -> Callable[[int], list[Outcome]] | None:
+        self, known: tuple[LookOutcome, ...], noise: NoiseSource
+    ) -> Callable[[int], list[LookOutcome]] | None:
         try:
             self._run(Script(known, noise, fresh=0))
         except Reached as reached:
             return reached.outcomes
         return None
 
-    def _check_complete(self, known: tuple[Outcome, ...], noise: NoiseSource) -> None:
+    def _check_complete(self, known: tuple[LookOutcome, ...], noise: NoiseSource) -> None:
         if not self.is_cut and self._run_to(known, noise) is not None:
             raise UnfoldingError(f"a run looks more than {self.looks} times")
 
@@ -165,7 +165,7 @@ class Unfolding:
 class Beginning(NamedTuple):
     """The first looks of a run, and what they cost."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[LookOutcome, ...]
     spent: Cost
 
 
@@ -196,13 +196,13 @@ def _is_located(event: Event) -> bool:
     return any(isinstance(part, Located) for part in parts)
 
 
-def _grouped(pairs: Sequence[tuple[Outcome, int]]) -> Iterator[tuple[Outcome, list[int]]]:
+def _grouped(pairs: Sequence[tuple[LookOutcome, int]]) -> Iterator[tuple[LookOutcome, list[int]]]:
     """Runs that came to the same outcome, together."""
-    groups: dict[bytes, tuple[Outcome, list[int]]] = {}
+    groups: dict[bytes, tuple[LookOutcome, list[int]]] = {}
     for outcome, run in pairs:
         groups.setdefault(pickle.dumps(outcome.value), (outcome, []))[1].append(run)
     return iter(groups.values())
 
 
-def _numbers(outcomes: Iterable[Outcome]) -> list[int]:
+def _numbers(outcomes: Iterable[LookOutcome]) -> list[int]:
     return [number for outcome in outcomes for number in outcome.told]

@@ -15,8 +15,8 @@ from understudy.errors import ParameterError, RefusedError
 from understudy.noise.samplers import SeededNoise
 from understudy.planner.frontier import save
 from understudy.validity.choice import mode_of
-from understudy.validity.modes import Mode
-from understudy_audit.analysts.game import Game, Outcome, Plain
+from understudy.validity.modes import HoldoutMode
+from understudy_audit.analysts.game import Game, GameResult, Plain
 from understudy_audit.analysts.others import ANALYSTS, queries_of
 
 PLAIN = "plain"
@@ -24,7 +24,7 @@ MODES = (PLAIN, "gaussian", "check", "realised", "thresholdout", "ladder")
 
 
 @dataclass(frozen=True)
-class Finding:
+class AttackFinding:
     """One analyst against one mode, over some runs; `refused` says why, where the mode would not even begin."""
 
     analyst: str
@@ -51,7 +51,7 @@ def validity_audit(
     runs: int = 20,
     rejections: int = 10,
     seed: int = 0,
-) -> list[Finding]:
+) -> list[AttackFinding]:
     """Every analyst against every mode, on invented data. Mean claim, truth and width are of the last answer."""
     for name in analysts:
         if name not in ANALYSTS:
@@ -65,14 +65,14 @@ def validity_audit(
 
 def _attacked(
     analyst: str, mode: str, rows: int, queries: int, beta: float, runs: int, rejections: int, seed: int
-) -> Finding:
+) -> AttackFinding:
     asked = queries_of(analyst, rows, queries)
     attacked = made(mode, rows, asked, beta, rejections)
     try:
         played = [play(ANALYSTS[analyst], attacked, queries, seed + run) for run in range(runs)]
     except RefusedError as error:
-        return Finding(analyst, mode, 0, 0.5, 0.5, 1.0, 0.0, 0, str(error))
-    return Finding(
+        return AttackFinding(analyst, mode, 0, 0.5, 0.5, 1.0, 0.0, 0, str(error))
+    return AttackFinding(
         analyst, mode, runs,
         fmean(o.claimed for o in played), fmean(o.truth for o in played), fmean(o.width for o in played),
         max(o.largest_error for o in played), sum(o.covered for o in played),
@@ -80,7 +80,7 @@ def _attacked(
     )  # fmt: skip
 
 
-def made(mode: str, rows: int, queries: int, beta: float, rejections: int = 10) -> Mode:
+def made(mode: str, rows: int, queries: int, beta: float, rejections: int = 10) -> HoldoutMode:
     """A mode by its name, the plain holdout among them."""
     if mode == PLAIN:
         return Plain(rows, queries, beta)
@@ -89,19 +89,19 @@ def made(mode: str, rows: int, queries: int, beta: float, rejections: int = 10) 
 
 def play(
     analyst: Callable[[Game, int, np.random.Generator], None],
-    mode: Mode,
+    mode: HoldoutMode,
     queries: int,
     seed: int,
     *,
     vacuous: bool = False,
-) -> Outcome:
+) -> GameResult:
     """One run; refused before it begins where the mode's certificate says nothing, unless that is wanted."""
     game = Game(mode, SeededNoise(seed), vacuous=vacuous)
     analyst(game, queries, np.random.default_rng(seed))
     return game.outcome
 
 
-def draw_findings(findings: Sequence[Finding], path: Path) -> None:
+def draw_findings(findings: Sequence[AttackFinding], path: Path) -> None:
     """The last claim of each mode with its width, and the truth, one panel for each analyst."""
     points = [
         f.as_dict() | {"low": f.claimed - f.width, "high": f.claimed + f.width} for f in findings if f.runs

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from understudy.errors import UnderstudyError
 from understudy.noise.samplers import SystemNoise
 from understudy_audit.privacy import Verdict
-from understudy_audit.record import Record, Recorded, SubjectRecord
+from understudy_audit.record import Record, ResumableAudit, SubjectRecord
 from understudy_audit.registry import Effort, named
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Task:
 
 
 def audit_side_by_side(
-    audits: Sequence[Recorded],
+    audits: Sequence[ResumableAudit],
     record: Record,
     *,
     workers: int,
@@ -96,7 +96,7 @@ def _finish(desk: Desk, reader: Thread) -> None:
     reader.join()
 
 
-def _task(audit: Recorded, record: Record, end: float | None) -> Task:
+def _task(audit: ResumableAudit, record: Record, end: float | None) -> Task:
     name = audit.subject.name
     return Task(name, audit.effort, record.subject(name), audit.checkpoints, audit.error, end)
 
@@ -139,7 +139,7 @@ class _SentRecord(Record):
 def _audit(task: Task) -> Verdict:
     (subject,) = named([task.subject])
     record = _SentRecord(task.subject, task.known)
-    audit = Recorded(subject, task.effort, record, task.checkpoints, task.error)
+    audit = ResumableAudit(subject, task.effort, record, task.checkpoints, task.error)
     return audit.run(SystemNoise(), goes_on=lambda: _goes_on(task.end), done=_desk[0].post.put)
 
 

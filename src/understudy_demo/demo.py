@@ -17,10 +17,10 @@ from understudy.errors import ParameterError
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import Cost
 from understudy.project import open_project
-from understudy_demo.encore import Encore, perform
-from understudy_demo.encore import render as render_encore
-from understudy_demo.town import QUESTIONS, Question, declaration, true_values
+from understudy_demo.town import QUESTIONS, TownQuestion, declaration, true_values
 from understudy_demo.town import people as invent
+from understudy_demo.trials import Trials, run_trials
+from understudy_demo.trials import render as render_trials
 
 BETA = Fraction(1, 20)
 """All error bars of the demo hold together, except with this probability."""
@@ -30,7 +30,7 @@ BETA = Fraction(1, 20)
 class Exchange:
     """One question, its private answer, and what only an invented town can show: the truth."""
 
-    question: Question
+    question: TownQuestion
     answer: Answer
     truth: list[float]
 
@@ -53,7 +53,7 @@ class Town:
     exchanges: list[Exchange]
     spent: Cost
     budget: float
-    encore: Encore
+    trials: Trials
 
     @property
     def held(self) -> tuple[int, int]:
@@ -72,7 +72,7 @@ class Town:
             "spent": {self.spent.currency: self.spent.amount},
             "budget": {self.spent.currency: self.budget},
             "error_bars": {"held": held, "of": shown},
-            **self.encore.as_dict(),
+            **self.trials.as_dict(),
         }
 
 
@@ -96,12 +96,13 @@ def run(folder: Path, *, people: int, seed: int) -> Town:
     project = open_project(folder, ledger=MemoryLedger(parse(text).budget))
     price = project.declaration.budget.epsilon / len(QUESTIONS)
     beta = BETA / len(QUESTIONS)
-    exchanges = [
-        Exchange(question, project.ask(question.text, epsilon=price, beta=beta), true_values(table, question))
-        for question in QUESTIONS
-    ]
-    encore = perform(table, project.declaration, folder / "release", seed=seed)
-    return Town(folder, people, exchanges, project.ledger.spent, project.ledger.budget.cap.amount, encore)
+    exchanges = []
+    for question in QUESTIONS:
+        answer = project.ask(question.text, epsilon=price, beta=beta)
+        assert isinstance(answer, Answer)  # none of them is a SELECT statement
+        exchanges.append(Exchange(question, answer, true_values(table, question)))
+    trials = run_trials(table, project.declaration, folder / "release", seed=seed)
+    return Town(folder, people, exchanges, project.ledger.spent, project.ledger.budget.cap.amount, trials)
 
 
 def render(town: Town) -> None:
@@ -129,7 +130,7 @@ def render(town: Town) -> None:
             )
         table.add_section()
     console.print(table)
-    render_encore(town.encore)
+    render_trials(town.trials)
     held, shown = town.held
     console.print(
         f"{held} of {shown} error bars held (all of them should, in 19 of 20 towns). Spent {town.spent.currency} "

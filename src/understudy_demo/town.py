@@ -17,10 +17,12 @@ import pyarrow as pa
 import yaml
 from numpy.typing import NDArray
 
+from understudy.declaration.file import parse
 from understudy.errors import ParameterError
+from understudy.project import Project
 
-Column = NDArray[Any]  # codes, counts, amounts or days, one a row
-Columns = dict[str, Column]
+Values = NDArray[Any]  # codes, counts, amounts or days, one a row
+Columns = dict[str, Values]
 
 BLOCK = 1 << 18
 """Rows drawn at a time, so that working memory does not grow with the town."""
@@ -132,7 +134,7 @@ def _block(rng: np.random.Generator, start: int, rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _draw(rng: np.random.Generator, weights: NDArray[np.float64], *given: Column) -> NDArray[np.int64]:
+def _draw(rng: np.random.Generator, weights: NDArray[np.float64], *given: Values) -> NDArray[np.int64]:
     """One cell per row, from the law `weights[given]` over the last axis; a weight of 0 is never drawn.
 
     The cumulated laws are laid end to end, law r on [r, r + 1), so that one search serves every row. Uniforms
@@ -147,7 +149,7 @@ def _draw(rng: np.random.Generator, weights: NDArray[np.float64], *given: Column
     return np.searchsorted(steps, uniform + law, side="right") - law * cells
 
 
-def _happens(rng: np.random.Generator, odds: NDArray[np.float64], *given: Column) -> NDArray[np.bool_]:
+def _happens(rng: np.random.Generator, odds: NDArray[np.float64], *given: Values) -> NDArray[np.bool_]:
     """An event per row with log odds `odds[given]`; minus infinity never happens."""
     return rng.random(given[0].shape) < _logistic(odds)[given]
 
@@ -349,8 +351,13 @@ attributes:
 """
 
 
+def project(count: int = 100_000, *, seed: int = 7) -> Project:
+    """The town as a project: `count` invented people, the declaration of the town, and a ledger in memory."""
+    return Project.frame(people(count, seed=seed), parse(declaration("town.parquet")))
+
+
 @dataclass(frozen=True, slots=True)
-class Question:
+class TownQuestion:
     """One question in the language of the product, and again in SQL over `people` for its true value.
 
     The SQL gives one number, or rows (label, ..., value) for every declared cell in declared order.
@@ -360,32 +367,32 @@ class Question:
     sql: str
 
 
-def true_values(table: pa.Table, question: Question) -> list[float]:
+def true_values(table: pa.Table, question: TownQuestion) -> list[float]:
     """What `question` would get from the unprotected table: one number, or one per cell in declared order."""
     with duckdb.connect() as connection:
         connection.register("people", table)
         return [float(row[-1]) for row in connection.execute(question.sql).fetchall()]
 
 
-def _ask(what: str, condition: str, where: str, *by: str) -> Question:
+def _ask(what: str, condition: str, where: str, *by: str) -> TownQuestion:
     """`condition` in the product's language and `where` in SQL are two writings of the same thing."""
     total = "1" if what == "count" else "greatest((SELECT count(*) FROM people), 1)"
     value = f"count(person) FILTER (WHERE {where}) / {total}"
     if not by:
-        return Question(f"{what} {condition}", f"SELECT {value} FROM people")
+        return TownQuestion(f"{what} {condition}", f"SELECT {value} FROM people")
     names = ", ".join(by)
     # Cells come from the declaration, so that one which holds nobody still has its row.
     cells = {name: "[" + ", ".join(f"'{label}'" for label in CATEGORIES[name]) + "]" for name in by}
     every_cell = " CROSS JOIN ".join(f"(SELECT unnest({labels}) AS {name})" for name, labels in cells.items())
     order = ", ".join(f"list_position({labels}, {name})" for name, labels in cells.items())
-    return Question(
+    return TownQuestion(
         " ".join(part for part in (what, condition, "by", names) if part),
         f"SELECT {names}, {value} FROM {every_cell} LEFT JOIN people USING ({names}) "
         f"GROUP BY {names} ORDER BY {order}",
     )
 
 
-QUESTIONS: tuple[Question, ...] = (
+QUESTIONS: tuple[TownQuestion, ...] = (
     _ask("count", "age<30 and sex=F", "age < 30 AND sex = 'F'"),
     _ask("count", "", "true", "district"),
     _ask("share", "income>=40000", "income >= 40000"),

@@ -17,13 +17,13 @@ from typer.testing import CliRunner
 import understudy as us
 from statistical import assert_covers
 from understudy.answer.answer import Answer
+from understudy.answer.sql_answer import SqlAnswer, shown
 from understudy.cli.app import app
 from understudy.declaration.file import parse
 from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RefusedError
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.sql import Estimate
-from understudy.sql_answer import SqlAnswer, shown
 
 TEXT = """\
 understudy: 1

@@ -17,6 +17,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from audit.replay import PUBLIC_STATE, Difference
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
@@ -28,7 +29,6 @@ from understudy.mechanism.sparse_vector import AboveThreshold
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event
-from understudy_audit.replay import PUBLIC_STATE, Difference
 
 Values = NDArray[np.int64]
 

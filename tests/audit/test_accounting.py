@@ -8,27 +8,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
-from understudy.noise.samplers import SeededNoise, SystemNoise
-from understudy.privacy.budget import Budget
-from understudy.privacy.cost import UNITS
-from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Selection, Span
-from understudy.privacy.joint import Joint
-from understudy_audit.accounting import (
+from audit.accounting import (
     against_distributions,
     exact_total,
     joint_is_enough,
     table_of_events,
     worst_pair,
 )
-from understudy_audit.acts import AB, CELLS, ONE_CELL, A
-from understudy_audit.contract import (
+from audit.contract import (
     answers_again,
     charges_first,
     counts_hits,
     handle_survives,
     keeps_the_charge,
 )
+from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
+from understudy.noise.samplers import SeededNoise, SystemNoise
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import UNITS
+from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Selection, Span
+from understudy.privacy.joint import Joint
+from understudy_audit.acts import AB, CELLS, ONE_CELL, A
 from understudy_audit.neighbours import Setting, TellingLedger
 
 DELTA = 1e-6

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from audit.coins import FixedCoin, RecordingNoise
 from understudy.curator.curator import Candidate
 from understudy.errors import UnderstudyError
 from understudy.mechanism.exponential import ExponentialMechanism
@@ -24,7 +25,6 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import AB, CELLS, A
-from understudy_audit.coins import FixedCoin, RecordingNoise
 from understudy_audit.neighbours import Setting, TellingLedger
 
 ONE = Fraction(1)

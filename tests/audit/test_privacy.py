@@ -10,16 +10,25 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from audit.coins import exact_choice_law, largest_ratio
 from statistical import assert_at_most
 from understudy.errors import ParameterError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import SeededNoise
 from understudy_audit.claim import CURVE, ConcentratedClaim, GaussianClaim, NormalClaim, PureClaim
-from understudy_audit.coins import exact_choice_law, largest_ratio
-from understudy_audit.composite import composites
+from understudy_audit.composites import composites
 from understudy_audit.confidence import at_least, at_most, certified_epsilon, estimated_epsilon
-from understudy_audit.events import Column, Ends, Event, Score, Whole, as_plain, from_plain, learn
+from understudy_audit.events import (
+    Ends,
+    Event,
+    Everything,
+    OneNumber,
+    WeightedSum,
+    as_plain,
+    from_plain,
+    learn,
+)
 from understudy_audit.holdout import holdout_subjects
 from understudy_audit.privacy import FAMILY_ERROR, Pair, Subject, audit, audit_pair, stacked
 from understudy_audit.registry import EFFORTS, MOST_SUBJECTS, named, subjects
@@ -113,10 +122,10 @@ def test_an_event_is_not_chosen_for_its_luck():
 @pytest.mark.parametrize(
     "statistic",
     [
-        Column(1),
+        OneNumber(1),
         Ends(0),
-        Whole(np.array([0, -3]), np.array([5, 9])),
-        Score(np.array([0.1, -2 / 3]), np.array([-1, 0])),
+        Everything(np.array([0, -3]), np.array([5, 9])),
+        WeightedSum(np.array([0.1, -2 / 3]), np.array([-1, 0])),
     ],
     ids=lambda statistic: type(statistic).__name__,
 )

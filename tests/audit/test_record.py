@@ -20,7 +20,7 @@ from understudy.noise.samplers import SeededNoise, SystemNoise
 from understudy_audit.claim import PureClaim
 from understudy_audit.confidence import certified_epsilon, estimated_epsilon
 from understudy_audit.privacy import FAMILY_ERROR, Pair, Subject
-from understudy_audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded
+from understudy_audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, ResumableAudit
 from understudy_audit.registry import MOST_SUBJECTS, Effort
 from understudy_audit.scalar import repeated
 
@@ -37,7 +37,7 @@ def laplace(price=1):
 
 
 def recorded(record, subject=None):
-    return Recorded(subject or laplace(), Effort(8_000, 2, 800), record)
+    return ResumableAudit(subject or laplace(), Effort(8_000, 2, 800), record)
 
 
 class Steps:

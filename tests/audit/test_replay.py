@@ -12,6 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from audit.coins import (
+    OutOfCoinsError,
+    RecordingNoise,
+    ReplayedNoise,
+    exact_choice_law,
+    largest_ratio,
+)
+from audit.replay import control_flow, differences, perform, sensitivities
 from audit.taps import compared, tapped
 from understudy.curator.curator import Candidate, Curator
 from understudy.errors import InsufficientBudgetError, UnderstudyError
@@ -28,16 +36,9 @@ from understudy.standin.multiplicative import MultiplicativeWeights
 from understudy.validity.choice import mode_of
 from understudy.validity.holdout import Holdout
 from understudy_audit.acts import AB, CELLS, ONE_CELL, WORKLOAD, A
-from understudy_audit.coins import (
-    OutOfCoinsError,
-    RecordingNoise,
-    ReplayedNoise,
-    exact_choice_law,
-    largest_ratio,
-)
-from understudy_audit.composite import Composite, composites
+from understudy_audit.composite import Composite
+from understudy_audit.composites import composites
 from understudy_audit.neighbours import DOMAIN, Setting, table_pairs
-from understudy_audit.replay import control_flow, differences, perform, sensitivities
 
 FULL = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 PURE, BOTH = Budget.of(1), Budget.of(1, 1e-6)

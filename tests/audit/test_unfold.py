@@ -30,7 +30,8 @@ from understudy.query.marginal import Marginal
 from understudy.standin.table import SmallTable
 from understudy_audit.acts import AB, CELLS, ONE_CELL, A
 from understudy_audit.claim import PureClaim
-from understudy_audit.composite import Composite, composites
+from understudy_audit.composite import Composite
+from understudy_audit.composites import composites
 from understudy_audit.events import UNSAID
 from understudy_audit.neighbours import DOMAIN, Setting
 from understudy_audit.privacy import Subject, audit
@@ -371,3 +372,16 @@ def test_what_is_in_doubt_comes_out_both_ways_on_the_pair_of_the_slice(name):
     lengths = Counter((drawn != UNSAID).sum(axis=1).tolist())
     branches = lengths if len(lengths) > 1 else Counter(drawn[:, 0].tolist())
     assert branches.most_common(1)[0][1] <= 396
+
+
+@pytest.mark.parametrize("name", ["session", "session-gaussian", "online", "median"])
+def test_the_dearest_run_spends_what_its_case_says_and_none_spends_more(name):
+    """A case that claimed more than its runs spend would let a mechanism off that loses less than that."""
+    (case,) = [found for found in composites() if found.name == name]
+    spent, tables = set(), case.tables(10)
+    for seed in range(20):
+        curator = case.setting.curator(tables[seed % len(tables)].first, noise=SeededNoise(seed))
+        case.act(curator)
+        spent.add(curator.ledger.spent.units)
+    assert case.most.units * 998 // 1000 <= max(spent) <= case.most.units
+    assert min(spent) < max(spent)

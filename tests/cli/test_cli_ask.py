@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from understudy.cli.app import main
+from program import call
 from understudy.declaration.file import read
 from understudy.ledger.declared import project_files
 
@@ -40,19 +39,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(folder, monkeypatch, capsys) -> Ask:
-    """The program in this process: what it said, once it ended with the status."""
+def run(folder) -> Ask:
+    """The program in this process: all that it said, once it ended with the status."""
 
     def run(*arguments: str, status: int = 0) -> str:
-        monkeypatch.setattr(sys, "argv", ["understudy", *arguments])
-        ended = 0
-        try:
-            main()
-        except SystemExit as stop:
-            ended = stop.code
-        out, err = capsys.readouterr()
-        assert ended == status, out + err
-        return out + err
+        done = call(*arguments, cwd=folder, status=status)
+        return done.stdout + done.stderr
 
     return run
 

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from people import declaration, write_project
-from program import run
+from program import call
 from understudy.errors import LedgerError, ParameterError, SourceError
 from understudy.ledger.store import _is_there
 from understudy.releases.methods import METHODS
@@ -34,7 +34,7 @@ def test_a_draft_replaces_declarations_alone(folder):
 def test_a_release_is_not_written_over_the_project(folder):
     """The ledger is not there before the first charge, and its place is taken all the same."""
     for out, status in (("understudy.ledger", 2), ("people.csv", 1), (".", 1)):
-        run("release", "--epsilon", "0.1", "--workload", "all-1-way", "-o", out, cwd=folder, status=status)
+        call("release", "--epsilon", "0.1", "--workload", "all-1-way", "-o", out, cwd=folder, status=status)
     assert not (folder / "understudy.ledger").exists()
 
 
@@ -66,24 +66,24 @@ def test_a_ledger_that_cannot_be_looked_at_is_not_called_absent(tmp_path, monkey
 def test_a_witness_is_not_the_ledger(folder):
     (folder / "understudy.yml").write_text(declaration(budget=BUDGET, more="witness: understudy.ledger\n"))
     for command in (("check",), ("ask", "count by sex", "--epsilon", "0.1")):
-        found = run(*command, cwd=folder, status=1)
+        found = call(*command, cwd=folder, status=1)
         assert "witness cannot be the ledger" in found.stderr
     assert not (folder / "understudy.ledger").exists()
 
 
 def test_a_ledger_that_its_witness_saw_is_missed_by_verify(folder):
     (folder / "understudy.yml").write_text(declaration(budget=BUDGET, more="witness: seen.json\n"))
-    run("ask", "count by sex", "--epsilon", "0.05", cwd=folder)
+    call("ask", "count by sex", "--epsilon", "0.05", cwd=folder)
     for name in ("understudy.ledger", "understudy.ledger-wal", "understudy.ledger-shm"):
         if (folder / name).exists():
             os.remove(folder / name)
-    found = run("ledger", "verify", cwd=folder, status=1)
+    found = call("ledger", "verify", cwd=folder, status=1)
     assert "witness saw" in found.stderr
 
 
 def test_a_request_does_not_take_a_session_s_place(folder):
     for question in ("count by sex", "SELECT count(*) FROM people GROUP BY sex"):
-        found = run("ask", question, "--epsilon", "0.05", "--request", "q#1", cwd=folder, status=2)
+        found = call("ask", question, "--epsilon", "0.05", "--request", "q#1", cwd=folder, status=2)
         assert "numbers the purchases of a session" in found.stderr
     assert not (folder / "understudy.ledger").exists()
 

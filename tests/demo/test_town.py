@@ -15,7 +15,7 @@ import yaml
 from statistical import assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
 from understudy_demo import demo, town
-from understudy_demo.town import QUESTIONS, Question, declaration, people, true_values
+from understudy_demo.town import QUESTIONS, TownQuestion, declaration, people, true_values
 
 DECLARED: dict[str, Any] = yaml.safe_load(declaration("town.parquet"))
 # YAML reads the bare key `null` as a null, so the words are restored here.
@@ -45,6 +45,14 @@ def columns(table: pa.Table) -> dict[str, np.ndarray]:
     return {name: column.to_numpy(zero_copy_only=False) for name, column in filled.items()}
 
 
+def test_the_town_is_a_project_of_its_own_people_and_budget():
+    project = town.project(300, seed=3)
+    assert project.curator.rows == 300
+    assert project.declaration.budget.epsilon == DECLARED["budget"]["epsilon"]
+    exact = [row["sex"] for row in people(300, seed=3).to_pylist()].count("F")
+    assert abs(float(project.ask("count sex = F", epsilon=1.5).value) - exact) < 60  # 40 scales of the noise
+
+
 def cells(name: str) -> list[str]:
     """Labels of an attribute that has one cell per value."""
     declared = ATTRIBUTES[name]
@@ -56,7 +64,7 @@ def cells(name: str) -> list[str]:
     return declared["values"]
 
 
-def split(question: Question) -> tuple[str, str, list[str]]:
+def split(question: TownQuestion) -> tuple[str, str, list[str]]:
     """What is asked, the condition, the attributes grouped by."""
     what, _, rest = question.text.partition(" ")
     condition, _, by = f" {rest}".partition(" by ")
@@ -269,7 +277,7 @@ def test_twenty_questions() -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.text)
-def test_questions_can_be_asked_of_the_declared_domain(question: Question) -> None:
+def test_questions_can_be_asked_of_the_declared_domain(question: TownQuestion) -> None:
     what, condition, by = split(question)
     assert what in {"count", "share"}
     tests = comparisons(condition)
@@ -287,7 +295,7 @@ def test_questions_can_be_asked_of_the_declared_domain(question: Question) -> No
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.text)
-def test_true_values_agree_with_the_text(table: pa.Table, question: Question) -> None:
+def test_true_values_agree_with_the_text(table: pa.Table, question: TownQuestion) -> None:
     what, condition, by = split(question)
     values = true_values(table, question)
     assert all(isfinite(value) for value in values)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from program import PROGRAM, run
+from program import PROGRAM, call, run
 from understudy.declaration.file import parse, read
 from understudy.errors import DeclarationError, SourceError
 from understudy.table.draft import MARK, unreviewed
@@ -194,17 +194,17 @@ def test_the_program_marks_what_is_missing_and_check_refuses_it(tmp_path):
     done = run("init", "--from", str(HOSPITAL), "--table", "visits", "--yes", cwd=tmp_path, status=1)
     assert "4 lines lack something" in done.stderr
     assert "ward: the 8 values" in done.stderr
-    refused = run("check", cwd=tmp_path, status=2)
+    refused = call("check", cwd=tmp_path, status=2)
     assert "understudy.yml, line" in refused.stderr
-    again = run(
+    again = call(
         "init", "--from", str(HOSPITAL), "--table", "wards", "--json", "--overwrite", cwd=tmp_path, status=1
     )
     reply = json.loads(again.stdout)
     assert reply["lines_to_review"] == []
     lines = (tmp_path / "understudy.yml").read_text().splitlines()
     assert all("# MISSING:" in lines[item["line"] - 1] for item in reply["lines_to_fill"])
-    run("init", cwd=tmp_path, status=2)
-    run("init", "--from", "gone.yaml", "--output", "new.yml", cwd=tmp_path, status=2)
+    call("init", cwd=tmp_path, status=2)
+    call("init", "--from", "gone.yaml", "--output", "new.yml", cwd=tmp_path, status=2)
 
 
 FILLED = {

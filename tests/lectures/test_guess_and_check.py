@@ -15,7 +15,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import HandleClosedError, ParameterError, ProtectionError, QueryError
 from understudy.lectures.guess_and_check import CheckTerms, GuessAndCheck
-from understudy.lectures.guessers import Asking, Constant, From, Median, Weights
+from understudy.lectures.guessers import ConstantGuess, GuessFunction, MedianGuess, OtherData, WeightsGuess
 from understudy.lectures.truncation import Truncation
 from understudy.ledger.journal import Journal
 from understudy.ledger.memory import MemoryLedger
@@ -120,7 +120,7 @@ def test_it_goes_on_where_it_stopped_and_teaches_a_new_guesser():
     assert (again.asked, again.failures) == (2, 1)
     told = []
 
-    class Pupil(Constant):
+    class Pupil(ConstantGuess):
         def learn(self, query, value):
             told.append((query.key, value))
 
@@ -149,12 +149,12 @@ def test_a_guesser_that_goes_on_is_told_what_was_rejected_elsewhere():
     ledger = MemoryLedger(Budget.of(1))
     here, there = (GuessAndCheck(curator(ROWS, ledger=ledger), terms(), name="mine") for _ in range(2))
 
-    class Pupil(Constant):
+    class Pupil(ConstantGuess):
         def learn(self, query, value):
             told.append(value)
 
     told: list[float] = []
-    pupil, other = Pupil(0.0), Constant(0.0)
+    pupil, other = Pupil(0.0), ConstantGuess(0.0)
     assert here.ask(query([0, 0, 0, 1]), pupil).accepted
     assert not there.ask(query([1, 0, 0, 0]), other).accepted
     assert told == []
@@ -175,11 +175,11 @@ class Uniform:
 @pytest.mark.parametrize(
     "guesser",
     [
-        Constant(),
-        From(Uniform()),
-        Asking(lambda asked: float(asked.weights().mean())),
-        Weights(DenseWeights.uniform(DOMAIN), 0.1),
-        Median(SurvivingSet(DOMAIN, 20), 0.1),
+        ConstantGuess(),
+        OtherData(Uniform()),
+        GuessFunction(lambda asked: float(asked.weights().mean())),
+        WeightsGuess(DenseWeights.uniform(DOMAIN), 0.1),
+        MedianGuess(SurvivingSet(DOMAIN, 20), 0.1),
     ],
     ids=["constant", "other data", "function", "weights", "median"],
 )

@@ -17,7 +17,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import HandleClosedError, ParameterError, TooLargeError
 from understudy.lectures import median as module
-from understudy.lectures.guessers import Median, SampledMedian
+from understudy.lectures.guessers import MedianGuess, SampledMedianGuess
 from understudy.lectures.median import MedianMechanism, median_update, private_median, smallest_eta
 from understudy.lectures.online import theorem_terms
 from understudy.ledger.memory import MemoryLedger
@@ -186,9 +186,9 @@ def test_the_median_mechanism_goes_on_where_it_stopped(eta):
 
 def test_the_mode_follows_from_public_numbers():
     small = MedianMechanism(curator(ROWS), queries=20, eta=Fraction(1, 4))
-    assert (small.mode, type(small.guesser)) == ("exact", Median)
+    assert (small.mode, type(small.guesser)) == ("exact", MedianGuess)
     fine = MedianMechanism(curator(ROWS), queries=1000, eta=Fraction(1, 1000))
-    assert (fine.mode, fine.most_rejections, type(fine.guesser)) == ("sampled", None, SampledMedian)
+    assert (fine.mode, fine.most_rejections, type(fine.guesser)) == ("sampled", None, SampledMedianGuess)
     assert smallest_eta(3, 10) < smallest_eta(5, 10)
     assert MedianMechanism(curator(ROWS), queries=20).mode == "exact"
     wide = MedianMechanism(curator(wide_table(0), domain=WIDE), queries=20)

@@ -17,9 +17,9 @@ from understudy.mechanism.gap import MAX_COUNT, Guess, NoisyGaps, WorstGuess
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import epsilon, rho
 from understudy.privacy.neighbours import Neighbours
-from understudy.privacy.stability import add_remove_neighbours, privacy_curve, replace_neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy_textbook.stability import add_remove_neighbours, privacy_curve, replace_neighbours
 
 DOMAIN = Domain((Bins.integers("a", 0, 1), Bins.integers("b", 0, 1)))
 UNIVERSE = ((0, 0), (0, 1), (1, 0), (1, 1))

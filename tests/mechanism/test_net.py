@@ -15,10 +15,10 @@ from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism import net
 from understudy.mechanism.net import NetMechanism
 from understudy.noise.samplers import SeededNoise
-from understudy.privacy.stability import privacy_curve, replace_neighbours
 from understudy.query.marginal import Marginal
 from understudy.standin.table import SmallTable
-from understudy.theory.lectures9_10 import net_error
+from understudy_textbook.lectures9_10 import net_error
+from understudy_textbook.stability import privacy_curve, replace_neighbours
 
 DOMAIN = Domain((Boolean(name="a"), Bins.integers("x", 0, 2)))
 MARGINALS = [Marginal(DOMAIN, ("a",)), Marginal(DOMAIN, ("a", "x"))]

@@ -18,7 +18,7 @@ from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax, one_sided
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import epsilon, rho
-from understudy.privacy.stability import privacy_curve
+from understudy_textbook.stability import privacy_curve
 
 mechanisms = st.builds(
     ReportNoisyMax,

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -31,12 +30,12 @@ from understudy.mechanism.small_database.small_database import (
 )
 from understudy.mechanism.small_database.tree import Tree, set_tree
 from understudy.noise.samplers import SeededNoise
-from understudy.privacy.stability import privacy_curve, replace_neighbours
 from understudy.query.family import conjunctions, prefixes, ranges
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
 from understudy.theory.lectures9_10 import smalldb_best, smalldb_size
+from understudy_textbook.stability import privacy_curve, replace_neighbours
 
 BITS = Domain(tuple(Boolean(name=name) for name in "abcd"))
 LINE = Domain((Bins.integers("x", 0, 4), Boolean(name="a")))
@@ -632,7 +631,7 @@ def test_numba_is_not_imported_before_it_is_needed():
     subprocess.run([sys.executable, "-c", check], check=True)
 
 
-@pytest.mark.skipif("UNDERSTUDY_AUDIT" not in os.environ, reason="minutes: set UNDERSTUDY_AUDIT")
+@pytest.mark.slow("minutes")
 def test_a_thousand_thresholds():
     matrix = thresholds(1000)
     table = np.random.default_rng(1).multinomial(5000, np.full(1000, 1e-3))

@@ -7,11 +7,12 @@ from functools import partial
 
 import program
 
-run = partial(program.run, "plan")
+run = partial(program.call, "plan")
 
 
 def test_a_plan_for_machines(tmp_path):
-    done = run(
+    done = program.run(
+        "plan",
         "--rows",
         "100000",
         "--queries",

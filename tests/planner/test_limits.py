@@ -15,7 +15,7 @@ from understudy.planner.solve import plan
 from understudy.releases import methods
 from understudy.theory.table import COLUMNS
 
-run = partial(program.run, "plan")
+run = partial(program.call, "plan")
 WIDE = us.Domain(tuple(us.Bins.integers(f"a{i}", 0, 99) for i in range(7)))
 
 

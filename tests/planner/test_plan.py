@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import understudy as us
 from understudy.errors import ParameterError
 from understudy.planner.frontier import frontier, save
+from understudy.planner.inputs import PlanInputs, Promise
 from understudy.planner.mechanisms import MECHANISMS
-from understudy.planner.situation import Promise, Situation
 from understudy.planner.solve import Plan, plan, width_of
 
 VALIDITY = {"promise": "validity", "beta": 0.05}
@@ -93,9 +93,9 @@ def test_rows_for_a_width_then_the_width_for_these_rows():
 @given(st.integers(3, 7), st.integers(0, 5), st.sampled_from(["rows", "queries", "beta"]))
 @settings(max_examples=25)
 def test_monotone_in_every_argument(rows, queries, name):
-    here = Situation(rows=10**rows, queries=10**queries, promise=Promise.VALIDITY, universe=512)
+    here = PlanInputs(rows=10**rows, queries=10**queries, promise=Promise.VALIDITY, universe=512)
     more = {"rows": 3 * 10**rows, "queries": 3 * 10**queries, "beta": 0.1}[name]
-    there = Situation(**{**{k: getattr(here, k) for k in here.__slots__}, name: more})
+    there = PlanInputs(**{**{k: getattr(here, k) for k in here.__slots__}, name: more})
     for mechanism in MECHANISMS:
         if not mechanism.lacks(here):
             before, after = width_of(mechanism, here)[0], width_of(mechanism, there)[0]

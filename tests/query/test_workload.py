@@ -11,7 +11,8 @@ from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.query import family
 from understudy.query.linear import LinearQuery
-from understudy.query.workload import Workload, marginals, query_release_error
+from understudy.query.workload import Workload, marginals
+from understudy_textbook.lectures9_10 import query_release_error
 
 DOMAIN = Domain((Bins.integers("a", 0, 3), Bins.integers("b", 0, 1), Bins.integers("c", 0, 1)))
 

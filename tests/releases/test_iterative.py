@@ -31,12 +31,6 @@ from understudy.noise.law import discrete_laplace_log_law
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.neighbours import Neighbours
-from understudy.privacy.stability import (
-    add_remove_neighbours,
-    privacy_curve,
-    replace_neighbours,
-    then_both,
-)
 from understudy.query.linear import LinearQuery
 from understudy.query.workload import Workload
 from understudy.releases import iterative
@@ -47,12 +41,12 @@ from understudy.standin.median.median import MedianUpdate
 from understudy.standin.multiplicative import MultiplicativeWeights, ProjectedWeights
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
-from understudy.theory.lecture7 import (
-    ic_alpha_corrected,
-    ic_cost,
-    ic_eps0,
-    is_update_sequence,
-    mw_updates,
+from understudy_textbook.lecture7 import ic_alpha_corrected, ic_cost, ic_eps0, is_update_sequence, mw_updates
+from understudy_textbook.stability import (
+    add_remove_neighbours,
+    privacy_curve,
+    replace_neighbours,
+    then_both,
 )
 
 DOMAIN = Domain((Bins.integers("a", 0, 1), Bins.integers("b", 0, 2)))

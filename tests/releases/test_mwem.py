@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from fractions import Fraction
 from itertools import combinations
 from math import inf
@@ -278,7 +277,7 @@ DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
 
 @pytest.mark.skipif(not (DATA / "nltcs.csv").exists(), reason="the nltcs table is not beside the project")
-@pytest.mark.skipif(not os.environ.get("UNDERSTUDY_AUDIT"), reason="ten CPU seconds: set UNDERSTUDY_AUDIT")
+@pytest.mark.slow("ten CPU seconds")
 def test_nltcs_all_triples():
     sizes = json.loads((DATA / "nltcs-domain.json").read_text())
     domain = Domain(tuple(Bins.integers(name, 0, size - 1) for name, size in sizes.items()))

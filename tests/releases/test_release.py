@@ -148,12 +148,21 @@ def test_no_error_is_wider_than_what_is_possible(made):
     assert np.array_equal(wide.answer("count by age").error, np.full(3, float(ROWS)))
 
 
-def test_private_rows_leave_shares_uncertified():
+def test_shares_of_private_rows_are_certified_with_the_error_of_their_number():
     made = release(tiny_release.project(PRIVATE), "1-way", epsilon=1, method=tiny)
-    assert made.answer("count by age").source == "measured"
+    counted, everyone = made.answer("count by age"), made.answer("count")
     share = made.answer("share by age")
-    assert share.source == "uncertified"
-    assert np.isinf(share.error).all()
+    assert counted.source == share.source == "measured"
+    least, most = everyone.noisy - everyone.error, everyone.noisy + everyone.error
+    assert (share.value - share.error <= np.clip((counted.noisy - counted.error) / most, 0, 1) + 1e-12).all()
+    assert (share.value + share.error >= np.clip((counted.noisy + counted.error) / least, 0, 1) - 1e-12).all()
+    assert (share.error < 1).all()
+    beyond = made.answer("share age < 18 by sex")
+    assert beyond.source == "uncertified"
+    assert np.isinf(beyond.error).all()
+    alone = replace(made, answers=()).answer("share by age")
+    assert np.isinf(alone.error).all()
+    assert alone.value.sum() == pytest.approx(1)
     assert float(made.answer("count").error) > 0
     assert made.certificate["privacy"]["neighbours"] == "add-remove"
 

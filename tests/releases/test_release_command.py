@@ -9,14 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow.parquet as parquet
 import pytest
 
+import program
 import tiny_release
-from understudy.cli.app import main
 from understudy.cli.release import _progress
 from understudy.declaration.file import parse
 from understudy.ledger.declared import open_ledger
@@ -28,12 +28,6 @@ from understudy.releases.run import Progress
 from understudy.releases.unfinished import Unfinished
 
 TESTS = str(Path(__file__).resolve().parent.parent)
-
-
-class Done(NamedTuple):
-    status: int
-    stdout: str
-    stderr: str
 
 
 TINY = ("--method", "tiny", "--workload", "1-way", "--epsilon", "2")
@@ -48,23 +42,10 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the program inside this process: a second of imports less for each of its many mistakes."""
-
-    def run(*arguments: str, cwd: Path, status: int = 0) -> Done:
-        monkeypatch.chdir(cwd)
-        monkeypatch.setattr(sys, "argv", ["understudy", "release", *arguments])
-        monkeypatch.setattr(methods, "METHODS", tiny_release.with_tiny())
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code
-        done = Done(code, *capsys.readouterr())
-        assert done.status == status, done.stdout + done.stderr
-        return done
-
-    return run
+def run(monkeypatch):
+    """The program in this process, with a method that is quick to run."""
+    monkeypatch.setattr(methods, "METHODS", tiny_release.with_tiny())
+    return partial(program.call, "release")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from fractions import Fraction
 from math import inf
 from pathlib import Path
@@ -196,7 +195,7 @@ def test_large_universes_have_a_tree_for_a_stand_in():
 
 
 @pytest.mark.skipif(not (DATA / "nltcs.csv").exists(), reason="the nltcs table is not here")
-@pytest.mark.skipif(not os.environ.get("UNDERSTUDY_AUDIT"), reason="UNDERSTUDY_AUDIT is not set")
+@pytest.mark.slow("a real table")
 @pytest.mark.parametrize(("epsilon", "most"), [(0.1, 0.036), (1, 0.0055), (10, 0.0008)])
 def test_all_triples_of_nltcs(epsilon, most):
     sizes = json.loads((DATA / "nltcs-domain.json").read_text())

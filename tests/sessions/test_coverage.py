@@ -36,7 +36,7 @@ from understudy.domain.domain import Domain
 from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
-from understudy.sessions import wholesale
+from understudy.sessions import product_class
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.purchase import Calibrator
 from understudy.sessions.session import Session
@@ -212,16 +212,18 @@ def visited(name: str, kind: Kind, sessions: int, beta: float, visit=interviewed
     return heard
 
 
+def slow(name: str):
+    return pytest.param(name, marks=pytest.mark.slow("sessions of minutes"))
+
+
 def ratios(heard: list[Heard]) -> list[float]:
     """The largest part of its error that an answer was off by: above 1 just where a session missed."""
     return [inf if one.missed else min(one.nearest, 1.0) for one in heard]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [name if kind.few else slow(name) for name, kind in KINDS.items()])
 def test_every_answer_of_a_session_holds_together(name):
     kind = KINDS[name]
-    if not (AUDIT or kind.few):
-        pytest.skip("slow sessions: set UNDERSTUDY_AUDIT")
     sessions, beta = (SESSIONS, BETA) if AUDIT else (kind.few, kind.beta)
     assert_covers(ratios(visited(name, kind, sessions, beta)), beta, mutant=kind.mutant[AUDIT])
 
@@ -267,11 +269,9 @@ LONGS = {
 }
 
 
-@pytest.mark.parametrize("name", LONGS)
+@pytest.mark.parametrize("name", [name if kind.few else slow(name) for name, (kind, _) in LONGS.items()])
 def test_ten_thousand_questions_hold_together(name):
     kind, sessions = LONGS[name]
-    if not (AUDIT or kind.few):
-        pytest.skip("a session of 10,000 fresh answers: set UNDERSTUDY_AUDIT")
     sessions, beta = (sessions, BETA) if AUDIT else (kind.few, kind.beta)
     assert_covers(
         ratios(visited(name, kind, sessions, beta, visit=exhausting)), beta, mutant=kind.mutant[AUDIT]
@@ -294,12 +294,12 @@ def _a_share_for_each_question(patch):
 
 def _a_share_for_each_member(patch):
     """β for every question of a class, instead of for all."""
-    patch.setattr(wholesale, "band", lambda product, share: norm.isf(share / 2) * product.norm(2))
+    patch.setattr(product_class, "band", lambda product, share: norm.isf(share / 2) * product.norm(2))
 
 
 def _narrower_classes(patch):
-    band: Any = wholesale.band
-    patch.setattr(wholesale, "band", lambda *args: 0.85 * band(*args))
+    band: Any = product_class.band
+    patch.setattr(product_class, "band", lambda *args: 0.85 * band(*args))
 
 
 def _narrower_answers(patch):
@@ -311,21 +311,21 @@ def _narrower_answers(patch):
     )
 
 
+MORE = pytest.mark.slow("hundreds of sessions")
+
 MUTANTS = [
-    ("direct", _a_share_for_each_question, 18, True),
-    ("ranges announced", _a_share_for_each_member, 40, True),
-    ("ranges announced", _narrower_classes, 120, True),
-    ("conjunctions announced", _narrower_classes, SESSIONS, False),
-    ("direct", _narrower_answers, SESSIONS, False),
-    ("pure epsilon", _a_share_for_each_question, 24, False),
-    ("rectangles, rent or buy", _a_share_for_each_member, 80, False),
+    ("direct", _a_share_for_each_question, 18),
+    ("ranges announced", _a_share_for_each_member, 40),
+    ("ranges announced", _narrower_classes, 120),
+    pytest.param("conjunctions announced", _narrower_classes, SESSIONS, marks=MORE),
+    pytest.param("direct", _narrower_answers, SESSIONS, marks=MORE),
+    pytest.param("pure epsilon", _a_share_for_each_question, 24, marks=MORE),
+    pytest.param("rectangles, rent or buy", _a_share_for_each_member, 80, marks=MORE),
 ]
 
 
-@pytest.mark.parametrize(("name", "mutant", "sessions", "short"), MUTANTS)
-def test_a_broken_promise_is_noticed(name, mutant, sessions, short, monkeypatch):
-    if not (AUDIT or short):
-        pytest.skip("hundreds of sessions: set UNDERSTUDY_AUDIT")
+@pytest.mark.parametrize(("name", "mutant", "sessions"), MUTANTS)
+def test_a_broken_promise_is_noticed(name, mutant, sessions, monkeypatch):
     mutant(monkeypatch)
     heard = visited(f"mutant {mutant.__name__}, {name}", KINDS[name], sessions, BETA)
     with pytest.raises(AssertionError, match="failures"):

@@ -95,13 +95,13 @@ def test_free_and_uncertified_answers_leave_nothing_behind(monkeypatch):
     assert grown(400) < 300
 
 
-@pytest.mark.skipif(not AUDIT, reason="the mutant of a short test: set UNDERSTUDY_AUDIT")
+@pytest.mark.slow("the mutant of a short test")
 def test_answers_that_stay_behind_are_noticed(monkeypatch):
     monkeypatch.setattr(sessions, "MOST_ANSWERS", MILLION)
     assert grown(250) > 800
 
 
-@pytest.mark.skipif(not AUDIT, reason="a million questions: set UNDERSTUDY_AUDIT")
+@pytest.mark.slow("a million questions")
 @pytest.mark.skipif(not STATM.exists(), reason="needs Linux: reads the resident memory from /proc")
 def test_a_million_questions_in_bounded_memory():
     session, stream, seen = opened(), questions(2), []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from math import isclose
 
@@ -17,6 +18,7 @@ from session_table import DOMAIN, ROWS, conjunction, curator
 from understudy.cli.app import app
 from understudy.declaration.declaration import Declaration, Protect, SourceSpec
 from understudy.domain.attribute import Categories
+from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import (
     DomainError,
@@ -212,8 +214,90 @@ def test_the_population_error_covers_the_population():
     assert failed == 0
 
 
+@pytest.mark.parametrize("declared", [{}, PRIVATE_ROWS])
+def test_the_population_error_of_a_statement_is_that_of_its_counts(declared):
+    """Counts keep theirs, ratios and averages those of every ratio that the intervals of their counts allow."""
+    session = us.session(curator(epsilon=0.4, **declared), alpha=0.2, beta=0.0005, queries=9)
+    text = (
+        "SELECT sex, count(*) AS n, 100 * count(*) FILTER (WHERE age < 4) / count(*) AS young FROM t "
+        "GROUP BY sex ORDER BY n"
+    )
+    answer = session.ask(text)
+    counted, young = session.ask("count by sex"), session.ask("count age < 4 by sex")
+    assert answer.population_beta == counted.population_beta
+    names = list(counted.query.domain["sex"].labels)
+    most = session._knowledge.total[1]
+    for (sex, n, ratio), (none, people, percent) in zip(answer.cells, answer.population_error, strict=True):
+        i = names.index(sex)
+        assert none is None
+        reach = float(counted.population_error[i])
+        low, high = np.clip([n.value - reach, n.value + reach], 0, most)
+        assert people == pytest.approx(max(high - n.value, n.value - low))
+        assert people > n.high - n.value
+        part = young.value[i] + young.population_error[i]
+        if low > 0 and ratio.value is not None:
+            assert percent >= 100 * part / low - ratio.value - 1e-9
+        else:
+            assert percent is None
+    plain = answer.as_dict()
+    assert plain["population_error"] == [list(row) for row in answer.population_error]
+    assert plain["population_beta"] == answer.population_beta
+
+
+def test_statements_about_everybody_are_as_far_from_the_population_as_from_the_table():
+    """n people of the table are n people drawn: only what varies between people can differ from the population."""
+    session = us.session(curator(epsilon=0.4), alpha=0.2, beta=0.0005, queries=9)
+    answer = session.ask("SELECT count(*), count(*) FILTER (WHERE age < 4) / count(*) AS young FROM t")
+    share = session.ask("share age < 4")
+    [[everybody, young]] = answer.population_error
+    assert everybody == 0 == session.ask("count").population_error == session.ask("share").population_error
+    [[_, ratio]] = answer.cells
+    reach = float(share.population_error)
+    low, high = max(ratio.value - reach, 0), min(ratio.value + reach, 1)
+    assert young == pytest.approx(max(high - ratio.value, ratio.value - low))
+
+
+def test_the_population_errors_of_statements_cover_the_population():
+    """Fresh tables from one population: counts, shares, averages and medians of it are all within, 12 times."""
+    generator = np.random.default_rng(11)
+    cells = generator.dirichlet(np.full(8, 2.0))
+    ages = np.arange(8) * 10 + 5
+    domain = Domain((Bins.between("age", [0, 10, 20, 30, 40, 50, 60, 70, 80]),))
+    median = ages[np.searchsorted(np.cumsum(cells), 0.5)]
+    old = cells[4:].sum()
+    expected = (3000 * old, old, (cells * ages).sum(), median, (cells * ages)[4:].sum() / old)
+    for seed in range(12):
+        rows = pa.table({"age": ages[generator.choice(8, 3000, p=cells)]})
+        declared = Declaration(
+            name="t",
+            source=SourceSpec("-"),
+            domain=domain,
+            budget=Budget.of(0.3, 1e-6),
+            neighbours=Neighbours.REPLACE,
+        )
+        project = us.Project.frame(rows, declared, noise=SeededNoise(seed))
+        session = us.session(project, alpha=0.05, beta=0.0005, queries=4)
+        answer = session.ask(
+            "SELECT count(*) FILTER (WHERE age >= 40), count(*) FILTER (WHERE age >= 40) / count(*), avg(age), "
+            "median(age), avg(age) FILTER (WHERE age >= 40) FROM t"
+        )
+        if answer.population_error is None:
+            assert answer.source == "uncertified"
+            continue
+        for value, off, truth in zip(answer.rows[0], answer.population_error[0], expected, strict=True):
+            assert off is None or abs(value - truth) <= off + 1e-9
+
+
+def test_a_statement_with_one_uncertified_count_has_no_population_error():
+    session = us.session(curator(epsilon=0.1), alpha=0.02, beta=0.0005, queries=50)
+    answer = session.ask("SELECT count(*), count(*) FILTER (WHERE age < 4 AND town = 'a') FROM t")
+    assert "uncertified" in answer.sources
+    assert (answer.population_error, answer.population_beta) == (None, None)
+
+
 def test_without_its_conditions_there_is_no_population_error():
     terms = Terms.of(alpha=0.05, beta=0.0005, queries=50)
+    counted = us.session(curator(), alpha=0.02, queries=10).ask(conjunction())
     for declared, beta in (
         ({"epsilon": 0.5}, 0.05),
         ({"epsilon": 500}, 0.0005),
@@ -223,7 +307,7 @@ def test_without_its_conditions_there_is_no_population_error():
         found = population(curator(**declared), Terms.of(alpha=0.05, beta=beta, queries=50))
         assert found.half_width is None
         assert found.beta is None
-        assert found.of_counts(10, 100) is None
+        assert found.of_counts(counted, 10, 100) is None
         assert found.reason
     assert population(curator(epsilon=0.5), terms).half_width is not None
     answer = us.session(curator(), alpha=0.02, queries=10).ask("count age < 4")
@@ -315,3 +399,9 @@ def test_the_terminal_shows_the_error_against_the_population(tmp_path, monkeypat
     told = json.loads(runner.invoke(app, [*common, "--json", "count smoker = true"]).stdout)["answers"][0]
     assert told["population_beta"] == 0.05
     assert told["population_error"] > told["error"]
+    shown = runner.invoke(app, [*common, "SELECT smoker, count(*) AS n FROM town GROUP BY smoker"]).output
+    assert re.search(r"within [\d,.e+]+ \(n\) of what the population behind the table has, .* 0\.95", shown)
+    told = json.loads(runner.invoke(app, [*common, "--json", "SELECT count(*) FROM town"]).stdout)["answers"][
+        0
+    ]
+    assert (told["population_error"], told["population_beta"]) == ([[0.0]], 0.05)

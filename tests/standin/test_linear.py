@@ -12,7 +12,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import DomainError, ParameterError
 from understudy.query.linear import LinearQuery
 from understudy.standin.linear import FriezeKannan, LinearHypothesis
-from understudy.theory.lecture7 import frieze_kannan_updates, is_update_sequence
+from understudy_textbook.lecture7 import frieze_kannan_updates, is_update_sequence
 
 
 def domain_of(*sizes: int) -> Domain:

@@ -15,7 +15,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import DomainError, ParameterError, TooLargeError
 from understudy.query.linear import LinearQuery
 from understudy.standin.median.median import MedianUpdate, SurvivingSet
-from understudy.theory.lecture7 import is_update_sequence, median_updates
+from understudy_textbook.lecture7 import is_update_sequence, median_updates
 
 
 def domain_of(*sizes: int) -> Domain:

@@ -23,7 +23,7 @@ from understudy.standin.multiplicative import (
     tilt_to,
 )
 from understudy.standin.protocol import DatabaseUpdate
-from understudy.theory.lecture7 import is_update_sequence, mw_updates
+from understudy_textbook.lecture7 import is_update_sequence, mw_updates
 
 
 def domain_of(size: int) -> Domain:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import understudy
-from program import PROGRAM
+from program import PROGRAM, call
 from understudy.declaration.file import parse, read
 from understudy.errors import SourceError
 from understudy.project import Project, open_project
@@ -173,8 +173,5 @@ def test_check_and_init_are_the_custodians(tmp_path):
         DECLARATION.format(source=DAMAGED["no header, values repeated"](tmp_path))
     )
     for command in (("check",), ("init", "people.csv", "-o", "draft.yml")):
-        done = subprocess.run(
-            [str(PROGRAM), *command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 1
+        done = call(*command, "--json", cwd=tmp_path, status=1)
         assert SECRET in json.loads(done.stdout)["error"]["message"]

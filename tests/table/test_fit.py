@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from people import write_project
-from program import run
+from program import call
 from understudy.declaration.declaration import SourceSpec, Unit
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
@@ -137,14 +137,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_check_read_shows_a_column_that_is_not_what_it_is_declared_as(folder):
-    done = run("check", "--read", cwd=folder)
+    done = call("check", "--read", cwd=folder)
     assert "100 rows were read" in done.stdout
     assert "not for publication" in done.stdout
     assert "sex: 100 of 100 rows fit no declared cell: 100 cannot be read as integer" in done.stderr
     assert "age:" not in done.stderr
-    told = json.loads(run("check", "--read", "--json", cwd=folder).stdout)["read"]
+    told = json.loads(call("check", "--read", "--json", cwd=folder).stdout)["read"]
     assert told["note"] == "exact counts of the table, not for publication"
     assert told["rows"] == 100
     assert told["misfits"]["sex"] == {"missing": 0, "unreadable": 100, "outside": 0}
     assert [said.split(":")[0] for said in told["warnings"]] == ["sex"]
-    assert "read" not in json.loads(run("check", "--json", cwd=folder).stdout)
+    assert "read" not in json.loads(call("check", "--json", cwd=folder).stdout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -105,9 +104,7 @@ def test_a_spark_of_our_own_is_started_silently_and_alone(monkeypatch, place, bo
     assert (started["gateway"], started["log"]) == ("a gateway", "OFF")
 
 
-@pytest.mark.skipif(
-    "UNDERSTUDY_AUDIT" not in os.environ, reason="starts Spark once more: set UNDERSTUDY_AUDIT"
-)
+@pytest.mark.slow("starts Spark once more")
 def test_nothing_is_written_beside_the_answer(spark, tmp_path):
     spark.range(100).selectExpr("id % 10 AS x").write.parquet(str(tmp_path / "t"))
     (tmp_path / "understudy.yml").write_text(

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 from scipy.optimize import minimize
 
-from understudy.theory.composition import gdp_delta
 from understudy.theory.transfer import bnsssu_rrsstw_width
 from understudy.validity.auc import auc_width
+from understudy_textbook.composition import gdp_delta
 
 SITUATIONS = [(10**4, 10, 0.05), (10**5, 1000, 0.05), (10**6, 100, 0.3)]
 

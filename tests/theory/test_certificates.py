@@ -15,19 +15,15 @@ from statistical import assert_covers
 from understudy.errors import ParameterError
 from understudy.theory import (
     baseline,
-    capacity,
-    compression,
     cvar,
-    drift,
     guess_and_check,
     ladder,
-    natural_analysts,
     rogers20,
-    thresholdout,
     transfer,
     universe,
 )
 from understudy.theory.table import certificates
+from understudy_textbook import capacity, compression, drift, natural_analysts, thresholdout
 
 B = 0.05
 

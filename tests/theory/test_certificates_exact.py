@@ -13,10 +13,11 @@ from scipy import integrate, stats
 from scipy.special import ndtri
 
 from understudy.errors import ParameterError
-from understudy.theory import baseline, cvar, drift, ladder, transfer
+from understudy.theory import baseline, cvar, ladder, transfer
 from understudy.theory import guess_and_check as gnc
-from understudy.theory.composition import analytic_gauss_sigma, gdp_delta
 from understudy.theory.table import COLUMNS
+from understudy_textbook import drift
+from understudy_textbook.composition import analytic_gauss_sigma, gdp_delta
 
 B = 0.05
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import minimize, minimize_scalar
 
-from understudy.theory.composition import gdp_delta
 from understudy.theory.transfer import jlnrss_width
+from understudy_textbook.composition import gdp_delta
 
 Array = NDArray[np.float64]
 

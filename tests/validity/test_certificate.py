@@ -6,14 +6,14 @@ from scipy import stats
 
 from understudy.errors import ParameterError
 from understudy.noise.samplers import SeededNoise
-from understudy.theory.composition import gdp_delta
 from understudy.theory.cvar import cvar_noise_gauss
 from understudy.theory.table import COLUMNS
 from understudy.validity import transfer
 from understudy.validity.certificate import UNREVIEWED, Certificate, narrowest
 from understudy.validity.checking import Checking, Realised
 from understudy.validity.ladder import Ladder
-from understudy.validity.modes import Gaussian, Heard, Look
+from understudy.validity.modes import Gaussian, Heard, SealedLook
+from understudy_textbook.composition import gdp_delta
 
 PRINTED = {
     "c1": "lecture18", "c2": "bnsssu16", "d": "jlnrss20", "rz": "rogers20", "CVaR": "cvar", "DRIFT": "drift",
@@ -116,7 +116,7 @@ MODES = (
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
 def test_every_mode_keeps_to_one_protocol(mode):
     heard = Heard()
-    said = mode.read(mode.say(Look(0.7, 0.7), heard, noise=SeededNoise(1)), heard)
+    said = mode.read(mode.say(SealedLook(0.7, 0.7), heard, noise=SeededNoise(1)), heard)
     assert heard.asked == 1
     assert 0 <= said.value <= 1
     assert said.width <= mode.certificate.width + 1e-12

@@ -83,7 +83,7 @@ def test_the_package_does_not_need_scikit_learn():
     code = (
         "import sys; sys.modules['sklearn'] = None; sys.modules['joblib'] = None\n"
         "from understudy.validity.holdout import Holdout\n"
-        "import understudy.validity.board, understudy_audit.validity, understudy.validity.monitor\n"
+        "import understudy.validity.board, understudy_audit.validity, understudy.lectures.monitor\n"
         "print(Holdout([[0]]*4000, [0,1]*2000, queries=2).score_predictions([0,1]*2000).left)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,7 +1,8 @@
-"""An answer: a number, how far it can be off, and what it cost."""
+"""An answer about the cells of a marginal: numbers, how far they can be off, and what they cost."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,16 +14,37 @@ from understudy.errors import ParameterError
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
 
+SOURCES = ("uncertified", "checked", "measured", "pinned", "implied", "repeat", "public")
+"""Where numbers come from, the weakest first."""
+
+
+def weakest(sources: Iterable[str]) -> str:
+    """The source of what is made of several numbers; `public` where there are none.
+
+    >>> weakest(["public", "measured", "repeat"])
+    'measured'
+    """
+    return min(sources, key=SOURCES.index, default="public")
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Values for the cells of a marginal, all within `error` of the table's with probability 1 - `beta`.
+    """Numbers for the cells of a marginal, all within `error` of the table's with probability 1 - `beta`.
 
-    `value` and `error` are in the unit of the question: people for a count, a fraction for a share. A single
-    number is an array without axes. `noisy` is what the mechanism released, before it was clipped to what is
-    possible: unbiased, and so the better one to add up. `population_error` is the half-width against the
-    population behind the table, where a theorem gives one; all of them hold except with probability
-    `population_beta`.
+    query             the marginal that was asked for
+    value             a number for each cell, in people for a count, as a fraction of all rows for a share; an
+                      array with an axis for each attribute of `query.by`, without axes where that is empty
+    error             the half-width of each cell's interval around `value`, in the same unit; infinite where the
+                      source is `uncertified`
+    noisy             what was released before it was cut to what is possible: unbiased where noise was added, and
+                      so the better one to add up
+    cost              what the ledger charged for it
+    source            `measured` (noise was bought), `public` (no row can change it), `implied` and `pinned`
+                      (deduced in a session), `checked` (a bound that a release proves), `repeat` (asked
+                      before in the session), or `uncertified` (nobody vouches for it)
+    population_error  the half-width around `value` of what the population behind the table has, in the same unit
+                      (a count is compared with as many people drawn from it); None where no theorem gives one
+    population_beta   the probability with which some population error of the session does not hold; None without
     """
 
     query: Marginal
@@ -49,12 +71,16 @@ class Answer:
             object.__setattr__(self, name, kept[id(given)])
 
     def rows(self) -> list[tuple[tuple[str, ...], float, float]]:
-        """(labels, value, error) for each cell."""
+        """(labels, value, error) for each cell, in the order of the domain."""
         cells = zip(self.query.labels(), self.value.ravel(), self.error.ravel(), strict=True)
         return [(labels, float(value), float(error)) for labels, value, error in cells]
 
     def to_frame(self, backend: str = "pyarrow") -> Any:
-        """A pandas, polars or Arrow frame with a row for each cell: its labels, `value`, `error` and `noisy`."""
+        """A frame with a row for each cell: its labels, `value`, `error` and `noisy`.
+
+        `backend` is pyarrow, pandas, polars, or another that `answer.frames` names; a `ParameterError` where it is
+        unknown or not installed.
+        """
         return answer_frame(self, backend)
 
     def as_dict(self) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from understudy.cli.options import Json, ProjectFile, busy, emit
 
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer
+    from understudy.answer.sql_answer import SqlAnswer
     from understudy.sessions.session import Session
-    from understudy.sql_answer import SqlAnswer
 
 
 def ask(
@@ -62,17 +62,17 @@ def ask(
         entered = open_named(opened, session, **terms, price=price, request=request)
         _ask_in_session(entered, questions, dry_run=dry_run, as_json=as_json)
         return
-    quotes = [
-        opened.quote(question, **price) for question in questions
-    ]  # every mistake is found before any look
+    prepared = [
+        opened.prepare(question, **price) for question in questions
+    ]  # finds every mistake before any look
     if dry_run:
-        _show_quotes(questions, quotes, as_json=as_json)
+        _show_quotes(questions, [one.quote for one in prepared], as_json=as_json)
         return
     answers = []
     names = [f"{request} {i}" if len(questions) > 1 else request for i in range(1, len(questions) + 1)]
-    for question, name in zip(questions, names, strict=True):
+    for question, one, name in zip(questions, prepared, names, strict=True):
         with busy(f"Looking: {question}", quiet=as_json):
-            answers.append(opened.ask(question, **price, analyst=analyst, request=name if request else None))
+            answers.append(one.run(request=name if request else None, analyst=analyst))
         if not as_json:
             _show_answer(question, answers[-1])
     left = opened.ledger.remaining
@@ -114,7 +114,7 @@ def _ask_in_session(entered: Session, questions: list[str], *, dry_run: bool, as
 
 
 def _show_answer(question: str, answer: Answer | SqlAnswer) -> None:
-    from understudy.sql_answer import SqlAnswer
+    from understudy.answer.sql_answer import SqlAnswer
 
     if isinstance(answer, SqlAnswer):
         _show_rows(answer)
@@ -135,7 +135,7 @@ def _show_answer(question: str, answer: Answer | SqlAnswer) -> None:
 
 
 def _show_rows(answer: SqlAnswer) -> None:
-    from understudy.sql_answer import shown
+    from understudy.answer.sql_answer import shown
 
     typer.echo(answer.text)
     table = [

@@ -18,7 +18,7 @@ from understudy.cli.options import Json, emit
 if TYPE_CHECKING:
     from understudy.noise.samplers import NoiseSource
     from understudy_audit.privacy import Verdict
-    from understudy_audit.record import Record, Recorded
+    from understudy_audit.record import Record, ResumableAudit
     from understudy_audit.report import AuditReport
 
 EXCESS = 3
@@ -110,7 +110,7 @@ class Sitting:
         from understudy import __version__
         from understudy.errors import ParameterError
         from understudy_audit.privacy import FAMILY_ERROR
-        from understudy_audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, Recorded, plan_of
+        from understudy_audit.record import CHECKPOINTS, SUBJECT_ERROR, Record, ResumableAudit, plan_of
         from understudy_audit.registry import EFFORTS, named
         from understudy_audit.report import AuditReport
 
@@ -125,16 +125,16 @@ class Sitting:
             if self.samples is not None:
                 effort = replace(effort, samples=self.samples)
             if may_stop:
-                audits.append(Recorded(subject, effort, record, CHECKPOINTS, SUBJECT_ERROR))
+                audits.append(ResumableAudit(subject, effort, record, CHECKPOINTS, SUBJECT_ERROR))
             else:
                 whole = (Fraction(1),)
-                audits.append(Recorded(subject, effort, record, whole, FAMILY_ERROR / len(subjects)))
+                audits.append(ResumableAudit(subject, effort, record, whole, FAMILY_ERROR / len(subjects)))
         with closing(record):
             verdicts = self._run(audits, record, noise)
         date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         return AuditReport(__version__, date, coins, FAMILY_ERROR, tuple(verdicts))
 
-    def _run(self, audits: list[Recorded], record: Record, noise: NoiseSource) -> list[Verdict]:
+    def _run(self, audits: list[ResumableAudit], record: Record, noise: NoiseSource) -> list[Verdict]:
         from understudy_audit.workers import audit_side_by_side
 
         end = None if self.seconds is None else monotonic() + self.seconds

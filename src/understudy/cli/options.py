@@ -50,3 +50,8 @@ def busy(what: str, *, quiet: bool) -> Iterator[None]:
 
     with Console(stderr=True).status(what):
         yield
+
+
+def listed(lines: list[int]) -> str:
+    """The numbers of the lines of a file that a message is about, the first twelve of them."""
+    return ", ".join(map(str, lines[:12])) + (", …" if len(lines) > 12 else "")

@@ -10,9 +10,9 @@ from understudy.errors import ParameterError
 
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer
+    from understudy.answer.sql_answer import SqlAnswer
     from understudy.project import Project
     from understudy.sessions.session import Session
-    from understudy.sql_answer import SqlAnswer
 
 QUERIES = 10_000
 """Questions that are expected in a session when nothing is said."""
@@ -56,13 +56,22 @@ def remarks(opened: Session, answer: Answer | SqlAnswer) -> Iterator[str]:
     """What is told of an answer beside its values, for people."""
     alone = ": the budget cannot pay for this; a stand-in answers, and nobody vouches for it"
     yield f"source: {answer.source}{alone if answer.source == 'uncertified' else ''}"
-    reach, beta = getattr(answer, "population_error", None), getattr(answer, "population_beta", None)
-    if reach is not None and beta is not None:
-        widest = float(reach.max())
-        shown = f"{widest:.4g} of the rows" if widest < 1 else f"{widest:,.0f} people"
-        yield f"within {shown} of what the population behind the table has, with probability {1 - beta:g}"
+    if answer.population_beta is not None:
+        shown, probability = _reach(answer), 1 - answer.population_beta
+        yield f"within {shown} of what the population behind the table has, with probability {probability:g}"
     if opened.contradicted:
         yield "what was released contradicts itself: a band failed, and answers may be off by more than they say"
+
+
+def _reach(answer: Answer | SqlAnswer) -> str:
+    """How far an answer can be from the population's, at its worst: in words, by column where it has several."""
+    if isinstance(answer.population_error, tuple):
+        columns = zip(answer.columns, zip(*answer.population_error, strict=True), strict=True)  # type: ignore[union-attr]
+        released = [(column.name, reach) for column, reach in columns if column.kind == "value"]
+        worst = [(name, None if None in reach else max(reach)) for name, reach in released]
+        return ", ".join(f"{'∞' if off is None else f'{off:,.4g}'} ({name})" for name, off in worst)
+    widest = float(answer.population_error.max())  # type: ignore[union-attr]
+    return f"{widest:.4g} of the rows" if widest < 1 else f"{widest:,.0f} people"
 
 
 def without_infinity(value: Any) -> Any:

@@ -54,6 +54,25 @@ class Candidate:
     guess: Fraction
 
 
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
+
+    `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
+    probability 1 - `beta`.
+    """
+
+    marginals: tuple[Marginal, ...]
+    mechanisms: tuple[tuple[Additive, int], ...]
+    errors: tuple[float, ...]
+    beta: Number
+
+    @property
+    def event(self) -> Together:
+        """The noise of all of them together, wherever it is added."""
+        return Together(tuple(mechanism.event for mechanism, _ in self.mechanisms))
+
+
 class Curator:
     """Charge, then look.
 
@@ -114,6 +133,10 @@ class Curator:
         if self.declaration.neighbours is Neighbours.REPLACE:
             return self._truth.rows
         return self.declaration.rows_at_most
+
+    def is_public(self, marginal: Marginal) -> bool:
+        """Whether no row can change a marginal's counts, so that noise on it would protect nobody."""
+        return marginal.where.is_counting and self.sensitivity(marginal).l1 == 0
 
     def anticipate(self, cliques: Iterable[Clique]) -> None:
         """Say which cliques will be looked at, each when it is paid for: they can be counted in one pass."""
@@ -240,15 +263,30 @@ class Curator:
         analyst: str = "",
     ) -> list[Answer]:
         """Several marginals at once, each at the given price or its own: all are paid and answered, or none."""
+        prepared = self.prepare(marginals, epsilon=epsilon, rho=rho, beta=beta)
+        return self.perform(prepared, request=request, analyst=analyst)
+
+    def prepare(
+        self,
+        marginals: Sequence[Marginal],
+        *,
+        epsilon: Number | Sequence[Number] | None = None,
+        rho: Number | Sequence[Number] | None = None,
+        beta: Number = 0.05,
+    ) -> Measurement:
+        """What `perform` will charge and do, each marginal at the given price or its own. Reads no data."""
+        prices = zip(marginals, _each(epsilon, len(marginals)), _each(rho, len(marginals)), strict=True)
+        built = tuple(self.mechanism(marginal, epsilon=one, rho=other) for marginal, one, other in prices)
+        errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True))
+        return Measurement(tuple(marginals), built, tuple(errors), beta)
+
+    def perform(
+        self, prepared: Measurement, *, request: str | None = None, analyst: str = ""
+    ) -> list[Answer]:
+        """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none."""
+        marginals, built = prepared.marginals, prepared.mechanisms
         if not marginals:
             return []
-        built = [
-            self.mechanism(marginal, epsilon=one_epsilon, rho=one_rho)
-            for marginal, one_epsilon, one_rho in zip(
-                marginals, _each(epsilon, len(marginals)), _each(rho, len(marginals)), strict=True
-            )
-        ]
-        errors = [self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True)]
         events = tuple(
             self._located(marginal, mechanism)
             for marginal, (mechanism, _) in zip(marginals, built, strict=True)
@@ -267,9 +305,9 @@ class Curator:
         debit, released = self._paid(event, question, request, analyst, look)
         costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
         return [
-            self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, beta)
+            self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
             for marginal, steps, cost, (_, resolution), error in zip(
-                marginals, released, costs, built, errors, strict=True
+                marginals, released, costs, built, prepared.errors, strict=True
             )
         ]
 
@@ -299,7 +337,7 @@ class Curator:
             noisy=noisy,
             cost=cost,
             beta=float(exact(beta)),
-            source="public" if error == 0 else "measured",
+            source="public" if self.is_public(marginal) else "measured",
         )
 
     def _possible(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:

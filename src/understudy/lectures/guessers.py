@@ -15,7 +15,7 @@ from understudy.standin.median.sampled import SampledSurvivors
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantGuess:
     """The same guess for every query."""
 
     value: float = 0.5
@@ -29,7 +29,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class From:
+class OtherData:
     """Guesses from other data: a training half, a public table, an earlier release."""
 
     other: Projection
@@ -42,7 +42,7 @@ class From:
 
 
 @dataclass(frozen=True)
-class Asking:
+class GuessFunction:
     """Guesses of a function of yours; it must not have seen the rows that check."""
 
     function: Callable[[LinearQuery], float]
@@ -55,7 +55,7 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class Median:
+class MedianGuess:
     """The median of the surviving small databases. [Lecture 4, MedianMechanism]
 
     A wrong guess drops every database whose answer is more than η/2 from the sample's: at least half of them,
@@ -73,12 +73,12 @@ class Median:
 
 
 @dataclass(frozen=True)
-class SampledMedian:
+class SampledMedianGuess:
     """The median of particles in the polytope of what is known, where the small databases are too many to hold.
 
     The sample's rate is within η of what a rejection tells, on the same side of the guess: that is kept, and about
     half of the volume goes. The sample's own histogram is never cut off; that halving bounds the rejections is an
-    observation here, and no theorem (`standin.median_sampled`).
+    observation here, and no theorem (`understudy.standin.median.sampled`).
     """
 
     survivors: SampledSurvivors
@@ -96,7 +96,7 @@ class SampledMedian:
 
 
 @dataclass(frozen=True)
-class Weights:
+class WeightsGuess:
     """Multiplicative weights: a wrong guess moves them by exp(±4η·q), so that at most ln|X|/(2η²) are wrong."""
 
     weights: DenseWeights

@@ -17,7 +17,7 @@ from understudy.curator.curator import Curator
 from understudy.domain.domain import Domain
 from understudy.errors import TooLargeError
 from understudy.lectures.guess_and_check import Checked, CheckTerms, GuessAndCheck
-from understudy.lectures.guessers import Median, SampledMedian
+from understudy.lectures.guessers import MedianGuess, SampledMedianGuess
 from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.ledger.interface import fresh_request
 from understudy.query.linear import LinearQuery
@@ -57,7 +57,7 @@ class MedianMechanism:
                 true medians only. `most_rejections` is None then.
     Privacy     None: exact values are compared. `private_median` is the one that protects people.
     Complexity  Exact: O(|S₀|) a query. Sampled: O(particles·|X|) a query, and some seconds for a rejection on
-                thousands of cells. `guessers.Weights` serves larger universes, with a theorem of its own.
+                thousands of cells. `guessers.WeightsGuess` serves larger universes, with a theorem of its own.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class MedianMechanism:
         self.guesser = self._guesser(curator.domain)
         self.checker.teach(self.guesser)
 
-    def _guesser(self, domain: Domain) -> Median | SampledMedian:
+    def _guesser(self, domain: Domain) -> MedianGuess | SampledMedianGuess:
         if self.mode == "exact":
-            return Median(SurvivingSet(domain, self.size), float(self.eta))
+            return MedianGuess(SurvivingSet(domain, self.size), float(self.eta))
         particles = SampledSurvivors(domain, generator=_coins(self.checker.name))
-        return SampledMedian(particles, float(self.eta))
+        return SampledMedianGuess(particles, float(self.eta))
 
     def ask(self, query: LinearQuery) -> Checked:
         """The rate of a query."""

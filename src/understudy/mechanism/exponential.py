@@ -8,7 +8,6 @@ from math import log
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from understudy.errors import ParameterError
 from understudy.mechanism.parameters import lattice_sensitivity, whole
@@ -74,4 +73,5 @@ class ExponentialMechanism:
     def log_law(self, scores: NDArray[np.int64]) -> NDArray[np.float64]:
         """ln P[i] for each candidate, to float accuracy."""
         wide = scores.astype(np.int64)
-        return log_softmax(float(self.rate) * (wide - wide.max()).astype(np.float64))
+        weights = float(self.rate) * (wide - wide.max()).astype(np.float64)  # at most 0: no exp overflows
+        return weights - np.log(np.exp(weights).sum())

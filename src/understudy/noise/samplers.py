@@ -28,7 +28,6 @@ from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from understudy.errors import ParameterError
 from understudy.noise.law import (
@@ -308,6 +307,8 @@ def _fill(sampler: _Sampler, size: int, noise: NoiseSource) -> NDArray[np.int64]
 
 def normal(size: int, *, noise: NoiseSource) -> NDArray[np.float64]:
     """Standard normal numbers, to float accuracy. For validity alone, where nobody's privacy rests on low bits."""
+    from scipy.special import ndtri  # late: it takes a quarter of a second to import, and no privacy needs it
+
     words = noise.words(_count(size)) >> np.uint64(11)
     return ndtri((words + 0.5) / 2**53)
 

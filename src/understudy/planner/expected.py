@@ -16,7 +16,7 @@ from understudy.errors import ParameterError
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import SeededNoise
-from understudy.planner.situation import Situation
+from understudy.planner.inputs import PlanInputs
 from understudy.privacy.compose import zcdp_rho
 
 RUNS = 9
@@ -25,7 +25,7 @@ SIMULATED_CELLS = 1_000_000
 SEED = 20
 
 
-def expected(mechanism: str, situation: Situation) -> float | None:
+def expected(mechanism: str, situation: PlanInputs) -> float | None:
     """The median over a few runs of the largest error of all queries; None where the mechanism cannot be run yet.
 
     Where more queries are planned than are simulated, the largest error of fewer of them is shown: typical errors
@@ -41,20 +41,20 @@ def expected(mechanism: str, situation: Situation) -> float | None:
     return float(np.median(largest))
 
 
-def _counts(situation: Situation, seed: int) -> np.ndarray:
+def _counts(situation: PlanInputs, seed: int) -> np.ndarray:
     """True counts of invented yes-or-no questions about invented rows."""
     rng = np.random.default_rng(seed)
     queries = min(situation.queries, SIMULATED_QUERIES)
     return rng.binomial(situation.rows, rng.random(queries)).astype(np.int64)
 
 
-def _laplace(situation: Situation, seed: int) -> float:
+def _laplace(situation: PlanInputs, seed: int) -> float:
     counts = _counts(situation, seed)
     mechanism = LaplaceMechanism(epsilon=_epsilon(situation) / situation.queries, l1=1)
     return float(np.abs(mechanism.release(counts, noise=SeededNoise(seed)) - counts).max() / situation.rows)
 
 
-def _gaussian(situation: Situation, seed: int) -> float:
+def _gaussian(situation: PlanInputs, seed: int) -> float:
     if not situation.delta:
         raise ParameterError("Gaussian noise needs a delta")
     rho = Fraction(floor(zcdp_rho(float(_epsilon(situation)), situation.delta) * 10**12), 10**12)
@@ -63,7 +63,7 @@ def _gaussian(situation: Situation, seed: int) -> float:
     return float(np.abs(mechanism.release(counts, noise=SeededNoise(seed)) - counts).max() / situation.rows)
 
 
-def _histogram(situation: Situation, seed: int) -> float:
+def _histogram(situation: PlanInputs, seed: int) -> float:
     cells = situation.universe or 2
     if cells > SIMULATED_CELLS:
         raise ParameterError("the universe is too large to be simulated")
@@ -75,11 +75,11 @@ def _histogram(situation: Situation, seed: int) -> float:
     return float(np.abs(queries @ noise).max() / situation.rows)
 
 
-def _epsilon(situation: Situation) -> Fraction:
+def _epsilon(situation: PlanInputs) -> Fraction:
     return Fraction(repr(float(situation.epsilon or 1)))
 
 
-_RUNNERS: dict[str, Callable[[Situation, int], float]] = {
+_RUNNERS: dict[str, Callable[[PlanInputs, int], float]] = {
     "laplace": _laplace,
     "gaussian": _gaussian,
     "histogram": _histogram,

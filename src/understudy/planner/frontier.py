@@ -11,8 +11,8 @@ import altair as alt
 import vl_convert
 
 from understudy.errors import ParameterError
+from understudy.planner.inputs import PlanInputs, Promise
 from understudy.planner.mechanisms import MECHANISMS
-from understudy.planner.situation import Promise, Situation
 from understudy.planner.solve import VACUOUS, Plan, width_of
 
 POINTS = 25
@@ -47,7 +47,7 @@ def frontier(plan: Plan, *, against: str = "rows") -> alt.Chart:
     )
 
 
-def _grid(situation: Situation, against: str) -> list[float | int]:
+def _grid(situation: PlanInputs, against: str) -> list[float | int]:
     """A hundredth to a hundred times the situation's own value."""
     centre = log10(float(getattr(situation, against) or 1))
     values = [10 ** (centre - 2 + 4 * i / (POINTS - 1)) for i in range(POINTS)]
@@ -57,7 +57,7 @@ def _grid(situation: Situation, against: str) -> list[float | int]:
     return sorted({max(least, round(value)) for value in values})
 
 
-def _title(s: Situation) -> str:
+def _title(s: PlanInputs) -> str:
     parts = [f"{s.rows:,} rows", f"{s.queries:,} queries", f"1 - beta = {1 - s.beta:g}"]
     if s.epsilon is not None:
         parts.append(f"epsilon {s.epsilon:g}" + (f", delta {s.delta:g}" if s.delta else ""))

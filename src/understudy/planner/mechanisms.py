@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from understudy.planner import limits, widths
-from understudy.planner.situation import Promise, Situation
+from understudy.planner.inputs import PlanInputs, Promise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,15 +16,15 @@ class Mechanism:
     name: str
     promises: tuple[Promise, ...]
     theorem: str
-    width: Callable[[Situation], widths.Width]
+    width: Callable[[PlanInputs], widths.Width]
     needs: tuple[str, ...] = ()
     note: str = ""
-    limit: Callable[[Situation, widths.Width], str] = limits.none
+    limit: Callable[[PlanInputs, widths.Width], str] = limits.none
     """Why this program cannot run it in a situation, where it would have that width; empty if it can."""
     by_name: bool = False
     """Offered, ranked, but recommended to nobody who does not ask for it."""
 
-    def lacks(self, situation: Situation) -> str:
+    def lacks(self, situation: PlanInputs) -> str:
         """Why the mechanism does not apply; empty when it does."""
         if situation.promise not in self.promises:
             return f"promises {' or '.join(self.promises)} only"

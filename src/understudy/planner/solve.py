@@ -8,8 +8,8 @@ from math import inf
 from typing import Any
 
 from understudy.errors import ParameterError
+from understudy.planner.inputs import PlanInputs, Promise
 from understudy.planner.mechanisms import MECHANISMS, Mechanism
-from understudy.planner.situation import Promise, Situation
 from understudy.planner.widths import Width
 from understudy.query.workload import Workload
 from understudy.rational import MAX_EPSILON, exact
@@ -55,7 +55,7 @@ class Option:
 class Plan:
     """The options, best first, and the quantity that was solved for."""
 
-    situation: Situation
+    situation: PlanInputs
     unknown: str
     options: tuple[Option, ...]
     left_out: dict[str, str]
@@ -154,8 +154,8 @@ def plan(
     unknown = _unknown(rows=rows, queries=queries, alpha=alpha, epsilon=epsilon, promise=wanted)
     if alpha is not None and not 0 < exact(alpha, "alpha") < 1:
         raise ParameterError(f"alpha must lie strictly between 0 and 1, not {alpha}")
-    situation = Situation(
-        rows=1 if rows is None else rows,  # type: ignore[arg-type]  # made whole by Situation
+    situation = PlanInputs(
+        rows=1 if rows is None else rows,  # type: ignore[arg-type]  # made whole by PlanInputs
         queries=failures + 1 if queries is None else queries,  # type: ignore[arg-type]
         promise=wanted,
         beta=beta,
@@ -196,7 +196,7 @@ def _unknown(*, promise: Promise, **given: float | None) -> str:
     return missing[0]
 
 
-def _option(mechanism: Mechanism, situation: Situation, unknown: str, alpha: float | None) -> Option:
+def _option(mechanism: Mechanism, situation: PlanInputs, unknown: str, alpha: float | None) -> Option:
     if unknown == "alpha":
         found = width_of(mechanism, situation)
         return _of(mechanism, found, found[0], mechanism.limit(situation, found))
@@ -220,7 +220,7 @@ def _of(mechanism: Mechanism, found: Width, solved: float | int | None, theory_o
     )  # fmt: skip
 
 
-def width_of(mechanism: Mechanism, situation: Situation) -> Width:
+def width_of(mechanism: Mechanism, situation: PlanInputs) -> Width:
     """The width, at most 1; outside a theorem's conditions nothing is promised, which is a width of 1."""
     try:
         width, parameters = mechanism.width(situation)
@@ -229,11 +229,11 @@ def width_of(mechanism: Mechanism, situation: Situation) -> Width:
     return (width, parameters) if width < 1 else (1.0, parameters)
 
 
-def _fewest_rows(reaches: Callable[[float], bool], situation: Situation) -> int | None:
+def _fewest_rows(reaches: Callable[[float], bool], situation: PlanInputs) -> int | None:
     return _first(reaches, 1, MAX_ROWS)
 
 
-def _most_queries(reaches: Callable[[float], bool], situation: Situation) -> int | None:
+def _most_queries(reaches: Callable[[float], bool], situation: PlanInputs) -> int | None:
     least = situation.failures + 1
     failing = _first(lambda k: not reaches(k), least, MAX_QUERIES)
     if failing == least:
@@ -254,7 +254,7 @@ def _first(holds: Callable[[int], bool], low: int, limit: int) -> int | None:
     return success
 
 
-def _least_epsilon(reaches: Callable[[float], bool], situation: Situation) -> float | None:
+def _least_epsilon(reaches: Callable[[float], bool], situation: PlanInputs) -> float | None:
     low, high = 1e-9, float(MAX_EPSILON)
     if not reaches(high):
         return None
@@ -266,7 +266,7 @@ def _least_epsilon(reaches: Callable[[float], bool], situation: Situation) -> fl
     return min(high, inf)
 
 
-_SOLVERS: dict[str, Callable[[Callable[[float], bool], Situation], float | int | None]] = {
+_SOLVERS: dict[str, Callable[[Callable[[float], bool], PlanInputs], float | int | None]] = {
     "rows": _fewest_rows,
     "queries": _most_queries,
     "epsilon": _least_epsilon,

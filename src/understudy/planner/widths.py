@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from math import exp, log, sqrt
 
-from scipy import stats
+from scipy.special import gammainccinv, ndtri
 
-from understudy.planner.situation import Situation
+from understudy.planner.inputs import PlanInputs
 from understudy.privacy.compose import zcdp_rho
 from understudy.theory.baseline import split_width
 from understudy.theory.compression import truncation_width
@@ -40,72 +40,70 @@ MAX_HISTOGRAM = 10**7
 """Cells of a universe whose every cell can still be given noise."""
 
 
-def _epsilon(s: Situation) -> float:
-    assert s.epsilon is not None  # Situation sees to it wherever privacy is promised
+def _epsilon(s: PlanInputs) -> float:
+    assert s.epsilon is not None  # PlanInputs sees to it wherever privacy is promised
     return s.epsilon
 
 
-def _rho(s: Situation) -> float:
+def _rho(s: PlanInputs) -> float:
     return zcdp_rho(_epsilon(s), s.delta)
 
 
 # ---- privacy: against this table
 
 
-def laplace(s: Situation) -> Width:
+def laplace(s: PlanInputs) -> Width:
     return laplace_error(_epsilon(s), s.rows, s.queries, s.beta), {
         "scale": s.queries / (_epsilon(s) * s.rows)
     }
 
 
-def _sigma(s: Situation, rho: float) -> float:
+def _sigma(s: PlanInputs, rho: float) -> float:
     """Of each answer, as a rate, when all of them together cost ρ."""
     return sqrt(s.queries / (2 * rho)) / s.rows
 
 
-def gaussian(s: Situation) -> Width:
+def gaussian(s: PlanInputs) -> Width:
     sigma = _sigma(s, _rho(s))
-    width = (
-        sigma * float(stats.norm.isf(s.beta / (2 * s.queries))) + 1 / s.rows
-    )  # on the lattice, one count more
+    width = sigma * float(-ndtri(s.beta / (2 * s.queries))) + 1 / s.rows  # on the lattice, one count more
     return width, {"sigma": sigma, "rho": _rho(s)}
 
 
-def histogram(s: Situation) -> Width:
+def histogram(s: PlanInputs) -> Width:
     """Laplace noise of scale 2/ε on each cell: a query in [0, 1] is off by at most the noise's L1 norm."""
     assert s.universe is not None
     if s.universe > MAX_HISTOGRAM:
         return 1.0, {}
     scale = 2 / (_epsilon(s) * s.rows)
-    return scale * float(stats.gamma.isf(s.beta, s.universe)), {"scale": scale, "cells": s.universe}
+    return scale * float(gammainccinv(s.universe, s.beta)), {"scale": scale, "cells": s.universe}
 
 
-def smalldb(s: Situation) -> Width:
+def smalldb(s: PlanInputs) -> Width:
     design = smalldb_best(s.rows, s.universe or 2, s.queries, _epsilon(s), s.beta)
     return design.error, {"alpha": design.alpha, "m": design.m}
 
 
-def smalldb_vc(s: Situation) -> Width:
+def smalldb_vc(s: PlanInputs) -> Width:
     design = smalldb_vc_best(s.rows, s.universe or 2, s.vc or 1, _epsilon(s), s.beta)
     return design.error, {"alpha": design.alpha, "m": design.m}
 
 
-def _iterative(s: Situation, updates: Callable[[float], int]) -> Width:
+def _iterative(s: PlanInputs, updates: Callable[[float], int]) -> Width:
     # Theorem 4's approximate mode holds up to ε = 2 ln(1/δ); a larger budget may be left unspent.
     epsilon = min(_epsilon(s), 2 * log(1 / s.delta)) if s.delta else _epsilon(s)
     design = ic_design(s.rows, s.queries, s.beta, epsilon, s.delta, updates)
     return design.alpha, {"updates": design.B, "epsilon0": design.eps0, "threshold": design.threshold}
 
 
-def iterative_mw(s: Situation) -> Width:
+def iterative_mw(s: PlanInputs) -> Width:
     return _iterative(s, partial(mw_updates, s.universe or 2))
 
 
-def iterative_median(s: Situation) -> Width:
+def iterative_median(s: PlanInputs) -> Width:
     return _iterative(s, lambda alpha: median_updates(s.queries, s.universe or 2, alpha))
 
 
-def online(s: Situation) -> Width:
+def online(s: PlanInputs) -> Width:
     """NumericSparse right to α/4 at the threshold 3α/4: below, the stand-in is within α; above, off by α/2."""
 
     def needed(alpha: float) -> tuple[float, int]:
@@ -124,30 +122,30 @@ def online(s: Situation) -> Width:
 # ---- validity: against the population, from exact or noisy answers
 
 
-def split(s: Situation) -> Width:
+def split(s: PlanInputs) -> Width:
     return split_width(s.rows, s.queries, s.beta), {"rows_per_query": s.rows // s.queries}
 
 
-def universe(s: Situation) -> Width:
+def universe(s: PlanInputs) -> Width:
     return universe_width(s.rows, s.universe or 2, s.beta), {}
 
 
-def truncation(s: Situation) -> Width:
+def truncation(s: PlanInputs) -> Width:
     width, grid = truncation_width(s.rows, s.queries, s.beta)
     return width, {"grid": grid}
 
 
-def ladder(s: Situation) -> Width:
+def ladder(s: PlanInputs) -> Width:
     width, eta = ladder_width(s.rows, s.queries, s.beta)
     return width, {"eta": eta}
 
 
-def ladder_published(s: Situation) -> Width:
+def ladder_published(s: PlanInputs) -> Width:
     width, eta = ladder_width_published(s.rows, s.queries, s.beta)
     return width, {"eta": eta}
 
 
-def guess_and_check(s: Situation) -> Width:
+def guess_and_check(s: PlanInputs) -> Width:
     """Half of the rows make guesses, the other half checks them; the best tolerance for so many failures."""
     holdout = s.rows - s.rows // 2
 
@@ -159,49 +157,49 @@ def guess_and_check(s: Situation) -> Width:
     return width(best), {"eta": best, "failures": s.failures, "holdout_rows": holdout}
 
 
-def mw_guess_and_check(s: Situation) -> Width:
+def mw_guess_and_check(s: PlanInputs) -> Width:
     width, parameters = mw_gnc_width(s.rows, s.queries, s.universe or 2, s.beta)
     return width, dict(parameters)
 
 
-def median(s: Situation) -> Width:
+def median(s: PlanInputs) -> Width:
     parameters = median_params(s.rows, s.queries, s.universe or 2)
     width = median_width(s.rows, s.queries, s.universe or 2, s.beta)
     return width, {"eta": parameters.eta, "n_prime": parameters.n_prime, "m": parameters.m}
 
 
-def lecture18(s: Situation) -> Width:
+def lecture18(s: PlanInputs) -> Width:
     return bnsssu_seed_width(s.rows, s.queries, s.beta), {}
 
 
-def bassily(s: Situation) -> Width:
+def bassily(s: PlanInputs) -> Width:
     return bnsssu_rrsstw_width(s.rows, s.queries, s.beta), {}
 
 
-def jung(s: Situation) -> Width:
+def jung(s: PlanInputs) -> Width:
     return jlnrss_width(s.rows, s.queries, s.beta, 2), {}
 
 
-def rogers(s: Situation) -> Width:
+def rogers(s: PlanInputs) -> Width:
     return rz_width(s.rows, s.queries, s.beta), {}
 
 
-def cvar(s: Situation) -> Width:
+def cvar(s: PlanInputs) -> Width:
     width, sigma = cvar_width(s.rows, s.queries, s.beta)
     return width, {"sigma": sigma}
 
 
-def cvar_discrete(s: Situation) -> Width:
+def cvar_discrete(s: PlanInputs) -> Width:
     width, sigma = cvar_width_discrete(s.rows, s.queries, s.beta)
     return width, {"sigma": sigma}
 
 
-def drift(s: Situation) -> Width:
+def drift(s: PlanInputs) -> Width:
     width, sigma = drift_width(s.rows, s.queries, s.beta)
     return width, {"sigma": sigma}
 
 
-def drift_sharp(s: Situation) -> Width:
+def drift_sharp(s: PlanInputs) -> Width:
     width, sigma = drift_width_sharp(s.rows, s.queries, s.beta)
     return width, {"sigma": sigma}
 
@@ -209,7 +207,7 @@ def drift_sharp(s: Situation) -> Width:
 # ---- both: private answers, and their width against the population
 
 
-def private_gaussian(s: Situation) -> Width:
+def private_gaussian(s: PlanInputs) -> Width:
     """The noise's CVaR, plus the CVaR transfer of the budget; less than the whole budget where that is better."""
 
     def width(log_rho: float) -> float:
@@ -221,7 +219,7 @@ def private_gaussian(s: Situation) -> Width:
     return found, {"sigma": _sigma(s, exp(at)), "rho": exp(at)}
 
 
-def private_laplace(s: Situation) -> Width:
+def private_laplace(s: PlanInputs) -> Width:
     """The noise's CVaR, plus tanh(ε/4) for every transcript of pure ε."""
 
     def width(log_epsilon: float) -> float:

@@ -6,12 +6,10 @@ search is a valid bound, and the result is rounded away from the optimist's side
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
-from math import exp, expm1, inf, log, log1p, nextafter, sqrt, tanh
+from math import exp, inf, log, log1p, sqrt
 
 from understudy.errors import ParameterError
-from understudy.rational import Number, exact, probability
+from understudy.rational import probability
 
 SLACK = 1e-9
 """Relative allowance for floating-point rounding, many times what the formulas below can lose."""
@@ -19,45 +17,6 @@ SLACK = 1e-9
 
 SMALLEST = 5e-324
 """The least positive float: what underflows is reported as this, never as 0."""
-
-
-def basic(parts: Sequence[tuple[Number, Number]]) -> tuple[Fraction, Fraction]:
-    """(Σεᵢ, Σδᵢ): independent mechanisms, or each chosen after seeing the ones before.
-
-    [Lecture 4, Theorem 7] and [Lecture 4, Theorem 8]
-
-    >>> basic([(0.1, 0), (0.2, 1e-6)])
-    (Fraction(3, 10), Fraction(1, 1000000))
-    """
-    total = [(exact(epsilon, "epsilon"), exact(delta, "delta")) for epsilon, delta in parts]
-    if any(epsilon < 0 or delta < 0 for epsilon, delta in total):
-        raise ParameterError("epsilon and delta must not be negative")
-    return sum((e for e, _ in total), Fraction(0)), sum((d for _, d in total), Fraction(0))
-
-
-def advanced(epsilon: float, k: int, delta: float) -> float:
-    """The ε' for which k mechanisms, each ε-DP and adaptively chosen, are together (ε', δ)-DP.
-
-    ε' = ε·sqrt(2k ln(1/δ)) + kε·tanh(ε/2), or kε where that is smaller. The mean of the privacy loss of an
-    ε-DP mechanism is at most ε·tanh(ε/2) (randomised response attains it) and its range 2ε, so Azuma's
-    inequality gives the first term. The older second term kε(e^ε - 1) [DRV10, Theorem III.3] is larger.
-    """
-    _check(epsilon, k, delta)
-    spread = epsilon * sqrt(2 * k * log(1 / delta)) + k * epsilon * tanh(epsilon / 2)
-    plain = exact(epsilon, "epsilon") * k
-    rounded = float(plain) if Fraction(float(plain)) >= plain else nextafter(float(plain), inf)
-    return min(rounded, spread * (1 + SLACK))
-
-
-def advanced_printed(epsilon: float, k: int, delta: float) -> float:
-    """sqrt(2k ln(1/δ))ε + kε(e^ε - 1), as it stands in [DRV10, Theorem III.3]."""
-    _check(epsilon, k, delta)
-    return sqrt(2 * k * log(1 / delta)) * epsilon + k * epsilon * expm1(epsilon)
-
-
-def _check(epsilon: float, k: int, delta: float) -> None:
-    if not 0 < epsilon < inf or k < 1 or not 0 < delta < 1:
-        raise ParameterError("composition needs epsilon > 0, k ≥ 1 and 0 < delta < 1")
 
 
 def _log_delta(rho: float, epsilon: float, excess: float) -> float:

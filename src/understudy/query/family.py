@@ -21,7 +21,7 @@ from understudy.query.linear import LinearQuery
 
 
 @dataclass(frozen=True)
-class Family:
+class QueryFamily:
     """`size` queries, member i made by `member(i)`."""
 
     name: str
@@ -47,10 +47,10 @@ def _ordered(domain: Domain, name: str) -> Bins:
     return attribute
 
 
-def prefixes(domain: Domain, name: str) -> Family:
+def prefixes(domain: Domain, name: str) -> QueryFamily:
     """Thresholds on a chain: value in one of the first i + 1 bins; one query for each bin.
 
-    The last is constant on the declared bins. VC dimension 1 (`vc.prefix_dimension`).
+    The last is constant on the declared bins. VC dimension 1 (`understudy_textbook.vc.prefix_dimension`).
     """
     attribute = _ordered(domain, name)
 
@@ -59,11 +59,14 @@ def prefixes(domain: Domain, name: str) -> Family:
         weights[: i + 1] = 1
         return LinearQuery.conjunction(domain, {name: weights})
 
-    return Family(f"prefixes of {name}", domain, attribute.proper_size, member)
+    return QueryFamily(f"prefixes of {name}", domain, attribute.proper_size, member)
 
 
-def ranges(domain: Domain, name: str) -> Family:
-    """Every interval of bins i..j. VC dimension 2 from two bins on (`vc.interval_dimension`)."""
+def ranges(domain: Domain, name: str) -> QueryFamily:
+    """Every interval of bins i..j.
+
+    VC dimension 2 from two bins on (`understudy_textbook.vc.interval_dimension`).
+    """
     attribute = _ordered(domain, name)
     bins = attribute.proper_size
     firsts = [low * bins - low * (low - 1) // 2 for low in range(bins)]  # index of the range low..low
@@ -75,10 +78,10 @@ def ranges(domain: Domain, name: str) -> Family:
         weights[low : high + 1] = 1
         return LinearQuery.conjunction(domain, {name: weights})
 
-    return Family(f"ranges of {name}", domain, bins * (bins + 1) // 2, member)
+    return QueryFamily(f"ranges of {name}", domain, bins * (bins + 1) // 2, member)
 
 
-def conjunctions(domain: Domain, order: int) -> Family:
+def conjunctions(domain: Domain, order: int) -> QueryFamily:
     """One cell on each of `order` attributes: the cells of all `order`-way marginals."""
     cliques = list(combinations(domain.names, order))
     firsts = [0, *accumulate(domain.size(clique) for clique in cliques)]
@@ -90,13 +93,14 @@ def conjunctions(domain: Domain, order: int) -> Family:
         one_hot = {name: np.eye(domain[name].size)[code] for name, code in zip(clique, cell, strict=True)}
         return LinearQuery.conjunction(domain, one_hot)
 
-    return Family(f"{order}-way conjunctions", domain, firsts[-1], member)
+    return QueryFamily(f"{order}-way conjunctions", domain, firsts[-1], member)
 
 
-def parities(domain: Domain, order: int) -> Family:
+def parities(domain: Domain, order: int) -> QueryFamily:
     """For each set of at most `order` two-celled attributes: 1 where an odd number of them is in cell 1.
 
-    The empty set gives the constant 0. VC dimension of all 2^d parities: d (`vc.parity_dimension`).
+    The empty set gives the constant 0. VC dimension of all 2^d parities: d
+    (`understudy_textbook.vc.parity_dimension`).
     """
     binary = [attribute.name for attribute in domain if attribute.size == 2]
     sizes = [comb(len(binary), k) for k in range(min(order, len(binary)) + 1)]
@@ -110,16 +114,16 @@ def parities(domain: Domain, order: int) -> Family:
         domain.allocatable_shape(subset)
         return LinearQuery.table(domain, subset, np.indices((2,) * len(subset)).sum(axis=0) % 2)
 
-    return Family(f"parities up to {order}", domain, sum(sizes), member)
+    return QueryFamily(f"parities up to {order}", domain, sum(sizes), member)
 
 
 def half_spaces(
     domain: Domain, names: Sequence[str], planes: Sequence[tuple[Sequence[float], float]]
-) -> Family:
+) -> QueryFamily:
     """For each (normal a, offset b): 1 where a·x ≥ b, x the middle of a bin on each attribute.
 
     Computed in exact rationals. Rows outside the declared bins count as 0. VC dimension at most d + 1
-    (`vc.half_space_dimension`).
+    (`understudy_textbook.vc.half_space_dimension`).
     """
     clique = domain.clique(names)
     attributes = [_ordered(domain, name) for name in clique]
@@ -136,4 +140,4 @@ def half_spaces(
             weights[cell] = value >= Fraction(offset)
         return LinearQuery.table(domain, clique, weights)
 
-    return Family(f"half-spaces over {', '.join(clique)}", domain, len(planes), member)
+    return QueryFamily(f"half-spaces over {', '.join(clique)}", domain, len(planes), member)

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-import numpy as np
-
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
-from understudy.query.linear import LinearQuery
-from understudy.query.projection import Projection
 from understudy.rational import Number, positive
 
 
@@ -73,14 +69,3 @@ class AllMarginals:
 def marginals(order: int) -> AllMarginals:
     """All `order`-way marginals, to be taken over a project's domain."""
     return AllMarginals(order)
-
-
-def query_release_error(answers: Sequence[float], queries: Sequence[LinearQuery], table: Projection) -> float:
-    """max_i |a_i - f_i(x)|: what the query release problem asks to be small.
-
-    [Lectures 9-10, Definition 1]
-    """
-    if len(answers) != len(queries):
-        raise QueryError(f"{len(queries)} queries need {len(queries)} answers, not {len(answers)}")
-    truths = np.array([query.answer(table) for query in queries])
-    return float(np.abs(np.asarray(answers, dtype=float) - truths).max(initial=0.0))

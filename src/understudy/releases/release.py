@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.answer.counts import CellCounts, Counts, RowBounds
+from understudy.answer.reader import Asked, QuestionReader
+from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
-from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RequestConflictError
+from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.neighbours import Neighbours
-from understudy.project import Project, is_sql
-from understudy.query.expression import parse
+from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
@@ -36,8 +39,6 @@ from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run, Sums
 from understudy.releases.stored import as_arrays
 from understudy.releases.synthetic import Codes, Within, as_rule, as_table, framed, sample_codes
 from understudy.releases.workload_file import as_workload
-from understudy.sql import SqlCompiler
-from understudy.sql_answer import SqlAnswer
 
 Cells = NDArray[np.float64]
 
@@ -79,68 +80,64 @@ class Release:
 
     # ---- asking
 
-    def answer(self, query: Marginal | LinearQuery | str) -> Any:
-        """An `Answer`: counts in people (rates for a share), with their error where the release certifies one.
+    @overload
+    def answer(self, query: Marginal | LinearQuery) -> Answer: ...
 
-        A SELECT statement gets what `sql` gives.
+    @overload
+    def answer(self, query: str) -> Answer | SqlAnswer: ...
+
+    def answer(self, query: Asked) -> Answer | SqlAnswer:
+        """Answer ``count age < 30 by sex``, ``share …``, a SELECT statement, a marginal or a linear query.
+
+        Returns a `SqlAnswer` for a SELECT statement (see `sql`), else an `Answer`: counts in people, shares as
+        fractions, with their error where the release certifies one. All errors of a release hold together except
+        with its `beta`, and asking costs nothing. Where the number of rows is private, shares are of the number
+        that the release certifies, with the errors of both. Raises a `QueryError` where it is not understood.
+        """
+        asked = self._reader.read(query)
+        return asked.answer(self.counts(asked.marginals))
+
+    def sql(self, text: str) -> SqlAnswer:
+        """A SELECT statement with aggregates over the released table, under the table's name.
+
+        Bounds follow from those of the marginals that the statement needs; where one of these is uncertified, from
+        the declaration alone. Raises a `QueryError` where the statement is not understood.
+        """
+        asked = self._reader.select(text)
+        return asked.answer(self.counts(asked.marginals))
+
+    def counts(self, marginals: Sequence[Marginal]) -> Counts:
+        """Counts of marginals, in people, with their errors where the release certifies them.
 
         A question that answered marginals contain is added up from their cells, and so are their errors. All of
         them hold together, so the truth lies in all these intervals at once: the answer is the value with the
         smallest error, moved into what the intervals have in common. Any other question is put to the stand-in
         alone: its answer is `uncertified`, and its error infinite.
         """
-        if isinstance(query, str) and is_sql(query):
-            return self.sql(query)
-        marginal, share = self._asked(query)
+        public = self.rows_are_public
+        rows = RowBounds(self.rows, self.rows) if public else RowBounds(0.0, inf)
+        return Counts(tuple(map(self._counted, marginals)), rows, self.beta, self._nothing)
+
+    def _counted(self, marginal: Marginal) -> CellCounts:
         value, error, basis = self._best(marginal)
-        if share and not self.rows_are_public:
-            error, basis = np.full(value.shape, inf), "uncertified"
-        possible = np.clip(value, 0, self.rows if self.rows_are_public else None)
+        possible, bounded = np.clip(value, 0, self.rows if self.rows_are_public else None), error
         if self.rows_are_public:
             most = np.maximum(possible, self.rows - possible)
-            error = np.where(np.isfinite(error), np.minimum(error, most), error)
-        unit = max(self.rows, 1.0) if share else 1.0
-        return Answer(
-            query=marginal,
-            value=possible / unit,
-            error=error / unit,
-            noisy=value / unit,
-            cost=self._nothing,
-            beta=self.beta,
-            source=_source(error, basis),
-        )
+            bounded = np.where(np.isfinite(error), np.minimum(error, most), error)
+        source = SOURCES.get(basis, "uncertified") if np.isfinite(error).all() else "uncertified"
+        answer = Answer(marginal, possible, bounded, value, self._nothing, self.beta, source)
+        return CellCounts(answer, value, error)
 
-    def sql(self, text: str) -> SqlAnswer:
-        """A SELECT statement with aggregates over the released table, under the table's name.
-
-        Bounds follow from those of the marginals that the statement needs; where one of these is uncertified, from
-        the declaration alone.
-        """
+    @cached_property
+    def _reader(self) -> QuestionReader:
+        public = self.rows_are_public
         tables = {self.certificate["table"]}
-        compiled = SqlCompiler(self.domain, tables=tables, rows_public=self.rows_are_public).compile(text)
-        found = [self._best(marginal) for marginal in compiled.marginals]
-        cells = compiled.evaluate(
-            [value for value, _, _ in found],
-            [error for _, error, _ in found],
-            rows=round(self.rows) if self.rows_are_public else None,
-        )
-        sources = tuple(_source(error, basis) for _, error, basis in found)
-        return SqlAnswer(text.strip(), compiled.columns, tuple(cells), self._nothing, self.beta, sources)
+        return QuestionReader(self.domain, tables=tables, rows_public=public, counts_everyone=not public)
 
     @property
     def _nothing(self) -> Cost:
         """The price of an answer: none, in the currency in which the release was paid."""
         return PureDP(0) if self.certificate["cost"]["currency"] == PureDP.currency else ZCDP(0)
-
-    def _asked(self, query: Marginal | LinearQuery | str) -> tuple[Marginal, bool]:
-        """The marginal that is meant, and whether its share of all rows is."""
-        if isinstance(query, str):
-            asked = parse(query, self.domain)
-            return asked.marginal, asked.aggregate == "share"
-        marginal = Marginal.of(query) if isinstance(query, LinearQuery) else query
-        if marginal.domain != self.domain:
-            raise QueryError("the question is about another domain")
-        return marginal, False
 
     def _best(self, marginal: Marginal) -> tuple[Cells, Cells, str]:
         """Values, errors and their basis, from the answered marginals that contain the question."""
@@ -268,10 +265,6 @@ class Release:
     def largest_error(self) -> float:
         """Of all cells of the workload, in people; infinite where some are not certified."""
         return max((float(answer.error.max(initial=0.0)) for answer in self.answers), default=inf)
-
-
-def _source(error: Cells, basis: str) -> str:
-    return SOURCES.get(basis, "uncertified") if np.isfinite(error).all() else "uncertified"
 
 
 def _shown_error(error: float) -> str:

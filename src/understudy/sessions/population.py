@@ -10,6 +10,9 @@ It holds for every number n of rows, and so where n is private. Counts are then 
 population's share. Shares are counts over a number that is itself only known to within e rows, and so within
 (width + e)/(least number of rows) of the table's.
 
+Whatever is made of counts, as by a SELECT statement, is followed through the intervals of all of them, which hold
+at once: it needs no probability of its own (`answer.reader.SelectQuestion`).
+
 Conditions: the rows are independent draws from the population, one for each person, and their number tells nothing
 of them; nobody looks at them but through this ledger, whose cap enters, never what was spent so far; the answers
 are means of values in [0, 1], as shares of rows are.
@@ -19,6 +22,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Protect
 from understudy.privacy.neighbours import Neighbours
@@ -46,9 +53,18 @@ class Population:
     drift: float = 0.0
     beta: float | None = None
 
-    def of_counts(self, width: float, rows: float) -> float | None:
-        """The same for counts within `width` of the table's, of at most so many rows."""
-        return None if self.half_width is None else width + rows * self.drift
+    def of_counts(self, answer: Answer, width: float, rows: float) -> NDArray[np.float64] | None:
+        """The same for an answer's counts, in people: within `width` of the table's, of at most `rows` rows.
+
+        Where everybody counts the same, as in `count`, the table's number is that of the population: such an
+        answer is as far from the one as from the other.
+        """
+        if self.half_width is None:
+            return None
+        where, same = answer.query.where, answer.query.size == 1
+        if same and where.smallest == where.largest:
+            return answer.error
+        return np.full(answer.value.shape, width + rows * self.drift)
 
 
 def population(curator: Curator, terms: Terms, *, share_error: float | None = None) -> Population:

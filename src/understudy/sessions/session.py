@@ -18,13 +18,17 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from html import escape
 from math import floor, inf
 from threading import RLock
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from understudy.answer.answer import Answer
+from understudy.answer.counts import CellCounts, Counts, RowBounds
+from understudy.answer.reader import Asked, QuestionReader
+from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
 from understudy.errors import (
     InsufficientBudgetError,
@@ -38,7 +42,6 @@ from understudy.privacy.cost import Cost
 from understudy.privacy.neighbours import Neighbours
 from understudy.project import Project
 from understudy.query.box import Grid
-from understudy.query.expression import Question
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
@@ -52,9 +55,7 @@ from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.population import Population, population
 from understudy.sessions.purchase import Calibrator, Purchase, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
-from understudy.sessions.reading import QuestionReader, described, parts, rows_of, share_of
 from understudy.sessions.terms import Announced, Terms
-from understudy.sql_answer import SqlAnswer
 
 MOST_ANSWERS = 1 << 15
 MOST_FREE_CELLS = 1 << 21
@@ -96,7 +97,8 @@ class Session:
         self._paid: dict[Identity, Answer] = {}
         self._free: OrderedDict[Identity, Answer] = OrderedDict()
         self._free_cells = 0
-        self._reader = QuestionReader(curator)
+        # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
+        self._reader = QuestionReader.of(curator.declaration, counts_everyone=False)
         self._calibrator = Calibrator(curator, self.width)
         self._funds = Funds(self._calibrator, analyst)
         self._bill = self._funds.nothing
@@ -137,49 +139,59 @@ class Session:
 
     # ---- what the analyst sees
 
-    def ask(self, question: str | Marginal | LinearQuery, *, uncertified: bool = True) -> Answer | SqlAnswer:
+    @overload
+    def ask(self, question: Marginal | LinearQuery, *, uncertified: bool = True) -> Answer: ...
+
+    @overload
+    def ask(self, question: str, *, uncertified: bool = True) -> Answer | SqlAnswer: ...
+
+    def ask(self, question: Asked, *, uncertified: bool = True) -> Answer | SqlAnswer:
         """Answer ``count age < 30 by sex``, ``share …``, a SELECT statement, a marginal or a linear query.
 
-        Every count that the answer is made of is within α of all rows. When the budget cannot pay for all of that,
-        nothing is bought and what was released so far answers, as `uncertified`; or, where that is not wanted, the
-        question is refused.
+        Returns a `SqlAnswer` for a SELECT statement, else an `Answer`. Every count that it is made of is within α
+        of all rows. When the budget cannot pay for all of that, nothing is bought and what was released so far
+        answers, as `uncertified`; or, where `uncertified` is false, an `InsufficientBudgetError` is raised. Raises
+        a `QueryError` where the question is not understood, and a `RefusedError` where other processes keep
+        spending what it needs.
         """
         asked = self._reader.read(question)
-        needed = parts(asked)
-        with self._lock:
-            whole = len(needed) == 1 or self._is_affordable(needed, refuse=not uncertified)
-            answers = [self._answered(part, uncertified=uncertified, buy=whole) for part in needed]
-        if isinstance(asked, Question):
-            counted = asked.aggregate == "count"
-            return answers[0] if counted else share_of(answers[0], self._knowledge.total, self._share_reach())
-        return rows_of(
-            str(question),
-            asked,
-            answers,
-            most=self.curator.rows_at_most,
-            nothing=self._funds.nothing,
-            beta=float(self.terms.beta),
-        )
+        return asked.answer(self.counts(asked.marginals, uncertified=uncertified))
 
-    def price(self, question: str | Marginal | LinearQuery) -> Cost:
-        """The most that a question can cost if it is asked now. Reads no data, and spends nothing.
+    def counts(self, marginals: Sequence[Marginal], *, uncertified: bool = True) -> Counts:
+        """Counts of marginals, in people, each within α of all rows: all are bought that have to be, or none.
 
-        It costs less where it first buys a histogram and that, by luck, tells enough, and a statement whose parts
-        tell something about each other may.
+        What cannot be paid is answered, or refused, as by `ask`.
         """
         with self._lock:
-            return self._funds.quote(self._needed(parts(self._reader.read(question))))
+            whole = len(marginals) == 1 or self._is_affordable(marginals, refuse=not uncertified)
+            answers = [self._answered(part, uncertified=uncertified, buy=whole) for part in marginals]
+            least, most = self._knowledge.total
+        known = most - least <= 2 * rows_error(self.width)  # else shares can be further from the population's
+        reach = self.population.half_width if known else None
+        return Counts(
+            tuple(CellCounts(answer, answer.value, answer.error) for answer in answers),
+            RowBounds(least, inf if most >= UNBOUNDED else most, share_population_error=reach),
+            float(self.terms.beta),
+            self._funds.nothing,
+        )
 
-    def dry_run(self, questions: Sequence[str | Marginal | LinearQuery]) -> list[Cost]:
-        """The price of each of several questions, if it were the next. Asks nothing."""
+    def price(self, question: Asked) -> Cost:
+        """The most that a question can cost, in the ledger's currency, if it is asked now.
+
+        Reads no data, and spends nothing. It costs less where it first buys a histogram and that, by luck, tells
+        enough, and a statement whose parts tell something about each other may. Raises a `QueryError` where the
+        question is not understood.
+        """
+        needed = self._reader.read(question).marginals
+        with self._lock:
+            return self._funds.quote(self._needed(needed))
+
+    def dry_run(self, questions: Sequence[Asked]) -> list[Cost]:
+        """The `price` of each of several questions, if it were the next one. Asks nothing."""
         return [self.price(question) for question in questions]
 
     def ask_marginal(self, marginal: Marginal, *, uncertified: bool = True) -> Answer:
-        """Counts of a marginal's cells, each within α of all rows.
-
-        When the budget cannot pay for that, what was released so far answers, as `uncertified`; or, where that is
-        not wanted, nothing does.
-        """
+        """Counts of a marginal's cells, in people, each within α of all rows; what `ask` gives, not read again."""
         return self._answered(marginal, uncertified=uncertified)
 
     def _answered(self, marginal: Marginal, *, uncertified: bool, buy: bool = True) -> Answer:
@@ -354,26 +366,28 @@ class Session:
     # ---- answers
 
     def _repr_html_(self) -> str:
+        left, cap = self.remaining, self.curator.ledger.budget.cap
+        promise = (
+            f"every answer within {self.width:,} people, all with probability {1 - float(self.terms.beta):g}"
+        )
         done = f"{self._asked:,} questions, {self._step:,} purchases"
         done += "; what was released contradicts itself" if self.contradicted else ""
-        return described(self.name, self.width, float(self.terms.beta), done, self.curator.ledger)
+        money = f"{left.currency} left: {left.amount:.4g} of {cap.amount:.4g}"
+        return f"<p><b>session {escape(self.name)}</b>: {promise}<br>{done}; {money}</p>"
 
     def _public_rows(self) -> Interval:
         most = self.curator.rows_at_most
         return float(self.rows), UNBOUNDED if most is None else float(most)
 
-    def _share_reach(self) -> float | None:
-        """How far shares can be from the population's, once the number of rows is known."""
-        least, most = self._knowledge.total
-        return self.population.half_width if most - least <= 2 * rows_error(self.width) else None
-
     def _certified(self, answer: Answer) -> Answer:
         """The answer with its error against the population, where there is one."""
-        reach = self.population.of_counts(self.width, self._knowledge.total[1])
-        if reach is None or self._knowledge.total[1] >= UNBOUNDED:
-            return answer
-        whole = np.full(answer.value.shape, reach)
-        return replace(answer, population_error=whole, population_beta=self.population.beta)
+        most = self._knowledge.total[1]
+        reach = None if most >= UNBOUNDED else self.population.of_counts(answer, self.width, most)
+        return (
+            answer
+            if reach is None
+            else replace(answer, population_error=reach, population_beta=self.population.beta)
+        )
 
 
 def _identity(marginal: Marginal) -> Identity:
@@ -393,12 +407,20 @@ def session(
     analyst: str = "",
     lazily: bool = False,
 ) -> Session:
-    """A session over a project: with probability 1 - `beta` every answer is within `alpha` of all rows.
+    """Open a session over a project: with probability 1 - `beta` every answer is within `alpha` of all rows.
 
-    `queries` is how many questions are expected: more may come, at a higher price. `classes` announces what will
-    be asked, to be bought at once: `ranges`, `conjunctions`, `pool`. Under the same `name` a session goes on where
-    it was, in any process; `analyst` is whose share of the budget pays. Opened `lazily`, a session with a new name
-    is written down with its first purchase, and not if it only tells prices.
+    table      a project, or the Curator of one
+    alpha      the error of every count, as a part of all rows (of the declared least number of rows where that is
+               private), such as 0.02
+    queries    how many questions are expected: more may come, at a higher price
+    classes    what will be asked, to be bought at once: made by `ranges`, `conjunctions`, `pool` and `marginals`
+    mechanism  `auto`, or `direct`: fresh noise for every new question and nothing else
+    name       under the same name a session goes on where it was, in any process; without one it gets a new name
+    analyst    whose share of the budget pays
+    lazily     a session with a new name is written down with its first purchase, and not if it only tells prices
+
+    Returns a `Session`. Raises a `ParameterError` where the terms make no sense, a `RequestConflictError` where
+    the name belongs to something else, and an `InsufficientBudgetError` where the classes cannot be paid.
     """
     curator = table.curator if isinstance(table, Project) else table
     terms = Terms.of(alpha=alpha, beta=beta, queries=queries, classes=classes, mechanism=mechanism)

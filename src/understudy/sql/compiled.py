@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from understudy.errors import QueryError
 from understudy.query.marginal import Marginal
 from understudy.sql.aggregate import Aggregate, Folded
-from understudy.sql.evaluate import Evaluator, Leaf, as_date
+from understudy.sql.evaluate import Evaluator, Leaf, Node, as_date
 from understudy.sql.grid import Floats, Nothing, Numbers, Scope, Texts, Truths, Value
 from understudy.sql.group import AXIS, Grouping, Part, Tally
 from understudy.sql.read import Order, Statement
@@ -60,22 +60,49 @@ class CompiledSql:
     program: Program = field(repr=False)
 
     def evaluate(
-        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: int | None = None
+        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
     ) -> list[tuple[Key | Estimate, ...]]:
         """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
 
-        If all cells are within their errors, every number is within its bounds.
+        If all cells are within their errors, every number is within its bounds. Raises a `QueryError` where there
+        is not one value and one error for each marginal.
         """
-        if len(values) != len(self.marginals) or len(errors) != len(self.marginals):
-            raise QueryError(f"{len(self.marginals)} marginals are needed, each with a value and an error")
-        arrays = [
-            np.asarray(v, np.float64).reshape(m.shape) for v, m in zip(values, self.marginals, strict=True)
-        ]
-        widths = [
-            np.broadcast_to(np.asarray(e, np.float64), m.shape)
-            for e, m in zip(errors, self.marginals, strict=True)
-        ]
+        arrays, widths = self._shaped(values), self._shaped(errors)
         return self.program.rows(arrays, widths, inf if rows is None else float(rows))
+
+    def reach(
+        self,
+        values: Sequence[ArrayLike],
+        errors: Sequence[ArrayLike],
+        expected_errors: Sequence[ArrayLike],
+        *,
+        rows: float | None = None,
+    ) -> list[tuple[float | None, ...]]:
+        """How far each number that `evaluate` gives can be from what the statement says of expected counts.
+
+        Expected counts are the number of rows times the probability of a cell (for weights: times their
+        expectation); `expected_errors` say how far they are from `values`. Every aggregate and every expression
+        is followed through intervals that hold for all real counts within their ends, whole or not, so if all
+        expected counts are within their errors, so is every number made of them: no further probability is lost.
+        A quantile of expected counts is any value at which the distribution function passes the level; it lies in
+        one of the bins that are possible for whole counts. The groups are those that `evaluate` lists.
+
+        Returns for each row and column a distance in the column's unit (days for a date); None in columns of keys,
+        and where a number is missing or the distance has no bound.
+        """
+        arrays, widths, wide = self._shaped(values), self._shaped(errors), self._shaped(expected_errors)
+        return self.program.reach(arrays, widths, wide, inf if rows is None else float(rows))
+
+    def _shaped(self, cells: Sequence[ArrayLike]) -> list[Floats]:
+        if len(cells) != len(self.marginals):
+            raise QueryError(f"{len(self.marginals)} marginals are needed, each with a value and an error")
+        arrays = [np.asarray(array, np.float64) for array in cells]
+        return [
+            array.reshape(marginal.shape)
+            if array.size == marginal.size
+            else np.broadcast_to(array, marginal.shape)
+            for array, marginal in zip(arrays, self.marginals, strict=True)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +120,7 @@ class Program:
     def rows(
         self, values: Sequence[Floats], errors: Sequence[Floats], most: float
     ) -> list[tuple[Key | Estimate, ...]]:
-        count = self.grouping.count
+        """What `CompiledSql.evaluate` returns."""
         full = self._estimates(values, errors, most, discretised=True)
         bare = self._estimates(values, errors, most, discretised=False)
         chosen = self._chosen(full)
@@ -102,10 +129,33 @@ class Program:
             if names is not None:
                 columns.append([names[i] for i in chosen])
                 continue
-            with_bins = _released(_evaluator(count, full).value(item.node), count)
-            without = _released(_evaluator(count, bare).value(item.node), count)
+            with_bins, without = self._column(item.node, full), self._column(item.node, bare)
             columns.append([_estimate(with_bins, without, i) for i in chosen])
         return list(zip(*columns, strict=True))
+
+    def reach(
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        expected_errors: Sequence[Floats],
+        most: float,
+    ) -> list[tuple[float | None, ...]]:
+        """What `CompiledSql.reach` returns."""
+        full = self._estimates(values, errors, most, discretised=True)
+        wide = self._estimates(values, expected_errors, most, discretised=True)
+        chosen = self._chosen(full)
+        columns: list[list[float | None]] = []
+        for item, names in zip(self.statement.items, self.names, strict=True):
+            if names is not None:
+                columns.append([None] * len(chosen))
+                continue
+            released, expected = self._column(item.node, full), self._column(item.node, wide, whole=False)
+            columns.append([_distance(released, expected, i) for i in chosen])
+        return list(zip(*columns, strict=True))
+
+    def _column(self, node: Node, leaf: Leaf, *, whole: bool = True) -> Numbers:
+        count = self.grouping.count
+        return _released(_evaluator(count, leaf, whole=whole).value(node), count)
 
     def _estimates(
         self, values: Sequence[Floats], errors: Sequence[Floats], most: float, *, discretised: bool
@@ -151,15 +201,15 @@ class Program:
 
     def dry_run(self, leaf: Leaf) -> None:
         """Evaluate everything once with a given leaf, so that mistakes show before anything is measured."""
-        count = self.grouping.count
         for item, names in zip(self.statement.items, self.names, strict=True):
             if names is None:
-                _released(_evaluator(count, leaf).value(item.node), count)
+                self._column(item.node, leaf)
         self._chosen(leaf)
 
 
-def _evaluator(count: int, leaf: Leaf, *, released: bool = False) -> Evaluator:
-    return Evaluator(Scope({AXIS: count}, strict=False), leaf, functions=FUNCTIONS, released=released)
+def _evaluator(count: int, leaf: Leaf, *, released: bool = False, whole: bool = True) -> Evaluator:
+    scope = Scope({AXIS: count}, strict=False, whole=whole)
+    return Evaluator(scope, leaf, functions=FUNCTIONS, released=released)
 
 
 def _released(value: Value, count: int) -> Numbers:
@@ -189,6 +239,15 @@ def _estimate(full: Numbers, bare: Numbers, i: int) -> Estimate:
         return Estimate(None if missing else days[0], days[1], days[2], wider)
     bounds = [None if part in (inf, -inf) else part + 0.0 for part in (low, high)]
     return Estimate(None if missing else point + 0.0, bounds[0], bounds[1], wider)
+
+
+def _distance(released: Numbers, expected: Numbers, i: int) -> float | None:
+    """How far a released number is from the further end of the interval of its expected one."""
+    if released.null[i] or released.unknown[i] or expected.null[i] or expected.unknown[i]:
+        return None
+    point = min(max(float(released.point[i]), float(released.low[i])), float(released.high[i]))
+    off = max(float(expected.high[i]) - point, point - float(expected.low[i]), 0.0)
+    return off if off < inf else None
 
 
 def _ranks(value: Value, term: Order, count: int) -> list[NDArray[np.int64]]:

@@ -38,10 +38,12 @@ class Scope:
 
     `strict`: the axes are cells of attributes, where an expression that is not a finite number is a mistake.
     Otherwise they are released groups, where it is an answer that is not known.
+    `whole`: integers are whole numbers; not so where counts are expected ones of a population.
     """
 
     sizes: Mapping[str, int]
     strict: bool = True
+    whole: bool = True
 
     @classmethod
     def of(cls, domain: Domain) -> Scope:

@@ -169,7 +169,7 @@ def remainder(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
     point, low, high = (np.fmod(part, divisor) for part in (one.point, one.low, one.high))
     same = np.trunc(one.low / divisor) == np.trunc(one.high / divisor)
     same &= (one.low >= 0) | (one.high <= 0)
-    most = divisor - (1 if one.kind == "integer" else 0)
+    most = divisor - (1 if one.kind == "integer" and scope.whole else 0)
     return replace(
         one, point=point,
         low=np.where(same, low, np.where(one.low >= 0, 0.0, -most)),

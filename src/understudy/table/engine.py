@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.table.cover import CACHED_CELLS
@@ -69,15 +71,19 @@ class Engine(Protocol):
         ...
 
 
+def as_numpy(column: pa.Array) -> NDArray[Any]:
+    """The values of an Arrow column. Whole numbers without nulls are shared, and pandas is not loaded for them."""
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return np.from_dlpack(column)
+    return column.to_numpy(zero_copy_only=False)
+
+
 class IbisView:
     """Batches as Ibis gives them."""
 
     def rows(self, expression: Expression) -> Iterator[Columns]:
         for batch in expression.to_pyarrow_batches(chunk_size=BATCH_ROWS):
-            yield {
-                name: batch.column(i).to_numpy(zero_copy_only=False)
-                for i, name in enumerate(batch.schema.names)
-            }
+            yield {name: as_numpy(batch.column(i)) for i, name in enumerate(batch.schema.names)}
 
     def groups(self, expression: Expression) -> Iterator[Columns]:
         return self.rows(expression)

@@ -98,7 +98,8 @@ class Look:
             return int(self.cells(domain, (), unit))
         if self._text or unit is not None:
             return sum(len(batch[first[0]]) for batch in self.batches(domain, first, unit))
-        return int(self._expression.count().to_pyarrow().as_py())
+        counted = self._expression.aggregate(n=self._expression.count())
+        return sum(int(_whole(batch, "n").sum()) for batch in self._view.groups(counted))
 
     def read_through(self, domain: Domain, unit: Unit | None = None) -> Fit:
         """Read every declared value of every row, and count those that do not fit; a unit's rows once more.

@@ -70,6 +70,14 @@ def exp_of(exponent: float) -> float:
     return max(exp(exponent), float_info.min)
 
 
+def power_of_e(exponent: float, name: str = "eps") -> float:
+    """e^exponent, refused where the result would not be a number."""
+    require(
+        exponent <= 700, f"{name} must be at most 700 for its exponential to be a number, not {exponent:g}"
+    )
+    return exp(exponent)
+
+
 def require(condition: bool, sentence: str) -> None:  # noqa: FBT001 - a condition is what it is about
     """Refuse with `sentence` unless the condition holds."""
     if not condition:

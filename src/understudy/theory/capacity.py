@@ -1,4 +1,4 @@
-"""How many queries, or rows, a width allows: certificates inverted by monotone search."""
+"""How many rows a width needs: certificates inverted by monotone search."""
 
 from __future__ import annotations
 
@@ -8,21 +8,15 @@ from understudy.rational import Number
 from understudy.theory.arguments import above_zero, require
 
 
-def capacity(fn: Callable[[int], float], target: Number, *, limit: int = 10**15) -> int:
-    """The largest k with fn(k) ≤ target, for a width that grows with k; 0 when even one query is too wide."""
-    width = above_zero(target, "target")
-    return _last(lambda k: fn(k) <= width, limit)
-
-
 def rows_needed(fn: Callable[[int], float], target: Number, *, limit: int = 10**15) -> int:
     """The smallest n with fn(n) ≤ target, for a width that falls with n."""
     width = above_zero(target, "target")
-    found = _last(lambda n: fn(n) > width, limit)
+    found = last_where(lambda n: fn(n) > width, limit)
     require(found < limit, f"no number of rows up to {limit:,} reaches this width")
     return found + 1
 
 
-def _last(holds: Callable[[int], bool], limit: int) -> int:
+def last_where(holds: Callable[[int], bool], limit: int) -> int:
     """The last whole number from 1 on at which a condition holds that stays false once it is; 0 if none."""
     good, bad = 0, 1
     while holds(bad):

@@ -5,26 +5,27 @@ Theorem (own; refereed, not peer reviewed). Answers a_j = q_j(S) + N(0, σ_j²),
 
     |a_j - q_j(D)| ≤ CVaR_β(max_j |noise_j|) + sqrt(CVaR_β(((e^{μ|z|/2} - 1)/2)²)),   z standard normal.
 
-Conditions of use: as for `cvar`, continuous normal noise, caps on k and σ declared in advance, μ enforced.
+Conditions of use: as for `cvar`, continuous normal noise, caps on k and σ declared in advance, μ enforced. A form
+for sessions of any length is in `understudy_textbook.drift`.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from math import expm1, inf, log, pi, sqrt
+from math import expm1, inf, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
 from understudy.rational import Number, probability
-from understudy.theory.arguments import Whole, above_zero, log_of_inverse, whole
+from understudy.theory.arguments import Whole, above_zero
 from understudy.theory.cvar import best_sigma
 from understudy.theory.minimise import root
 
 MAX_MU = 20.0
 """Above this the drift terms are infinite: they say nothing from μ = 1 on, and here they outgrow floats."""
+
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
 
@@ -74,41 +75,3 @@ def drift_width(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
 def drift_width_sharp(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
     """(width, σ) by the sharp form."""
     return best_sigma(n, k, beta, drift_V_sharp)
-
-
-def drift_weight(j: Whole, beta: Number) -> float:
-    """w_j = sqrt(2 ln(2j(j+1)/β)): weights for an unbounded number of queries, fixed in advance."""
-    position = whole(j, "j")
-    return sqrt(2 * (log(2) + log(position) + log(position + 1) + log_of_inverse(beta)))
-
-
-def drift_width_adaptive(j: Whole, sigma_j: Number, s0: Number, mu: Number, beta: Number) -> float:
-    """Query j of a session of any length, with a σ_j chosen on the way: max(1, w_jσ_j/s₀)·(s₀N_β + drift).
-
-    N_β = `adaptive_noise`(β), w_j = `drift_weight`(j, β), drift = `drift_V_sharp`(μ, β). Fixed in advance: s₀, β
-    and the cap μ² ≥ Σ 1/(nσ_j)², which is enforced before an answer is drawn. All queries are covered at once.
-    """
-    scale, failure = above_zero(s0, "s0"), float(probability(beta))
-    stretch = max(1.0, drift_weight(j, beta) * above_zero(sigma_j, "sigma_j") / scale)
-    return stretch * (scale * adaptive_noise(failure) + drift_V_sharp(mu, beta))
-
-
-_LISTED = 20_000
-
-
-@lru_cache(maxsize=64)
-def adaptive_noise(beta: float) -> float:
-    """CVaR_β(sup_j |g_j|/w_j) over all j ≥ 1, independent standard normals, weights `drift_weight`; from above."""
-    failure = float(probability(beta))
-    j = np.arange(1, _LISTED + 1, dtype=np.float64)
-    weights = np.sqrt(2 * (log(2) + np.log(j) + np.log(j + 1) - log(failure)))
-
-    def tail(t: float) -> float:
-        near = 2 * ndtr(-t * weights)
-        # beyond the listed ones, 2Φ(-tw) ≤ e^{-t²w²/2} = (2j(j+1)/β)^{-t²} ≤ (2j²/β)^{-t²}, summed as an integral
-        power = 2 * t * t - 1
-        far = (2 / failure) ** (-t * t) * float(_LISTED) ** -power / power if power > 0 else 1.0
-        return min(1.0, -expm1(float(np.log1p(-near).sum())) + far)
-
-    quantile = root(lambda t: tail(t) - failure, 0.72, 10)
-    return float(quantile + quad(tail, quantile, quantile + 6, epsrel=1e-9, limit=200)[0] / failure)

@@ -13,11 +13,6 @@ from understudy.rational import Number, exact, probability
 from understudy.theory.arguments import Whole, above_zero, log_of_inverse, require, whole
 
 
-def above_threshold_alpha(n: Whole, k: Whole, eps: Number, beta: Number) -> float:
-    """8(ln k + ln(2/β))/(εn): one run, which stops at the first answer above. [DworkRoth14, Theorem 3.24]"""
-    return _alpha(n, k, 1, beta) * 8 / above_zero(eps, "eps")
-
-
 def sparse_eps0(c: Whole, eps: Number, delta: Number = 0) -> float:
     """The price of each of c runs: ε/c, or for δ > 0 ε/sqrt(8c ln(1/δ)).
 
@@ -42,11 +37,6 @@ def sparse_alpha(n: Whole, k: Whole, c: Whole, eps: Number, beta: Number, delta:
     [DworkRoth14, Theorem 3.26]
     """
     return 8 * _alpha(n, k, c, beta) / sparse_eps0(c, eps, delta)
-
-
-def sparse_rho(c: Whole, eps0: Number) -> float:
-    """cε₀²/2, the zCDP price of c runs of ε₀ each: less than either composition above once c is large."""
-    return whole(c, "c") * above_zero(eps0, "eps0") ** 2 / 2
 
 
 class NumericSplit(NamedTuple):

@@ -35,7 +35,7 @@ from understudy.validity.certificate import (
     SEALED,
     Certificate,
 )
-from understudy.validity.modes import Heard, Look, Said, between_0_and_1
+from understudy.validity.modes import Heard, Said, SealedLook, between_0_and_1
 from understudy.validity.transfer import quantile
 
 PAIRS = "the score is the area under the curve, and which rows are positive is public"
@@ -114,7 +114,7 @@ class Auc:
     def text(self) -> str:
         return f"auc sigma {self.sigma:.9g} queries {self.queries} beta {self.beta}"
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del heard
         return {"value": between_0_and_1(look.mean + self.sigma * float(normal(1, noise=noise)[0]))}
 

@@ -37,7 +37,7 @@ from understudy.validity.predictions import guess_fault, kind, missing
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class BoardTerms:
     """What a board promises, fixed when it is created. `public` is the share of rows that guesses come from."""
 
     labels: str
@@ -223,7 +223,7 @@ def create(path: Path, labels: Path, *, id: str, label: str, public: float = 0.0
         raise ParameterError("the public share is at least 0 and below 1")
     digest = sha256(labels.read_bytes()).hexdigest()
     salt = secrets.token_hex(8)
-    written = Terms(
+    written = BoardTerms(
         labels=_relative(labels, target), digest=digest, id=id, label=label, public=public, salt=salt,
         name=f"board {salt}", **terms,
     )  # fmt: skip
@@ -245,19 +245,19 @@ def board_file(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def _read(path: Path) -> tuple[Terms, int]:
+def _read(path: Path) -> tuple[BoardTerms, int]:
     """The terms, and how many scores were noted beside them."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         noted = found.pop("scored", 0)
-        return Terms(**found), int(noted)
+        return BoardTerms(**found), int(noted)
     except FileNotFoundError:
         raise SourceError(f"{path} does not exist: `understudy holdout create` makes a board") from None
     except (ValueError, TypeError, AttributeError):
         raise SourceError(f"{path} is no leaderboard") from None
 
 
-def _write(path: Path, terms: Terms, scored: int) -> None:
+def _write(path: Path, terms: BoardTerms, scored: int) -> None:
     """Write the file anew, whole or not at all."""
     target = path.resolve()
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
@@ -314,7 +314,7 @@ def _labels(path: Path, id: str, label: str) -> tuple[list[str], NDArray[Any]]:
     return ids, labels
 
 
-def _public(ids: list[str], terms: Terms) -> NDArray[np.bool_]:
+def _public(ids: list[str], terms: BoardTerms) -> NDArray[np.bool_]:
     """Which rows are public: by a hash of the id and the board's salt, so that it never changes."""
     limit = int(terms.public * 2**64)
     hashed = (int.from_bytes(sha256(f"{terms.salt}/{value}".encode()).digest()[:8]) for value in ids)

@@ -18,7 +18,7 @@ from understudy.noise.samplers import NoiseSource
 from understudy.theory.capacity import rows_needed
 from understudy.theory.guess_and_check import gnc_dev, gnc_failures_width, gnc_width, step_grid
 from understudy.validity.certificate import VACUOUS, Certificate
-from understudy.validity.modes import USEFUL, Heard, Look, Said, needed_guess
+from understudy.validity.modes import USEFUL, Heard, Said, SealedLook, needed_guess
 from understudy.validity.transfer import guess_and_check, realised
 
 
@@ -94,7 +94,7 @@ class Checking(_SlackAndGrid):
             f"beta {self.beta}"
         )
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del noise
         guess = needed_guess(look)
         if heard.failures > self.rejections:
@@ -149,7 +149,7 @@ class Realised(_SlackAndGrid):
             f"guess and check, realised failures, eta {self.eta:.9g} queries {self.queries} beta {self.beta}"
         )
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del noise
         guess = needed_guess(look)
         width = _realised_width(self.rows, self.queries, heard.failures, self.eta, self.beta)

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from understudy.errors import ParameterError
+from understudy.planner.inputs import PlanInputs, Promise
 from understudy.planner.mechanisms import MECHANISMS
-from understudy.planner.situation import Promise, Situation
 from understudy.validity.auc import Auc
 from understudy.validity.certificate import VACUOUS
 from understudy.validity.checking import Checking, Realised
 from understudy.validity.ladder import FreeLadder, Ladder
-from understudy.validity.modes import Gaussian, Mode, Thresholdout
+from understudy.validity.modes import Gaussian, HoldoutMode, Thresholdout
 
 MODES = ("auto", "gaussian", "check", "realised", "thresholdout", "ladder", "free-ladder", "auc")
 
 
-def takes_guesses(mode: Mode) -> bool:
+def takes_guesses(mode: HoldoutMode) -> bool:
     """Whether a mode checks guesses: it then cannot do without one for each score."""
     return isinstance(mode, Checking | Realised | Thresholdout)
 
 
 def automatic(
     rows: int, queries: int, beta: float, *, rejections: int | None = None, slack: float | None = None
-) -> Mode:
+) -> HoldoutMode:
     """The narrowest certificate of those that the planner knows and a holdout can run.
 
     Guesses that are checked, where the analyst brings them (`rejections` says how many may be wrong), or noise;
     the ladder is taken where both say nothing, and promises the running best only.
     """
     wrong = min(rejections or 0, queries - 1)
-    situation = Situation(
+    situation = PlanInputs(
         rows=rows, queries=queries, promise=Promise.VALIDITY, beta=beta,
         guesses=rejections is not None, failures=wrong,
     )  # fmt: skip
-    candidates: dict[str, Mode] = {"cvar": Gaussian(rows, queries, beta)}
+    candidates: dict[str, HoldoutMode] = {"cvar": Gaussian(rows, queries, beta)}
     if rejections is not None:
         candidates["guess-and-check"] = Realised(rows, queries, beta, wrong, slack)
     planned = {m.name: m.width(situation)[0] for m in MECHANISMS if m.name in candidates}
@@ -51,7 +51,7 @@ def mode_of(
     rejections: int | None,
     theorem: str,
     slack: float | None = None,
-) -> Mode:
+) -> HoldoutMode:
     """A mode for scores that are means over rows, by its name."""
     if wanted == "auto":
         return automatic(rows, queries, beta, rejections=rejections, slack=slack)
@@ -79,7 +79,7 @@ def auc_mode_of(
     *,
     rejections: int | None,
     slack: float | None = None,
-) -> Mode:
+) -> HoldoutMode:
     """A mode for the area under the curve: with noise, or as a mean of min(p, q) rows where a tree is counted."""
     if wanted in ("auto", "auc"):
         return Auc(positive, negative, queries, beta)

@@ -33,7 +33,7 @@ from understudy.validity.choice import auc_mode_of, mode_of
 from understudy.validity.ladder import FreeLadder
 from understudy.validity.memory import Memory
 from understudy.validity.metrics import Area, Metric, metric_of
-from understudy.validity.modes import Heard, Look, Mode, Said, check_worth
+from understudy.validity.modes import Heard, HoldoutMode, Said, SealedLook, check_worth
 from understudy.validity.predictions import guess_fault
 
 
@@ -78,7 +78,7 @@ class Holdout:
         queries: int,
         beta: Number = 0.05,
         metric: str | Metric = "accuracy",
-        mode: str | Mode = "auto",
+        mode: str | HoldoutMode = "auto",
         theorem: str = "cvar",
         rejections: int | None = None,
         slack: float | None = None,
@@ -118,8 +118,13 @@ class Holdout:
         self._catch_up()
 
     def _chosen(
-        self, wanted: str | Mode, beta: float, rejections: int | None, slack: float | None, theorem: str
-    ) -> Mode:
+        self,
+        wanted: str | HoldoutMode,
+        beta: float,
+        rejections: int | None,
+        slack: float | None,
+        theorem: str,
+    ) -> HoldoutMode:
         if not isinstance(wanted, str):
             terms = (wanted.queries, wanted.beta, wanted.rows <= self.rows)
             if terms != (self.queries, beta, True):
@@ -143,14 +148,14 @@ class Holdout:
     def score(self, estimator: Any, X: Any = None, y: Any = None) -> Score:
         """The score of a fitted estimator; X and y, if given, are other rows to guess from."""
         if isinstance(self.metric, Area):
-            look = Look(
+            look = SealedLook(
                 self.metric.estimate(estimator, self._X, self._y),
                 None if y is None else self.metric.estimate(estimator, X, np.asarray(y)),
             )
             return self._tell(look)
         values = self._by_person(self.metric.estimate(estimator, self._X, self._y))
         guess = None if y is None else float(self.metric.estimate(estimator, X, np.asarray(y)).mean())
-        return self._tell(Look(float(values.mean()), guess, values))
+        return self._tell(SealedLook(float(values.mean()), guess, values))
 
     def score_predictions(self, predicted: Any, *, guess: float | None = None, label: str = "") -> Score:
         """The score of predictions for the sealed rows, in their order; probabilities in the order of classes.
@@ -163,9 +168,9 @@ class Holdout:
         if fault := self.metric.fault(found, self._classes) or guess_fault(guess):
             raise ParameterError(f"{fault}. Nothing was counted")
         if isinstance(self.metric, Area):
-            return self._tell(Look(self.metric.area(self._y, found), guess), label)
+            return self._tell(SealedLook(self.metric.area(self._y, found), guess), label)
         values = self._by_person(self.metric.of(self._y, found, self._classes))
-        return self._tell(Look(float(values.mean()), guess, values), label)
+        return self._tell(SealedLook(float(values.mean()), guess, values), label)
 
     def history(self) -> list[tuple[str, Score]]:
         """Everything that was said, in order, with the labels it was asked under."""
@@ -211,7 +216,7 @@ class Holdout:
             return rowwise
         return np.bincount(self._people, weights=rowwise) / np.bincount(self._people)
 
-    def _tell(self, look: Look, label: str = "") -> Score:
+    def _tell(self, look: SealedLook, label: str = "") -> Score:
         with self._lock:
             while True:
                 self._catch_up()

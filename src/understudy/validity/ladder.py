@@ -13,7 +13,7 @@ from understudy.errors import ParameterError
 from understudy.noise.samplers import NoiseSource
 from understudy.theory.ladder import ladder_width
 from understudy.validity.certificate import BEST, Certificate
-from understudy.validity.modes import Heard, Look, Said
+from understudy.validity.modes import Heard, Said, SealedLook
 from understudy.validity.transfer import ladder
 
 
@@ -50,7 +50,7 @@ class Ladder:
     def text(self) -> str:
         return f"ladder eta {self.eta:.9g} queries {self.queries} beta {self.beta}"
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del noise
         loss = 1 - look.mean
         if loss < heard.best - self.eta:
@@ -89,7 +89,7 @@ class FreeLadder:
     def text(self) -> str:
         return f"parameter-free ladder, uncertified, queries {self.queries}"
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del noise
         if look.values is None:
             raise ParameterError("the parameter-free ladder compares rows: it needs one number for each")

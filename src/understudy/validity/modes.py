@@ -36,7 +36,7 @@ USEFUL = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class SealedLook:
     """One look at the sealed rows: the exact score, one number for each person, and a guess from elsewhere."""
 
     mean: float
@@ -65,7 +65,7 @@ class Said:
     source: str
 
 
-class Mode(Protocol):
+class HoldoutMode(Protocol):
     """A mechanism with its certificate."""
 
     @property
@@ -101,7 +101,7 @@ class Mode(Protocol):
         """The width of the same promise with another number of rows."""
         ...
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         """The next step, in plain values: all that is ever released of this query."""
         ...
 
@@ -148,7 +148,7 @@ class Gaussian:
     def text(self) -> str:
         return f"gaussian {self.theorem} sigma {self.sigma:.9g} queries {self.queries} beta {self.beta}"
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del heard
         return {"value": between_0_and_1(look.mean + self.sigma * float(normal(1, noise=noise)[0]))}
 
@@ -215,7 +215,7 @@ class Thresholdout:
             f"answers {self.rejections} queries {self.queries} beta {self.beta}"
         )
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         guess = needed_guess(look)
         if heard.failures >= self.rejections:
             raise HandleClosedError(f"its {self.rejections} answers from the holdout are used up")
@@ -232,7 +232,7 @@ class Thresholdout:
         return Said(step["value"], self._best[0], "checked" if step["accepted"] else "measured")
 
 
-def needed_guess(look: Look) -> float:
+def needed_guess(look: SealedLook) -> float:
     """The guess of a look, which a mode that checks guesses cannot do without."""
     if look.guess is None:
         raise ParameterError("this mode checks guesses: give rows that are not the holdout's to guess from")
@@ -252,7 +252,7 @@ def _laplace(noise: NoiseSource) -> float:
     return log(first) - log(second)
 
 
-def check_worth(mode: Mode, tolerance: float = VACUOUS) -> None:
+def check_worth(mode: HoldoutMode, tolerance: float = VACUOUS) -> None:
     """Refuse a mode whose certificate is wider than `tolerance`, with the number of rows that it would take."""
     width = mode.certificate.width
     if width < tolerance:

@@ -15,7 +15,7 @@ from understudy.errors import RefusedError
 from understudy.noise.samplers import NoiseSource
 from understudy.theory.baseline import hoeffding_width
 from understudy.validity.certificate import Certificate
-from understudy.validity.modes import Heard, Look, Mode, Said, check_worth
+from understudy.validity.modes import Heard, HoldoutMode, Said, SealedLook, check_worth
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Plain:
     def text(self) -> str:
         return f"plain queries {self.queries} beta {self.beta}"
 
-    def say(self, look: Look, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
+    def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del heard, noise
         return {"value": look.mean}
 
@@ -58,7 +58,7 @@ class Game:
     wanted; a plain holdout never refuses.
     """
 
-    mode: Mode
+    mode: HoldoutMode
     noise: NoiseSource
     heard: Heard = field(default_factory=Heard)
     answers: list[float] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Game:
     def ask(self, mean: float, truth: float, guess: float | None = None) -> float:
         """An answer about a query with this mean on the sample and this one in the population."""
         try:
-            step = self.mode.say(Look(mean, guess), self.heard, noise=self.noise)
+            step = self.mode.say(SealedLook(mean, guess), self.heard, noise=self.noise)
             said = self.mode.read(step, self.heard)
         except RefusedError as error:
             self.refusal = str(error)
@@ -96,14 +96,16 @@ class Game:
         return bool((self.errors <= np.array(self.widths) + 1e-12).all())
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> GameResult:
         """The last answer, which is the one that an attack is about."""
         last = (self.answers[-1], self.truths[-1], self.widths[-1]) if self.answers else (0.5, 0.5, 1.0)
-        return Outcome(self.mode.name, *last, float(self.errors.max(initial=0.0)), self.covered, self.refusal)
+        return GameResult(
+            self.mode.name, *last, float(self.errors.max(initial=0.0)), self.covered, self.refusal
+        )
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GameResult:
     """What was claimed at the end, what was true, and whether all widths held; `refusal` if it stopped early."""
 
     mode: str

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from audit.accounting import against_distributions, exact_total, joint_is_enough, table_of_events
 from audit.mutants.mutant import ONE, Mutant
 from understudy.privacy import joint
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, ZCDP, PureDP
 from understudy.privacy.event import LaplaceNoise, Located, Selection, Span
-from understudy_audit.accounting import against_distributions, exact_total, joint_is_enough, table_of_events
 
 
 def located(mask, *, split, price=ONE):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from audit.mutants.mutant import Mutant
+from audit.replay import control_flow
 from understudy.curator.curator import Curator
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
@@ -16,7 +17,6 @@ from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.run import Run
 from understudy_audit.acts import WORKLOAD
 from understudy_audit.neighbours import Setting, table_pairs
-from understudy_audit.replay import control_flow
 
 PRIVATE = Setting(Budget.of(8, 1e-6), Neighbours.ADD_REMOVE, rows_at_least=1, rows_at_most=4096)
 

@@ -7,6 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from audit.contract import (
+    answers_again,
+    charges_first,
+    handle_survives,
+    keeps_the_charge,
+)
 from audit.mutants.mutant import ERROR, ONE, Mutant
 from audit.mutants.noise import laplace
 from audit.mutants.sensitivity import HalfCounts
@@ -21,12 +27,6 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import AB, CELLS, ONE_CELL, A
 from understudy_audit.claim import PureClaim
-from understudy_audit.contract import (
-    answers_again,
-    charges_first,
-    handle_survives,
-    keeps_the_charge,
-)
 from understudy_audit.neighbours import TellingLedger, table_pairs
 from understudy_audit.privacy import Pair, audit_pair, stacked
 

@@ -10,13 +10,13 @@ import numpy as np
 from audit.mutants.mutant import Mutant
 from audit.mutants.sensitivity import HalfCounts
 from audit.mutants.tables import ADD, SETTING
+from audit.replay import control_flow
 from understudy.curator.curator import Candidate, Curator
 from understudy.errors import ParameterError
 from understudy.noise.samplers import SeededNoise
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import AB, CELLS, ONE_CELL, A
 from understudy_audit.neighbours import table_pairs
-from understudy_audit.replay import control_flow
 
 
 def flow_caught(act, setting=SETTING) -> bool:

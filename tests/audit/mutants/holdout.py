@@ -16,7 +16,7 @@ from understudy.errors import HandleClosedError
 from understudy.noise.samplers import SeededNoise
 from understudy.validity.checking import Checking
 from understudy.validity.holdout import Holdout
-from understudy.validity.modes import Mode, Thresholdout
+from understudy.validity.modes import HoldoutMode, Thresholdout
 from understudy_audit.analysts.correlation import majority
 from understudy_audit.analysts.game import Plain
 from understudy_audit.validity import made, play
@@ -25,7 +25,7 @@ ROWS, QUERIES, BETA, RUNS = 500, 200, 0.05, 60
 FALSE_ALARM = 1e-9
 
 
-def uncovered(mode: Mode) -> bool:
+def uncovered(mode: HoldoutMode) -> bool:
     """Whether the majority analyst finds a width that fails in more runs than β allows, beyond doubt."""
     missed = sum(not play(majority, mode, QUERIES, seed, vacuous=True).covered for seed in range(RUNS))
     return bool(binom.sf(missed - 1, RUNS, BETA) < FALSE_ALARM)

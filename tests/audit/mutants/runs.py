@@ -14,7 +14,7 @@ from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.matrix.many_marginals import JointStrategy
 from understudy.mechanism.sparse_vector import AboveThreshold
 from understudy.noise.samplers import SeededNoise
-from understudy_audit.composite import composites
+from understudy_audit.composites import composites
 from understudy_audit.privacy import audit_pair
 
 Fault = Callable[[], AbstractContextManager[Any]]

@@ -9,14 +9,14 @@ from math import exp
 
 import numpy as np
 
+from audit.coins import FixedCoin, RecordingNoise, exact_choice_law, largest_ratio
 from audit.mutants.mutant import ERROR, ONE, Mutant
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax, one_sided
 from understudy.noise.samplers import SeededNoise, uniform_below
 from understudy_audit.claim import PureClaim
-from understudy_audit.coins import FixedCoin, RecordingNoise, exact_choice_law, largest_ratio
 from understudy_audit.privacy import Pair, audit_pair
-from understudy_audit.selection import chosen, score_pairs
+from understudy_audit.selection import score_pairs
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,16 @@ class Choosing:
 
     def choose(self, scores, *, noise):
         return self.how(scores, noise)
+
+
+def chosen(mechanism, scores):
+    """Runs of a selection on one vector of scores, one after the other: a mutant has no vector of its own."""
+    array = np.array(scores, np.int64)
+
+    def draw(count, noise):
+        return np.array([[mechanism.choose(array, noise=noise)] for _ in range(count)], np.int64)
+
+    return draw
 
 
 def exactly_caught(mechanism, *, pairs=None, claim=1.0) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from audit.mutants.mutant import ONE, Mutant
 from audit.mutants.tables import SETTING
+from audit.replay import sensitivities
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
@@ -15,7 +16,6 @@ from understudy.privacy.neighbours import Neighbours, Sensitivity
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import AB, A
 from understudy_audit.neighbours import table_pairs
-from understudy_audit.replay import sensitivities
 
 
 def sensitivity_caught(act, setting=SETTING) -> bool:

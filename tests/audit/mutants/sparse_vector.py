@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from audit.contract import (
+    counts_hits,
+)
 from audit.mutants.mutant import ERROR, ONE, Mutant
 from understudy.mechanism.sparse_vector import AboveThreshold
 from understudy.noise.samplers import SeededNoise, discrete_laplace
 from understudy_audit.claim import PureClaim
-from understudy_audit.contract import (
-    counts_hits,
-)
 from understudy_audit.privacy import Pair, audit_pair
 
 

@@ -1,0 +1,304 @@
+"""How far one has to walk in this house: traces of four walks, its size by room, and what stands about unused.
+
+Beside each figure stands that of version 0.1 and what is aimed at. The figures are a compass and no judgement: the
+status is 0 whatever they are.
+
+Run: python -m bench house
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir, redirect_stdout
+from inspect import CO_OPTIMIZED
+from io import StringIO
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import understudy
+from bench.verdict import Verdict
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = Path(understudy.__file__).resolve().parent.parent
+INNER = ("<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
+"""Code that has no name of its own: it belongs to the function around it."""
+
+DECLARATION = """\
+understudy: 1
+name: people
+source: people.csv
+budget: {epsilon: 4, delta: 1e-9}
+neighbours: replace
+attributes:
+  age: {type: integer, edges: [0, 18, 30, 45, 65, 120]}
+  sex: {type: category, values: [F, M]}
+  district: {type: category, values: [a, b, c]}
+"""
+
+
+class Walk(NamedTuple):
+    functions: int
+    files: int
+    depth: int
+
+
+class Past(NamedTuple):
+    """The figures of version 0.1, and the most functions and files that are aimed at."""
+
+    walk: Walk
+    aim: tuple[int, int] | None
+
+
+PAST = {
+    "CLI `ask`, cold": Past(Walk(367, 48, 20), (150, 25)),
+    "session, first question": Past(Walk(415, 55, 30), (220, 30)),
+    "adaptive release": Past(Walk(569, 95, 28), None),
+    "holdout score": Past(Walk(17, 5, 6), None),
+}
+RUNGS, LINES = (31, 14), (48_700, 34_000)
+"""Import rungs and lines of 0.1, when guests still lived in the core, and the most that is aimed at."""
+TWICE, UNREACHED = 30, 35
+"""Class names that were used twice in 0.1, and modules that nothing reached."""
+
+
+# ---- walks
+
+
+def traced(walk: Callable[[], object]) -> Walk:
+    """Distinct functions and files of ours that a call enters, and how deep they stack."""
+    seen: set[tuple[str, str]] = set()
+    depth = deepest = 0
+
+    def notice(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal depth, deepest
+        code = frame.f_code
+        if event not in ("call", "return") or not _is_function(code) or not _is_ours(code.co_filename):
+            return
+        depth += 1 if event == "call" else -1
+        deepest = max(deepest, depth)
+        seen.add((code.co_filename, code.co_qualname))
+
+    sys.setprofile(notice)
+    try:
+        walk()
+    finally:
+        sys.setprofile(None)
+    return Walk(len(seen), len({file for file, _ in seen}), deepest)
+
+
+def _is_function(code: CodeType) -> bool:
+    """Not the body of a module or a class, which is not optimised, nor what belongs to the function around it."""
+    return bool(code.co_flags & CO_OPTIMIZED) and code.co_name not in INNER
+
+
+_ours: dict[str, bool] = {}
+
+
+def _is_ours(file: str) -> bool:
+    if file not in _ours:
+        _ours[file] = Path(file).is_relative_to(SRC)
+    return _ours[file]
+
+
+def asking() -> Callable[[], object]:
+    from understudy.cli.app import main
+
+    def ask() -> None:
+        sys.argv = ["understudy", "ask", "count age<30 by sex", "--epsilon", "0.1"]
+        with redirect_stdout(StringIO()):
+            main()
+
+    return ask
+
+
+def questioning() -> Callable[[], object]:
+    session = understudy.session(understudy.open("understudy.yml"), alpha=0.1, beta=0.05, queries=1000)
+    return lambda: session.ask("count age<30 by sex")
+
+
+def releasing() -> Callable[[], object]:
+    project, workload = understudy.open("understudy.yml"), understudy.marginals(2)
+    return lambda: understudy.release(project, workload, epsilon=1, delta=1e-9, method="adaptive")
+
+
+def scoring() -> Callable[[], object]:
+    import numpy as np
+
+    class Constant:
+        def predict(self, rows: Any) -> Any:
+            return np.zeros(len(rows), dtype=int)
+
+    labels = np.arange(400) % 2
+    holdout = understudy.Holdout(labels[:, None], labels, queries=100, beta=0.05)
+    return lambda: holdout.score(Constant())
+
+
+WALKS = dict(zip(PAST, (asking, questioning, releasing, scoring), strict=True))
+
+
+def walked(name: str) -> Walk:
+    """A walk in a process of its own: nothing is remembered from another."""
+    command = [sys.executable, "-m", "bench.house", "--walk", name]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"the walk {name!r} failed:\n{done.stderr}")
+    return Walk(*json.loads(done.stdout.splitlines()[-1]))
+
+
+def walk_here(name: str) -> Walk:
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        rows = [f"{i % 100},{'FM'[i % 2]},{'abc'[i % 3]}" for i in range(2000)]
+        Path("people.csv").write_text("age,sex,district\n" + "\n".join(rows) + "\n", encoding="utf-8")
+        Path("understudy.yml").write_text(DECLARATION, encoding="utf-8")
+        return traced(WALKS[name]())
+
+
+# ---- what stands where
+
+
+class Module(NamedTuple):
+    name: str
+    tree: ast.Module
+    lines: int
+
+    @property
+    def room(self) -> str:
+        first, _, rest = self.name.partition(".")
+        return f"{first}.{rest.split('.')[0]}" if first == "understudy" and rest else first
+
+
+def modules() -> dict[str, Module]:
+    found = {}
+    for path in sorted(SRC.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        name = ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+        found[name] = Module(name, ast.parse(text), text.count("\n"))
+    return found
+
+
+def statements(tree: ast.AST) -> int:
+    return sum(isinstance(node, ast.stmt) for node in ast.walk(tree))
+
+
+def classes_used_twice(house: dict[str, Module]) -> Counter[str]:
+    named = Counter(
+        node.name
+        for module in house.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+    )
+    return Counter({name: count for name, count in named.items() if count > 1})
+
+
+def rungs() -> int:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    return next(len(contract["layers"]) for contract in settings["contracts"] if contract["type"] == "layers")
+
+
+def unreached(house: dict[str, Module]) -> list[str]:
+    """Modules that cannot be reached from the program, the public names or the release methods."""
+    homes = {home.split(":")[0] for home in understudy._HOME.values()}  # pyright: ignore[reportPrivateUsage]
+    waiting, met = ["understudy.cli.app", "understudy.releases.methods", *homes], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in met or name not in house:
+            continue
+        met.add(name)
+        waiting += [name.rpartition(".")[0], *imported(house[name], house)]
+    return sorted(name for name in house.keys() - met)
+
+
+def imported(module: Module, house: dict[str, Module]) -> Iterator[str]:
+    """What a module imports, at its top or later; not what it names for types alone."""
+    typed = {id(part) for node in ast.walk(module.tree) if _is_for_types(node) for part in ast.walk(node)}
+    for node in ast.walk(module.tree):
+        if id(node) in typed:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):  # import_module("understudy.…")
+            yield node.value.split(":")[0]
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+# ---- the table
+
+
+def main(arguments: Sequence[str] = ()) -> list[Verdict]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--walk", choices=list(WALKS), help="take one walk here, and print its figures as JSON"
+    )
+    alone = parser.parse_args(arguments).walk
+    if alone:
+        print(json.dumps(walk_here(alone)))
+        return []
+    show_walks()
+    house = modules()
+    show_rooms(house)
+    show_order(house)
+    return []
+
+
+def show_walks() -> None:
+    print(f"{'walk':<26}{'functions':>10}{'files':>7}{'depth':>7}   {'in 0.1':<16}aim")
+    for name, (past, aim) in PAST.items():
+        now = walked(name)
+        before = f"{past.functions} / {past.files} / {past.depth}"
+        aimed = f"≤ {aim[0]} in ≤ {aim[1]}" if aim else ""
+        print(f"{name:<26}{now.functions:>10}{now.files:>7}{now.depth:>7}   {before:<16}{aimed}", flush=True)
+    print()
+
+
+def show_rooms(house: dict[str, Module]) -> None:
+    lines, counted, files = Counter[str](), Counter[str](), Counter[str]()
+    for module in house.values():
+        files[module.room] += 1
+        lines[module.room] += module.lines
+        counted[module.room] += statements(module.tree)
+    print(f"{'room':<26}{'files':>6}{'lines':>8}{'statements':>12}")
+    for room in sorted(lines, key=lambda room: (not room.startswith("understudy."), room)):
+        print(f"{room:<26}{files[room]:>6}{lines[room]:>8,}{counted[room]:>12,}")
+    core = [room for room in lines if room.split(".")[0] == "understudy"]
+    print(f"{'core':<26}{_sum(files, core):>6}{_sum(lines, core):>8,}{_sum(counted, core):>12,}", end="")
+    print(f"   in 0.1 {LINES[0]:,} lines with the guests; aim ≤ {LINES[1]:,}")
+    print(f"{'all':<26}{files.total():>6}{lines.total():>8,}{counted.total():>12,}\n")
+
+
+def _sum(counts: Counter[str], rooms: list[str]) -> int:
+    return sum(counts[room] for room in rooms)
+
+
+def show_order(house: dict[str, Module]) -> None:
+    print(f"import rungs: {rungs()} (in 0.1 {RUNGS[0]}; aim ≤ {RUNGS[1]})")
+    twice = classes_used_twice(house)
+    named = ", ".join(f"{name} ×{count}" for name, count in twice.most_common())
+    print(f"class names used twice or more: {len(twice)} (in 0.1 {TWICE}; aim 0): {named or 'none'}")
+    lost = unreached(house)
+    size = sum(house[name].lines for name in lost)
+    print(
+        f"modules that nothing reaches: {len(lost)}, {size:,} lines (in 0.1 {UNREACHED}, 2,900 lines; aim 0)"
+    )
+    for name in lost:
+        print(f"  {name} ({house[name].lines} lines)")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

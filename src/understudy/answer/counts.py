@@ -1,0 +1,80 @@
+"""What every source of counts says of marginals, so that one reader makes the same answers of all of them.
+
+There are three sources: the table, measured through the Curator (`project`); a session; a release. Each turns
+marginals into `Counts`, and `reader` turns `Counts` into what the user gets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.answer.answer import Answer
+from understudy.privacy.cost import Cost
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """The counts of one marginal's cells, in people, with their half-widths, cost, source and population error.
+
+    `answer` is what a user who asked for these counts gets. The table's counts are also within `half_width` of
+    `centre`: of what was released before it was cut to what is possible, where that is unbiased. Sums and ratios
+    are made of this interval, which is the narrower one: noise of -30 ± 40 people leaves 0 to 10, where 0 ± 40
+    leaves 0 to 40.
+    """
+
+    answer: Answer
+    centre: Floats
+    half_width: Floats
+
+
+@dataclass(frozen=True)
+class RowBounds:
+    """The number of all rows is between `least` and `most`: equal where it is public, infinite without a bound.
+
+    `estimate` is the best guess between them, if there is one. `share_population_error` is how far shares of a
+    number that is not known exactly can be from the population's, where a theorem tells.
+    """
+
+    least: float
+    most: float
+    estimate: float | None = None
+    share_population_error: float | None = None
+
+    @classmethod
+    def measured(cls, everyone: CellCounts) -> RowBounds:
+        """The bounds that follow from a count of all rows."""
+        number, off = float(everyone.centre), float(everyone.half_width)
+        return cls(number - off, number + off, number)
+
+    @property
+    def bound(self) -> float | None:
+        """The most rows that there can be; None where nothing is known."""
+        return self.most if self.most < inf else None
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Counts of several marginals from one source: with probability 1 - `beta` all are within their half-widths.
+
+    `rows` is what the source knows of the number of all rows without measuring it, and `nothing` a cost of 0 in
+    the currency of its ledger.
+    """
+
+    cells: tuple[CellCounts, ...]
+    rows: RowBounds
+    beta: float
+    nothing: Cost
+
+    @property
+    def cost(self) -> Cost:
+        """What the ledger charged for all of them together."""
+        cost = self.nothing
+        for cells in self.cells:
+            cost = cost + cells.answer.cost  # type: ignore[operator]  # one currency
+        return cost

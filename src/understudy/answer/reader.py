@@ -1,0 +1,217 @@
+"""The one reader of questions: from text, a marginal or a linear query to what is counted and what is made of it.
+
+A question is read once, without data. It then knows the marginals whose counts it needs, and turns `Counts` of
+them, from whichever source, into an `Answer` or, for a SELECT statement, a `SqlAnswer`. Everything here is
+post-processing of released numbers: it costs no privacy, and where all counts are within their half-widths, all
+that is made of them is within its bounds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from understudy.answer.answer import Answer, weakest
+from understudy.answer.counts import CellCounts, Counts, RowBounds
+from understudy.answer.sql_answer import SqlAnswer
+from understudy.declaration.declaration import Declaration
+from understudy.domain.domain import Domain
+from understudy.errors import QueryError
+from understudy.privacy.neighbours import Neighbours
+from understudy.query.expression import parse
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.sql import CompiledSql, SqlCompiler
+
+Asked = str | Marginal | LinearQuery
+"""How a question may be put: in the small language or as a SELECT statement, as a marginal, as a linear query."""
+
+REMEMBERED = 1 << 12
+"""Texts that a reader need not read again."""
+
+_SQL = re.compile(
+    r"[\s(]*(select|with|from|values|table|insert|update|delete|merge|create|alter|drop|truncate|copy|explain)\b",
+    re.I,
+)
+
+Given_co = TypeVar("Given_co", covariant=True)
+
+
+class ReadQuestion(Protocol[Given_co]):
+    """A question that was read: the marginals that it needs, and the answer that their counts give."""
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]: ...
+
+    def answer(self, counts: Counts) -> Given_co:
+        """What the user gets, from the counts of `marginals` in their order."""
+        ...
+
+
+@dataclass(frozen=True)
+class CountQuestion:
+    """How many rows there are in each cell of a marginal."""
+
+    marginal: Marginal
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        return (self.marginal,)
+
+    def answer(self, counts: Counts) -> Answer:
+        return counts.cells[0].answer
+
+
+@dataclass(frozen=True)
+class ShareQuestion:
+    """What share of all rows is in each cell of a marginal.
+
+    Where the source does not know the number of rows, `counts_everyone`: then it is counted as well, second.
+    """
+
+    marginal: Marginal
+    counts_everyone: bool
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        return (
+            (self.marginal, Marginal(self.marginal.domain, ())) if self.counts_everyone else (self.marginal,)
+        )
+
+    def answer(self, counts: Counts) -> Answer:
+        rows = RowBounds.measured(counts.cells[1]) if self.counts_everyone else counts.rows
+        source = weakest(cells.answer.source for cells in counts.cells)
+        return replace(share(counts.cells[0], rows), cost=counts.cost, beta=counts.beta, source=source)
+
+
+@dataclass(frozen=True, eq=False)
+class SelectQuestion:
+    """A SELECT statement."""
+
+    text: str
+    compiled: CompiledSql
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        return self.compiled.marginals
+
+    def answer(self, counts: Counts) -> SqlAnswer:
+        """The statement's rows.
+
+        Their population error follows from those of the counts alone: these hold all at once except with
+        probability `population_beta`, and whatever is made of counts within their errors is within its own
+        (`CompiledSql.reach`). There is one only where every count has one.
+        """
+        centres = [cells.centre for cells in counts.cells]
+        widths = [cells.half_width for cells in counts.cells]
+        told = self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
+        answers = [cells.answer for cells in counts.cells]
+        reach, beta = None, None
+        expected = [
+            cells.answer.population_error + np.abs(cells.centre - cells.answer.value)
+            for cells in counts.cells
+            if cells.answer.population_error is not None
+        ]
+        if answers and len(expected) == len(answers):
+            reach = tuple(self.compiled.reach(centres, widths, expected, rows=counts.rows.bound))
+            beta = answers[0].population_beta
+        sources = tuple(answer.source for answer in answers)
+        return SqlAnswer(
+            self.text, self.compiled.columns, tuple(told), counts.cost, counts.beta, sources, reach, beta
+        )
+
+
+AnyQuestion = CountQuestion | ShareQuestion | SelectQuestion
+
+
+def share(cells: CellCounts, rows: RowBounds) -> Answer:
+    """Counts as shares of all rows, within every ratio that the intervals of the counts and of `rows` allow.
+
+    Where the number of rows is known it is one scale for all. Where it is not, the value is the ratio of the two
+    estimates, or the middle where there is none of the rows, and the noise of both is in the interval. Where there
+    may be no rows at all nothing is known of a share: 1/2 ± 1/2. What nobody vouches for stays so.
+
+    The population error of counts, n·(population's share) ± e, is e/n where n is known. Else it is the one that
+    the source derives for shares (`sessions.population`), or None.
+    """
+    counted = cells.answer
+    if rows.least == rows.most:
+        n = max(rows.most, 1.0)
+        expected = None if counted.population_error is None else counted.population_error / n
+        scaled = {"value": counted.value / n, "error": counted.error / n, "noisy": counted.noisy / n}
+        return replace(counted, **scaled, population_error=expected)
+    reach = None if counted.population_error is None else rows.share_population_error
+    expected = None if reach is None else np.full(counted.value.shape, reach)
+    beta = None if reach is None else counted.population_beta
+    vouched = np.isfinite(cells.half_width)
+    off = np.where(vouched, cells.half_width, 0.0)
+    low, high = np.zeros(off.shape), np.ones(off.shape)
+    if rows.least > 0:
+        low = np.clip((cells.centre - off) / rows.most, 0, 1)
+        high = np.clip((cells.centre + off) / rows.least, 0, 1)
+    scale = rows.estimate or rows.bound or max(rows.least, 1.0)
+    noisy = (low + high) / 2 if rows.estimate is None or rows.least <= 0 else cells.centre / scale
+    value = np.clip(noisy, low, high)
+    return replace(
+        counted,
+        value=np.where(vouched, value, counted.value / scale),
+        error=np.where(vouched, np.maximum(high - value, value - low), np.inf),
+        noisy=np.where(vouched, noisy, counted.noisy / scale),
+        population_error=expected,
+        population_beta=beta,
+    )
+
+
+class QuestionReader:
+    """Reads questions about one domain, and remembers those that it read. Safe for threads.
+
+    `tables` are the names that may stand after FROM. `rows_public` says that everybody knows the number of rows,
+    and `counts_everyone` that a share needs it counted.
+    """
+
+    def __init__(
+        self, domain: Domain, *, tables: Collection[str], rows_public: bool, counts_everyone: bool
+    ) -> None:
+        self._domain = domain
+        self._counts_everyone = counts_everyone
+        self._compiler = SqlCompiler(domain, tables=tables, rows_public=rows_public)
+        self._read = lru_cache(maxsize=REMEMBERED)(self._read_text)
+
+    @classmethod
+    def of(cls, declared: Declaration, *, counts_everyone: bool) -> QuestionReader:
+        """A reader of questions about a declared table, under its name or that of its source."""
+        names = {declared.name, declared.source.table} - {""}
+        public = declared.neighbours is Neighbours.REPLACE
+        return cls(declared.domain, tables=names, rows_public=public, counts_everyone=counts_everyone)
+
+    def read(self, question: Asked) -> AnyQuestion:
+        """What is asked; a marginal or a linear query asks for counts. Reads no data.
+
+        Raises a `QueryError` that says what to write instead where the question cannot be understood, or is about
+        another domain.
+        """
+        if isinstance(question, str):
+            return self._read(question)
+        marginal = Marginal.of(question) if isinstance(question, LinearQuery) else question
+        if not isinstance(marginal, Marginal):
+            raise QueryError("a question is text, a marginal or a linear query")
+        if marginal.domain != self._domain:
+            raise QueryError("the question is about another domain")
+        return CountQuestion(marginal)
+
+    def select(self, text: str) -> SelectQuestion:
+        """A SELECT statement; any other text is refused, as SQL, with a `QueryError`. Reads no data."""
+        return SelectQuestion(text.strip(), self._compiler.compile(text))
+
+    def _read_text(self, text: str) -> AnyQuestion:
+        if _SQL.match(text) is not None:  # what is SQL but no SELECT is refused as SQL
+            return self.select(text)
+        asked = parse(text, self._domain)
+        if asked.aggregate == "count":
+            return CountQuestion(asked.marginal)
+        return ShareQuestion(asked.marginal, self._counts_everyone)

@@ -1,0 +1,151 @@
+"""The answer to a SELECT statement: rows of group names and of released numbers with their bounds."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from understudy.answer.answer import weakest
+from understudy.answer.frames import to_frame
+from understudy.errors import ParameterError
+from understudy.privacy.cost import Cost
+from understudy.sql import Column, Estimate
+from understudy.sql.compiled import Key
+
+Cell = Key | Estimate
+
+
+Distances = tuple[tuple[float | None, ...], ...]
+"""For each cell of an answer how far it can be off, in the unit of its column; None where nobody can tell."""
+
+
+@dataclass(frozen=True, eq=False)
+class SqlAnswer:
+    """The rows that answer a SELECT statement. With probability 1 - `beta` every number is within its bounds.
+
+    text              the statement
+    columns           a name for each column, and its kind: `key` (names of groups, public) or `value` (released)
+    cells             the rows: names of groups, and an `Estimate` for every released number, with its value, its
+                      bounds, and the part of them that comes from bins
+    cost              what the ledger charged for the whole statement; nothing where it was answered from before
+    sources           for each marginal that the statement needs, where its counts came from, as in `Answer.source`
+    population_error  for each cell of `cells` how far its value can be, in the unit of its column (days for a
+                      date), from what the statement says of the population behind the table; None in columns of
+                      keys and where a value is missing or has no bound. None as a whole where no theorem gives it
+    population_beta   the probability with which some population error of the session does not hold; None without
+
+    Of the population a statement says what it would say of a table of as many rows in which every group is as
+    frequent as in the population: counts and sums are those of so many people, averages, quantiles and ratios are
+    the population's own.
+    """
+
+    text: str
+    columns: tuple[Column, ...]
+    cells: tuple[tuple[Cell, ...], ...]
+    cost: Cost
+    beta: float
+    sources: tuple[str, ...]
+    population_error: Distances | None = None
+    population_beta: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.population_error is None) != (self.population_beta is None):
+            raise ParameterError("a population error comes with the probability that it fails, and only then")
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Plain rows: names of groups and released values."""
+        return [
+            tuple(cell.value if isinstance(cell, Estimate) else cell for cell in row) for row in self.cells
+        ]
+
+    @property
+    def source(self) -> str:
+        """The weakest of `sources`; `public` where nothing had to be measured."""
+        return weakest(self.sources)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for machines; a bound that does not exist is null."""
+        return {
+            "columns": [{"name": column.name, "kind": column.kind} for column in self.columns],
+            "rows": [[_plain(cell) for cell in row] for row in self.cells],
+            "cost": {self.cost.currency: self.cost.amount},
+            "beta": self.beta,
+            "source": self.source,
+            "sources": list(self.sources),
+            "population_error": None
+            if self.population_error is None
+            else [*map(list, self.population_error)],
+            "population_beta": self.population_beta,
+        }
+
+    def to_frame(self, backend: str = "pyarrow") -> Any:
+        """A frame of the library `backend`: pyarrow, pandas, polars, or another that `answer.frames` names.
+
+        A released column x is followed by its bounds, x_low and x_high. Raises a `ParameterError` where the
+        library is unknown or not installed.
+        """
+        import pyarrow as pa  # takes a while to load, and most programs make no frame
+
+        data: dict[str, Any] = {}
+        for i, column in enumerate(self.columns):
+            cells = [row[i] for row in self.cells]
+            if column.kind == "key":
+                data[_free(column.name, data)] = _key_array(cells, pa)
+                continue
+            for field, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
+                values = [getattr(cell, field) for cell in cells]
+                dates = any(isinstance(value, dt.date) for value in values)
+                array = pa.array(values, pa.date32() if dates else pa.float64())
+                data[_free(column.name + suffix, data)] = array
+        return to_frame(data, "pyarrow" if backend == "arrow" else backend)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(column.name)}</th>" for column in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(shown(cell))}</td>" for cell in row) + "</tr>"
+            for row in self.cells
+        )
+        price = f"{self.cost.currency} {self.cost.amount:.4g}"
+        note = f"all within their bounds with probability {1 - self.beta:g}; price {price}"
+        return f"<table><caption>{note}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def shown(cell: Cell) -> str:
+    """A cell for people: a name, or a value with its bounds."""
+    if not isinstance(cell, Estimate):
+        return "null" if cell is None else str(cell)
+    value = "null" if cell.value is None else _number(cell.value)
+    if cell.low == cell.high == cell.value:
+        return value
+    low = "-∞" if cell.low is None else _number(cell.low)
+    high = "∞" if cell.high is None else _number(cell.high)
+    return f"{value} [{low}, {high}]"
+
+
+def _number(value: float | dt.date) -> str:
+    if isinstance(value, dt.date):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+
+
+def _plain(cell: Cell) -> Any:
+    if isinstance(cell, Estimate):
+        return {key: _plain(value) for key, value in cell._asdict().items()}
+    return cell.isoformat() if isinstance(cell, dt.date) else cell
+
+
+def _key_array(cells: list[Cell], pa: Any) -> Any:
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if len(kinds) > 1:  # a cell `other` among numbers
+        return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+    return pa.array(cells) if kinds else pa.array(cells, pa.string())
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    while name in taken:
+        name += "_"
+    return name

@@ -1,0 +1,31 @@
+"""`understudy demo`: an invented town, questioned privately, with the truth beside every answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli.options import Json, busy, emit
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", help="Where the invented town is written.")] = Path(
+        "demo"
+    ),
+    people: Annotated[int, typer.Option(min=1, max=10_000_000, help="How many people to invent.")] = 100_000,
+    seed: Annotated[int, typer.Option(min=0, help="Another town for another number.")] = 7,
+    as_json: Json = False,
+) -> None:
+    """Invent a town, question it privately, release it, attack its holdout: with the truth beside everything."""
+    from understudy_demo.demo import run
+
+    with busy(f"Inventing a town of {people:,} people", quiet=as_json):
+        town = run(folder, people=people, seed=seed)
+    if as_json:
+        emit(town.as_dict())
+        return
+    from understudy_demo.demo import render
+
+    render(town)
