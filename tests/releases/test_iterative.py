@@ -34,8 +34,8 @@ from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.workload import Workload
 from understudy.releases import iterative
-from understudy.releases.distinguisher import Selection, StatisticalLearner, distinguisher
-from understudy.releases.iterative import Design, iterative_construction
+from understudy.releases.distinguisher import PrivateSelection, StatisticalLearner, distinguisher
+from understudy.releases.iterative import IterativeDesign, iterative_construction
 from understudy.releases.run import Run
 from understudy.standin.median.median import MedianUpdate
 from understudy.standin.multiplicative import MultiplicativeWeights, ProjectedWeights
@@ -143,7 +143,7 @@ def test_lecture7_theorem_5_printed_threshold_is_wrong(monkeypatch):
     def attempt(alpha):
         # The other error is F below the worst one; the noise hides λ of it.
         found = adversary(monkeypatch, shift=-lam, gap=F)
-        design = Design(
+        design = IterativeDesign(
             alpha, 1000, {}, {"epsilon": Fraction(1)}, {"epsilon": Fraction(1)}, 0.0, lam / n, F / n
         )
         monkeypatch.setattr(iterative._Planner, "design", lambda self, alpha, updates: design)
@@ -153,7 +153,7 @@ def test_lecture7_theorem_5_printed_threshold_is_wrong(monkeypatch):
 
     monkeypatch.setattr(iterative, "_check_certified", lambda *_: None)
     with monkeypatch.context() as patched:
-        patched.setattr(Design, "threshold", property(lambda d: 0.75 * float(d.alpha)))
+        patched.setattr(IterativeDesign, "threshold", property(lambda d: 0.75 * float(d.alpha)))
         run, outcome = attempt(alpha)
         assert outcome.proof["ended"] == "stopped"
         assert worst_error(run, outcome) > 1.49 * float(alpha)
@@ -169,7 +169,9 @@ def test_lecture7_definition_1_needs_lambda_in_the_threshold(monkeypatch):
     histogram[0] += 7_000
     histogram[1] -= 7_000
     alpha = Fraction(1, 5)
-    design = Design(alpha, 3, {}, {"epsilon": Fraction(1)}, {"epsilon": Fraction(1)}, 0.0, lam / n, 0.0)
+    design = IterativeDesign(
+        alpha, 3, {}, {"epsilon": Fraction(1)}, {"epsilon": Fraction(1)}, 0.0, lam / n, 0.0
+    )
     monkeypatch.setattr(iterative._Planner, "design", lambda self, alpha, updates: design)
     monkeypatch.setattr(iterative, "_check_certified", lambda *_: None)
     monkeypatch.setattr(iterative, "_worst", lambda *_: Budget.of(1).cap)
@@ -182,7 +184,7 @@ def test_lecture7_definition_1_needs_lambda_in_the_threshold(monkeypatch):
 
     assert sequence() == []
     with monkeypatch.context() as patched:
-        patched.setattr(Design, "threshold", property(lambda d: float(d.alpha) / 2))
+        patched.setattr(IterativeDesign, "threshold", property(lambda d: float(d.alpha) / 2))
         truth, standin, value = zip(*sequence(), strict=True)
         assert not is_update_sequence(truth, standin, value, float(alpha) / 2)
 
@@ -199,7 +201,9 @@ def test_lecture7_theorem_8_the_smallest_alpha_is_near_the_theory_and_minimal():
 
 
 def test_an_exhausted_run_is_certified_at_half_of_alpha(monkeypatch):
-    monkeypatch.setattr(Design, "threshold", property(lambda d: -1.0))  # nothing is ever close enough to stop
+    monkeypatch.setattr(
+        IterativeDesign, "threshold", property(lambda d: -1.0)
+    )  # nothing is ever close enough to stop
     run = make(epsilon=20)
     outcome = iterative_construction(run)
     assert outcome.proof["ended"] == "exhausted"
@@ -373,7 +377,7 @@ def test_a_learner_without_a_claim_certifies_the_exhausted_case_only():
 
 
 def test_distinguishers_by_name():
-    assert distinguisher("noisy-max") == Selection("noisy-max")
+    assert distinguisher("noisy-max") == PrivateSelection("noisy-max")
     with pytest.raises(ParameterError, match="noisy-max"):
         distinguisher("best")
     run = make(epsilon=4)

@@ -28,7 +28,7 @@ from understudy.releases.evidence import Evidence
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.standin.graphical.model import CandidateSizes, FitSettings, GraphicalStandIn, fit
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 ROUNDS_PER_ATTRIBUTE = 16
 MEASURE_SHARE = Fraction(9, 10)
@@ -166,7 +166,7 @@ class _Aim:
         ]
         return found or [(name,) for name in self.run.domain.names]
 
-    def anneal(self, clique: Clique, before: Counts, noise: float) -> None:
+    def anneal(self, clique: Clique, before: Values, noise: float) -> None:
         """A measurement that moved the model by less than its noise was not worth its round: spend faster."""
         assert self.model is not None
         moved = np.abs(self.evidence.rows * self.model.project(clique) - before).sum()

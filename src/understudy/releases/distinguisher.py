@@ -59,7 +59,7 @@ def square_root(amount: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PrivateSelection:
     """One private selection over the whole class, by the exponential mechanism or by report noisy max.
 
     Privacy     The price, in either currency: the ε of the selection is the largest that costs no more.
@@ -150,8 +150,8 @@ class Oracle:
 
 
 DISTINGUISHERS: Mapping[str, Distinguisher] = {
-    "exponential": Selection("exponential"),
-    "noisy-max": Selection("noisy-max"),
+    "exponential": PrivateSelection("exponential"),
+    "noisy-max": PrivateSelection("noisy-max"),
 }
 
 

@@ -51,7 +51,7 @@ SPLITS = tuple(Fraction(i, 8) for i in range(2, 7))
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class IterativeDesign:
     """Public numbers that a run is made of: fixed before the first debit.
 
     `margin` is λ and `regret` F of the theorem, as rates; `total_error` is τ, how far off the paid-for number of
@@ -104,14 +104,14 @@ class _Planner:
     def private_rows(self) -> bool:
         return self.curator.declaration.neighbours is Neighbours.ADD_REMOVE
 
-    def design(self, alpha: Fraction, updates: int) -> Design:
+    def design(self, alpha: Fraction, updates: int) -> IterativeDesign:
         """The best split of each of the rounds' prices between selection and measurement."""
         return min((self._split(alpha, updates, share) for share in self._shares()), key=lambda d: d.needed)
 
     def _shares(self) -> Sequence[Fraction]:
         return (Fraction(1, 2),) if self.composition == "lecture" else SPLITS
 
-    def _split(self, alpha: Fraction, updates: int, share: Fraction) -> Design:
+    def _split(self, alpha: Fraction, updates: int, share: Fraction) -> IterativeDesign:
         currency = "epsilon" if self._in_epsilon() else "rho"
         total = self.run.total * TOTAL_SHARE if self.private_rows else Fraction(0)
         select, measure = self._prices(updates, share)
@@ -125,7 +125,7 @@ class _Planner:
             self.curator, self.queries, {currency: select}, float(beta / (2 * updates))
         )
         rows = self.curator.rows_at_least
-        return Design(
+        return IterativeDesign(
             alpha,
             updates,
             bought,
@@ -249,7 +249,12 @@ def _rule(run: Run, update: DatabaseUpdate[Any] | UpdateRule | None) -> UpdateRu
 
 
 def _check_certified(
-    planner: _Planner, rule: UpdateRule, algorithm: Any, design: Design, updates: int, most_rounds: int
+    planner: _Planner,
+    rule: UpdateRule,
+    algorithm: Any,
+    design: IterativeDesign,
+    updates: int,
+    most_rounds: int,
 ) -> None:
     """Refuse an α that the theorem does not reach, before anything is spent."""
     margin = getattr(algorithm, "margin", None)  # of an update that needs better estimates than Definition 1
@@ -270,7 +275,7 @@ def _check_certified(
     )
 
 
-def _worst(run: Run, planner: _Planner, design: Design, updates: int) -> Cost:
+def _worst(run: Run, planner: _Planner, design: IterativeDesign, updates: int) -> Cost:
     """What the whole run costs if no round stops it: the run's price, or less for the lecture's steps."""
     ledger = run.curator.ledger.budget
     total = ledger.total([planner.noise(design.total).event] if design.total else [])
@@ -278,7 +283,7 @@ def _worst(run: Run, planner: _Planner, design: Design, updates: int) -> Cost:
     return type(total)(total.units + updates * each)
 
 
-def _select_units(run: Run, design: Design) -> int:
+def _select_units(run: Run, design: IterativeDesign) -> int:
     """A distinguisher spends its price at most; in a ledger of ρ, ε costs ε²/2 at most."""
     ((currency, amount),) = design.select.items()
     if currency == "epsilon" and not run.curator.ledger.budget.is_pure:
@@ -289,7 +294,7 @@ def _select_units(run: Run, design: Design) -> int:
 def _construct(
     run: Run,
     planner: _Planner,
-    design: Design,
+    design: IterativeDesign,
     updates: int,
     algorithm: DatabaseUpdate[Any],
     hypothesis: Any,
@@ -314,7 +319,7 @@ def _construct(
     return _outcome(run, planner, design, hypothesis, rows, stopped=stopped, sequence=sequence)
 
 
-def _rows(run: Run, design: Design) -> float:
+def _rows(run: Run, design: IterativeDesign) -> float:
     """The number of rows: public, or bought and moved into the declared bounds, which brings it nearer."""
     if not design.total:
         return float(run.curator.rows_at_least)
@@ -332,7 +337,7 @@ def _rates(queries: QueryClass, hypothesis: Projection) -> NDArray[np.float64]:
 def _outcome(
     run: Run,
     planner: _Planner,
-    design: Design,
+    design: IterativeDesign,
     hypothesis: Projection,
     rows: float,
     *,
@@ -352,10 +357,12 @@ def _outcome(
         counts = rows * (hypothesis.project(clique) if table is None else table.reshape(marginal.shape))
         error = np.full(marginal.shape, people if certified else inf)
         answers.append(MarginalAnswer(clique, counts, error, "certified" if certified else "uncertified"))
-    return Outcome("ic", hypothesis, rows, tuple(answers), _proof(design, rate, stopped, sequence))
+    return Outcome("ic", hypothesis, rows, tuple(answers), _proof(design, rate, sequence, stopped=stopped))
 
 
-def _proof(design: Design, rate: float, stopped: bool, sequence: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: FBT001
+def _proof(
+    design: IterativeDesign, rate: float, sequence: list[dict[str, Any]], *, stopped: bool
+) -> dict[str, Any]:
     return {
         "mechanism": "iterative construction",
         "theorem": "Lecture 7, Theorem 5, with the threshold alpha/2 + lambda",
