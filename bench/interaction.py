@@ -38,7 +38,7 @@ from bench.tables import NotAtHand
 from bench.verdict import Verdict, at_most, ended, not_run, shown, verdict
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.workload import marginals
 from understudy.sessions.session import Session, session
 from understudy.sessions.terms import conjunctions as announced
@@ -104,7 +104,7 @@ def units(asked: Session) -> tuple[float, float]:
     """What was spent, jointly and added up, in direct answers."""
     ledger = asked.curator.ledger
     unit = asked._policy._unit
-    flat = sum(ledger.budget.price(debit.event).units for debit in ledger.debits)  # type: ignore[attr-defined]
+    flat = sum(ledger.budget.price(debit.event).units for debit in ledger.debits())
     return ledger.spent.units / UNITS / unit, flat / UNITS / unit
 
 

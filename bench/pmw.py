@@ -33,7 +33,7 @@ from bench.weights import domain_of
 from understudy.domain.domain import Domain
 from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.standin.multiplicative import ProjectedWeights
 from understudy.table.source import in_memory

@@ -36,7 +36,7 @@ from understudy.lectures.online import (
     warm_start,
 )
 from understudy.privacy.cost import UNITS
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.standin.multiplicative import ConsistentWeights, LearntWeights, MultiplicativeWeights

@@ -19,7 +19,7 @@ from bench.tables import GENERATED, REAL, Table, at_hand, generated
 from bench.verdict import Verdict, not_run, shown
 from understudy.domain.domain import Clique
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.merging import simplex
 from understudy.query.workload import Workload
@@ -107,7 +107,7 @@ def plain(run: Run) -> tuple[Outcome, list[MarginalAnswer]]:
     """
     marginals = [Marginal(run.domain, clique) for clique in run.workload]
     share = Fraction(1, len(marginals)) * Fraction(999_999, 1_000_000)  # prices are rounded up one by one
-    bought = run.measure("all", marginals, **run.price(share), beta=run.beta / len(marginals))
+    bought = run.measure("all", marginals, run.price(share), beta=run.beta / len(marginals))
     rows = max(1.0, float(np.mean([answer.noisy.sum() for answer in bought])))
     raw = [MarginalAnswer(a.query.by, a.value, a.error, "measured") for a in bought]
     told = tuple(

@@ -31,7 +31,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.mechanism.matrix.ranges import range_ends
 from understudy.mechanism.matrix.residual_plan import Residuals
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.workload import Workload
 from understudy.releases.residual.residual import predicted_error, residual
 from understudy.releases.run import Run

@@ -2,7 +2,8 @@
 
 Adult (48,842 rows, 15 attributes). Rates are of CPU seconds in one thread, beside the least that anybody could do
 in the same run: a look into a dictionary for a repeat, one product of the class's counts with the ranges asked for
-(numpy) for an implied answer. Joint accounting is beside a ledger that only adds up the prices.
+(numpy) for an implied answer. Joint accounting is beside a ledger that only adds up the prices. On a durable
+ledger the write transactions are counted: each waits for the disk, so they are what a purchase takes in time.
 
 Run: python -m bench.sessions [--questions 2000]; joint accounting is over five times as many.
 """
@@ -14,10 +15,13 @@ import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
 import numpy as np
+from sqlalchemy.engine import URL
 
 from bench.clock import clocked, rate
 from bench.curating import CellTruth, curator_over
@@ -25,10 +29,11 @@ from bench.interaction_workloads import adult, conjunctions, rectangles
 from bench.tables import NotAtHand
 from bench.verdict import Verdict, at_least, at_most, ended, not_run, shown, verdict
 from understudy.ledger.memory import MemoryLedger
+from understudy.ledger.store import DurableLedger
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import Event, unversioned
-from understudy.privacy.neighbours import Neighbours, located
+from understudy.privacy.relation import Neighbours, located
 from understudy.query.marginal import Marginal
 from understudy.sessions.session import Session, session
 from understudy.sessions.terms import ranges
@@ -36,6 +41,8 @@ from understudy.sessions.terms import ranges
 QUESTIONS = 2000
 BUDGET = Budget.of(1000, 1e-9)
 ROUNDS = 3
+WRITTEN = 20
+"""Questions that are asked on a durable ledger, to count what is written."""
 FREE_BAR, JOINT_BAR = 2000, 2.0
 ROW = "{:<42} {:>12} {:>20} {:>8}"
 
@@ -130,6 +137,39 @@ def paid(truth: CellTruth, questions: int) -> list[Verdict]:
     return [charge, show(title, rate(anew(auto), listed, ROUNDS), product, "numpy")]
 
 
+class CountingLedger(DurableLedger):
+    """A durable ledger that counts its write transactions."""
+
+    writes = 0
+
+    def _commit(self, tickets: Any) -> None:
+        self.writes += 1
+        super()._commit(tickets)
+
+
+def written(truth: CellTruth, folder: Path) -> list[Verdict]:
+    """Write transactions of a session on a durable ledger: of its opening, and of each purchase."""
+    place = URL.create("sqlite", database=str(folder / "understudy.ledger"))
+    ledger = CountingLedger(place, "adult", BUDGET)
+    curator = curator_over(truth, truth.domain, BUDGET, neighbours=Neighbours.REPLACE, seed=5, ledger=ledger)
+    verdicts = []
+    for title, lazily in (("named when opened", False), ("named by its first purchase", True)):
+        before = ledger.writes
+        asked = session(curator, alpha=0.02, beta=0.05, queries=10_000, name=title, lazily=lazily)
+        opening, counts = ledger.writes - before, []
+        for question in islice(conjunctions(truth.domain, QUESTIONS, 0), WRITTEN):
+            before, bought = ledger.writes, asked._step
+            asked.ask_marginal(question)
+            counts.append((asked._step - bought, ledger.writes - before))
+        made, writes = counts[0]
+        of_first = f"{opening + writes} for {made} purchases"
+        print(ROW.format(f"writes, {title}", f"{opening} to open", of_first, "first"), flush=True)
+        each = sum(writes for _, writes in counts) / sum(made for made, _ in counts)
+        verdicts.append(verdict(f"sessions, writes of a purchase, {title}", each, at_most(2.0, "{:.2f}")))
+    ledger.close()
+    return verdicts
+
+
 def located_events(truth: CellTruth, charges: int) -> list[Event]:
     """What a session of so many different conjunctions would be charged one by one."""
     noise = GaussianMechanism(rho=Fraction(1, 10**5), l2_squared=1).event
@@ -170,7 +210,9 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
         return shown(not_run("sessions", str(missing)))
     print(ROW.format(f"{questions:,} questions, CPU time", "measured", "beside", ""))
     found = [*free(truth, questions), *paid(truth, questions)]
-    return shown(*(one.of_full_size("questions", questions, QUESTIONS) for one in found))
+    with TemporaryDirectory() as folder:
+        counted = written(truth, Path(folder))
+    return shown(*(one.of_full_size("questions", questions, QUESTIONS) for one in found), *counted)
 
 
 if __name__ == "__main__":

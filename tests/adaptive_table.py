@@ -8,7 +8,7 @@ from counted import Rows
 from release_runs import run_over
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.workload import Workload
 from understudy.releases.run import MarginalAnswer, Outcome, Run
 

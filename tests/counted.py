@@ -14,7 +14,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
 
@@ -33,6 +33,7 @@ class Counted:
 
     rows: int
     is_file = False
+    former_version = None
 
     def __init__(self, domain: Domain, *, version: str | None = "0", dies_at: int | None = None) -> None:
         self.domain, self.version, self.dies_at = domain, version, dies_at

@@ -15,7 +15,7 @@ from understudy.curator.curator import Curator
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal

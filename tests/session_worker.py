@@ -1,8 +1,8 @@
 """A process that asks in a session with a durable ledger, and dies where it is told to.
 
 Run as a program: ``python session_worker.py LEDGER WHERE NUMBER``. WHERE is `plan` (before the NUMBER-th purchase
-is written down), `debit` (after that, before it is charged), `answer` (after it is charged, before anything is
-kept) or `never`. It writes its answers to the standard output.
+is written down and charged, which is one transaction), `debit` (right after that), `answer` (after the look, and
+before its answer is kept), `kept` (right after that) or `never`. It writes its answers to the standard output.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def main() -> None:
     ledger = ledger_at(path)
     asked = opened(ledger, seed=os.getpid())
     if where == "plan":
-        asked._journal.write = dying(asked._journal.write, number)  # type: ignore[method-assign]
+        ledger.charge = dying(ledger.charge, number)  # type: ignore[method-assign]
     elif where == "debit":
-        asked.curator._paid = dying(asked.curator._paid, number)  # type: ignore[method-assign]
-    elif where == "answer":
-        ledger.settle = dying(ledger.settle, number)  # type: ignore[method-assign]
+        ledger.charge = dying(ledger.charge, number, after=True)  # type: ignore[method-assign]
+    elif where in ("answer", "kept"):
+        ledger.settle = dying(ledger.settle, number, after=where == "kept")  # type: ignore[method-assign]
     answers = [asked.ask_marginal(question) for question in questions()]
     plain = [[answer.source, answer.value.tolist(), answer.error.tolist()] for answer in answers]
     sys.stdout.write(json.dumps(plain))

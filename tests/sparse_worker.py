@@ -1,9 +1,9 @@
 """A process that asks a sparse vector, or an online construction, over a durable ledger, and dies where told.
 
 Run as a program: ``python sparse_worker.py LEDGER WHAT WHERE NUMBER``. WHAT is `handle` or `online`. WHERE is
-`settle` (charged, before the state of a run is stored, or an answer is kept), `drawn` (an answer was drawn, before
-it is kept), `kept` (after that, before anybody sees it) or `never`; there it dies at the NUMBER-th call. It writes
-what it was told to the standard output.
+`charged` (right after a charge, which opens a run with its state), `settle` (charged, before an answer is kept),
+`drawn` (an answer was drawn, before it is kept), `kept` (after that, before anybody sees it) or `never`; there it
+dies at the NUMBER-th call. It writes what it was told to the standard output.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def construction(ledger: DurableLedger) -> OnlineConstruction:
 def main() -> None:
     path, what, where, number = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
     ledger = ledger_at(path)
-    if where == "settle":
+    if where == "charged":
+        ledger.charge = dying(ledger.charge, number, after=True)  # type: ignore[method-assign]
+    elif where == "settle":
         ledger.settle = dying(ledger.settle, number)  # type: ignore[method-assign]
     elif where in ("drawn", "kept"):
         ledger.advance = dying(ledger.advance, number, after=where == "kept")  # type: ignore[method-assign]

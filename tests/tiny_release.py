@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from fractions import Fraction
-from math import floor
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,6 @@ import pyarrow as pa
 from understudy.declaration.file import parse
 from understudy.domain.domain import Domain
 from understudy.noise.samplers import SeededNoise
-from understudy.privacy.cost import UNITS
 from understudy.project import Project
 from understudy.query.marginal import Marginal
 from understudy.releases import methods
@@ -77,14 +74,13 @@ def tiny(run: Run, *, alpha: float | None = None, speed: int = 1) -> Outcome:
     if speed < 1:
         raise ValueError("speed")
     names = run.domain.names
-    price = run.price(1)
-    each = {key: Fraction(floor(value * UNITS / len(names)), UNITS) for key, value in price.items()}
+    each = (run.price(1) / len(names)).whole_units
     parts, answers = {}, []
     for i, name in enumerate(names):
         run.report(Progress(f"counting {name}", i, len(names)))
         _halt(name)
         (found,) = run.measure(
-            f"count {name}", [Marginal(run.domain, (name,))], **each, beta=run.beta / len(names)
+            f"count {name}", [Marginal(run.domain, (name,))], each, beta=run.beta / len(names)
         )
         positive = np.maximum(found.noisy, 0.5)
         parts[name] = positive / positive.sum()

@@ -12,6 +12,7 @@ UnderstudyError
 └── RefusedError          a well-formed request that this project does not grant
     ├── InsufficientBudgetError  carries what was requested and what remains
     ├── RequestConflictError     one request id, two different questions
+    ├── OvertakenError           another process took this step of a journal first
     ├── HandleClosedError        a sparse vector that has said its last word
     └── ProtectionError          the exact door is closed under ``protect: privacy``
 """
@@ -120,12 +121,21 @@ class InsufficientBudgetError(RefusedError):
 
 
 class RequestConflictError(RefusedError):
-    """The same request id came with another question; `question` and `analyst` are the recorded ones."""
+    """The same request id came with another question.
 
-    def __init__(self, message: str, *, question: str = "", analyst: str = "") -> None:
+    `request` is the id; `question` and `analyst` are the recorded ones, for the analyst who asked it: to anybody
+    else they are empty.
+    """
+
+    def __init__(self, message: str, *, request: str = "", question: str = "", analyst: str = "") -> None:
+        self.request = request
         self.question = question
         self.analyst = analyst
         super().__init__(message)
+
+
+class OvertakenError(RefusedError):
+    """Another process or thread took this step of a journal first. Nothing was written or spent."""
 
 
 class HandleClosedError(RefusedError):

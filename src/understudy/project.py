@@ -25,7 +25,7 @@ from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import UNITS, Cost
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
@@ -88,7 +88,7 @@ class PreparedQuestion(Generic[Given]):
         with _told_in(self._epsilon):
             answers = self._curator.perform(self._measurement, request=request, analyst=analyst)
         cells = tuple(CellCounts(answer, answer.noisy, answer.error) for answer in answers)
-        public = self._curator.declaration.neighbours is Neighbours.REPLACE
+        public = self._curator.relation.rows_are_public
         most = self._curator.rows_at_most
         rows = RowBounds(self._curator.rows if public else 0, inf if most is None else most)
         return self.question.answer(Counts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0)))
@@ -199,40 +199,40 @@ class Project:
     ) -> PreparedQuestion[Given]:
         """The question with equal parts of its price, and of β, for each marginal that is not public."""
         given = {"epsilon": epsilon, "rho": rho, "error": error}
-        price = {key: exact(value, key) for key, value in given.items() if value is not None}
-        if len(price) > 1:
-            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(price)}")
+        named = [key for key, value in given.items() if value is not None]
+        if len(named) > 1:
+            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
         failure = probability(beta)
         paid = [marginal for marginal in question.marginals if not self.curator.is_public(marginal)]
         parts = max(len(paid), 1)
-        if "error" in price:
+        if error is not None:
             # A question that is public as a whole costs nothing at any price.
-            wanted = {"error": price["error"], "beta": failure / parts}
             prices = [
-                self.curator.price_of(marginal, **wanted) for marginal in paid or question.marginals[:1]
+                self.curator.price_of(marginal, error=error, beta=failure / parts)
+                for marginal in paid or question.marginals[:1]
             ]
-            each = max(prices, key=lambda one: max(one.values()), default={"epsilon": Fraction(1)})
+            each = max(prices, key=lambda one: one.amount, default=Price("epsilon", Fraction(1)))
         else:
-            cap = self.ledger.budget.cap
-            whole = price or {cap.currency: Fraction(cap.units, UNITS) * DEFAULT_SHARE}
-            rounded = isinstance(question, SelectQuestion)
-            each = {key: self._part(value, parts, rounded=rounded) for key, value in whole.items()}
-        measured = self.curator.prepare(question.marginals, **each, beta=failure / parts)
+            usual = self.ledger.budget.whole * DEFAULT_SHARE
+            whole = Price.of(epsilon=epsilon, rho=rho) if named else usual
+            each = self._part(whole, parts, rounded=isinstance(question, SelectQuestion))
+        measured = self.curator.prepare(question.marginals, each, beta=failure / parts)
         quote = Quote(
             self.ledger.budget.price(measured.event), max(measured.errors, default=0.0), float(failure)
         )
-        return PreparedQuestion(question, quote, self.curator, measured, price.get("epsilon"))
+        told_in = None if epsilon is None else exact(epsilon, "epsilon")
+        return PreparedQuestion(question, quote, self.curator, measured, told_in)
 
-    def _part(self, price: Fraction, parts: int, *, rounded: bool) -> Fraction:
+    def _part(self, price: Price, parts: int, *, rounded: bool) -> Price:
         """One of several equal parts; `rounded`, so much smaller that rounding all of them up stays within."""
-        slack = 4 * self.declaration.max_rows**2
-        units = floor(price * UNITS / parts) - slack
+        slack = 4 * self.declaration.relation.max_rows**2
+        units = floor(price.amount * UNITS / parts) - slack
         fits = rounded and parts > 1 and units > 1000 * slack
-        return Fraction(units, UNITS) if fits else price / parts
+        return Price(price.currency, Fraction(units, UNITS)) if fits else price / parts
 
     @cached_property
     def _reader(self) -> QuestionReader:
-        private = self.declaration.neighbours is not Neighbours.REPLACE
+        private = not self.declaration.relation.rows_are_public
         return QuestionReader.of(self.declaration, counts_everyone=private)
 
 
@@ -265,6 +265,6 @@ def open_project(path: str | Path, *, ledger: Ledger | None = None, noise: Any =
     """
     path = located(path)
     declaration = read(path)
-    source = open_source(declaration.source, base=path.parent)
+    source = open_source(declaration.source, base=path.parent, columns=declaration.columns)
     books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
     return Project.over(source, declaration, ledger=books, noise=noise)

@@ -21,7 +21,7 @@ from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.mechanism.small_database.small_database import SmallDatabase
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import UNITS
+from understudy.privacy.price import Price
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
@@ -58,13 +58,12 @@ SWEEPS = {
 
 def measure(curator: Curator) -> None:
     """Two marginals in one debit, Laplace noise."""
-    curator.measure_all([A, AB], epsilon=Fraction(1, 2))
+    curator.measure_all([A, AB], Price.of(epsilon=Fraction(1, 2)))
 
 
 def measure_gaussian(curator: Curator) -> None:
     """The same with Gaussian noise, for the whole budget."""
-    cap = curator.ledger.budget.cap.units
-    curator.measure_all([A, AB], rho=Fraction(cap // 2, UNITS))
+    curator.measure_all([A, AB], (curator.ledger.budget.whole / 2).whole_units)
 
 
 def measure_weights(curator: Curator) -> None:
@@ -89,32 +88,29 @@ def sparse(curator: Curator, *, numeric: bool) -> None:
 
 def worst_query(curator: Curator, *, law: Any) -> None:
     """The worst cell of a class, by either law."""
-    kind = curator.declaration.neighbours
-    curator.run(WorstQuery(QueryClass(DOMAIN, (AB,)), np.full(6, 2.0), ONE, kind, law=law))
+    curator.run(WorstQuery(QueryClass(DOMAIN, (AB,)), np.full(6, 2.0), ONE, curator.relation, law=law))
 
 
 def worst_guess(curator: Curator) -> None:
     """The worst of three marginals, with weights and an offset."""
-    kind = curator.declaration.neighbours
     guesses = (
         Guess(A, np.array([6, 6])),
         Guess(AB, np.full((2, 3), 2), weight=Fraction(1, 2)),
         Guess(B, np.full(3, 4), offset=ONE),
     )
-    curator.run(WorstGuess(guesses, ONE, kind))
+    curator.run(WorstGuess(guesses, ONE, curator.relation))
 
 
 def noisy_gaps(curator: Curator) -> None:
     """Both gaps of two guesses, with noise."""
-    kind = curator.declaration.neighbours
     guesses = (Guess(A, np.array([6, 6])), Guess(AB, np.full((2, 3), 2)))
-    curator.run(NoisyGaps(guesses, kind, epsilon=1))
+    curator.run(NoisyGaps(guesses, curator.relation, Price.of(epsilon=1)))
 
 
 def strategy(curator: Curator) -> None:
     """Combinations of a marginal's counts."""
     matrices = (np.array([[1, 1], [1, -1]]), np.array([[1, 1, 1], [2, -1, -1]]))
-    curator.run(Strategy(AB, matrices, curator.declaration.neighbours, epsilon=1))
+    curator.run(Strategy(AB, matrices, curator.relation, Price.of(epsilon=1)))
 
 
 def small_database(curator: Curator, *, queries: DistinctQueries, size: int) -> Any:

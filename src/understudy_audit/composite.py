@@ -14,7 +14,7 @@ from understudy.curator.curator import Curator
 from understudy.noise.samplers import NoiseSource, SeededNoise, SystemNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, Cost
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy_audit.acts import ONE, PURE, Act
 from understudy_audit.claim import Claim, ConcentratedClaim, PureClaim
 from understudy_audit.events import Draws

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from understudy.mechanism.small_database.classes import DistinctQueries
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.family import prefixes
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import (

@@ -20,7 +20,7 @@ from understudy.ledger.interface import Debit
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
-from understudy.curator.curator import Curator, Measurement, Result
+from understudy.curator.curator import Curator, Measurement, Paid
 from understudy.errors import UnderstudyError
-from understudy.ledger.interface import Debit
+from understudy.ledger.interface import JournalStep
 from understudy.mechanism.look import Look
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState, SparseStates
 from understudy.noise.samplers import NoiseSource
@@ -123,13 +123,13 @@ class ScriptedCurator(Curator):
         self._many = self._tiled_values
         return super().perform(prepared, **options)
 
-    def run(self, look: Look, **options: Any) -> Any:
+    def buy(self, look: Look, **options: Any) -> Paid:
         release_many = getattr(look, "release_many", None)
         if release_many is not None:
             self._many = lambda _, times: release_many(
                 self._truth.sums_of(list(look.marginals)), times, noise=self._noise
             )
-        return super().run(look, **options)
+        return super().buy(look, **options)
 
     def _tiled_values(self, look: Callable[[], list[list[int]]], times: int) -> list[list[list[int]]]:
         """What `perform` says of the counts over and over is what it says of them, over and over."""
@@ -142,19 +142,25 @@ class ScriptedCurator(Curator):
         return [list(row) for row in zip(*parts, strict=True)]
 
     def _paid(
-        self, event: Event, question: str, request: str | None, analyst: str, look: Callable[[], Result]
-    ) -> tuple[Debit, Result]:
+        self,
+        event: Event,
+        question: str,
+        request: str | None,
+        analyst: str,
+        look: Callable[[], Any],
+        step: JournalStep | None = None,
+    ) -> Paid:
         many, self._many = self._many, None
 
         def values(times: int) -> Sequence[Any]:
             return [look() for _ in range(times)] if many is None else many(look, times)
 
-        def outcome() -> Result:
+        def outcome() -> Any:
             if self._spends is not None and self.ledger.spent.units > self._spends.units:
                 raise UnfoldingError(f"a run spent {self.ledger.spent}, not {self._spends} at most")
             return self._script.outcome(values)
 
-        return super()._paid(event, question, request, analyst, outcome)
+        return super()._paid(event, question, request, analyst, outcome, step)
 
     def _sparse_vector(
         self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool

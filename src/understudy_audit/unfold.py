@@ -17,7 +17,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Located, Together
 from understudy_audit.events import UNSAID, Draws
 from understudy_audit.scripted import LookOutcome, Over, Reached, Script, ScriptedCurator, UnfoldingError
-
-if TYPE_CHECKING:
-    from understudy.ledger.memory import MemoryLedger
 
 ALONE = 2
 """So many runs that share a beginning are better run to their end one by one."""
@@ -186,7 +183,7 @@ def beginning(act: Act, curator: Callable[[], Curator], looks: int, noise: Noise
         raise UnfoldingError(f"a run looked {len(script.said)} times, fewer than are given")
     if not all(outcome.told for outcome in script.said):
         raise UnfoldingError("a beginning with a hidden state cannot be given")
-    if any(_is_located(debit.event) for debit in cast("MemoryLedger", begun.ledger).debits):
+    if any(_is_located(debit.event) for debit in begun.ledger.debits()):
         raise UnfoldingError("a beginning that is priced jointly with what follows cannot be given")
     return Beginning(tuple(script.said), begun.ledger.spent)
 

@@ -101,7 +101,7 @@ def play(
     return game.outcome
 
 
-def draw_findings(findings: Sequence[AttackFinding], path: Path) -> None:
+def draw_findings(findings: Sequence[AttackFinding], path: Path, *, overwrite: bool = False) -> None:
     """The last claim of each mode with its width, and the truth, one panel for each analyst."""
     points = [
         f.as_dict() | {"low": f.claimed - f.width, "high": f.claimed + f.width} for f in findings if f.runs
@@ -114,4 +114,4 @@ def draw_findings(findings: Sequence[AttackFinding], path: Path) -> None:
     truths = base.mark_tick(color="black", thickness=2, size=18).encode(x="truth:Q")
     panels = (bars + claims + truths).properties(width=260, height=120)
     chart = panels.facet(facet=alt.Facet("analyst:N", title=None), columns=2)
-    save(chart, path)  # type: ignore[arg-type]  # any chart can be drawn
+    save(chart, path, overwrite=overwrite)  # type: ignore[arg-type]  # any chart can be drawn

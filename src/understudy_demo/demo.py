@@ -107,7 +107,7 @@ def run(folder: Path, *, people: int, seed: int) -> Town:
 
 def render(town: Town) -> None:
     """The result as a table in the terminal."""
-    console = Console()
+    console = Console(markup=False, emoji=False)
     table = Table(
         title=f"An invented town of {town.people:,} people, questioned privately", title_justify="left"
     )

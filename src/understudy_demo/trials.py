@@ -123,7 +123,7 @@ def _question(project: Project, generator: np.random.Generator) -> Marginal:
 
 def render(trials: Trials) -> None:
     """The trials as a table in the terminal."""
-    console = Console()
+    console = Console(markup=False, emoji=False)
     table = Table(title="Released, questioned, attacked", title_justify="left")
     for name in ("what", "result"):
         table.add_column(name, overflow="fold")

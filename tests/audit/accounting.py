@@ -14,7 +14,15 @@ from typing import Any
 from audit.replay import Difference
 from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import UNITS, Cost, epsilon, rho
-from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Selection
+from understudy.privacy.event import (
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    Located,
+    Pure,
+    Selection,
+    SparseVector,
+)
 
 Row = dict[str, int]
 
@@ -84,8 +92,9 @@ def against_distributions(
 ) -> SecondOpinion:
     """A total as an epsilon at `delta`, beside that of dp-accounting: losses rounded down, and rounded up.
 
-    Pure events are taken as randomised response, selections as two outcomes whose losses lie ε apart around 0,
-    Gaussian noise as the continuous law: pairs that dominate what they stand for.
+    Pure events, and each run of a sparse vector, are taken as randomised response, selections as two outcomes
+    whose losses lie ε apart around 0, Gaussian noise as the continuous law: pairs that dominate what they stand
+    for.
     """
     library = import_module("dp_accounting.pld.privacy_loss_distribution")
     ours = total.amount if total.currency == "epsilon" else zcdp_epsilon(total.amount, delta)
@@ -108,6 +117,14 @@ def _distribution(library: Any, event: Event, *, interval: float, pessimistic: b
             pessimistic_estimate=pessimistic,
             use_connect_dots=pessimistic,
         )
+    if isinstance(event, SparseVector):  # its runs, and what each of them tells
+        shares = [share * event.epsilon / event.hits for share in (1 - event.told, event.told) if share]
+        parts = [Pure(epsilon=share) for share in shares]
+        first, *rest = (
+            _distribution(library, part, interval=interval, pessimistic=pessimistic).self_compose(event.hits)
+            for part in parts
+        )
+        return first.compose(rest[0]) if rest else first
     half = float(epsilon(event)) / (2 if isinstance(event, Selection) else 1)
     likely = -log1p(exp(-half))
     return library.from_two_probability_mass_functions(

@@ -98,8 +98,8 @@ def handle_survives(
     for _ in range(restarts):
         handle = open_(ledger).sparse(threshold=10**6, epsilon=1, request="handle")
         handle.ask(query)
-        debit = handle._debit
-        kept = ledger.hidden(debit)
+        debit = ledger.find("handle")
+        kept = None if debit is None else ledger.hidden(debit)
         states.add(None if kept is None else kept.state.split()[0])
     return (
         []

@@ -24,7 +24,7 @@ import numpy as np
 from audit.coins import RecordingNoise, ReplayedNoise
 from understudy.curator.curator import Curator
 from understudy.errors import UnderstudyError
-from understudy.ledger.interface import Debit
+from understudy.ledger.interface import Debit, JournalStep
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.budget import Budget
@@ -81,8 +81,21 @@ class RecordingLedger(MemoryLedger):
         self._script = script
         self._tries = 0
 
-    def charge(self, event: Event, *, question: str, request: str, analyst: str = "") -> Debit:
-        debit = super().charge(event, question=question, request=request, analyst=analyst)
+    def charge(
+        self,
+        event: Event,
+        *,
+        question: str,
+        request: str,
+        analyst: str = "",
+        hidden: bytes | None = None,
+        step: JournalStep | None = None,
+    ) -> Debit:
+        debit = super().charge(
+            event, question=question, request=request, analyst=analyst, hidden=hidden, step=step
+        )
+        if step is not None:  # a plan, made of public values, that is kept with the debit
+            self._note("advance", event, f"{step.question} {step.text.decode()}", 0, 1)
         if not debit.repeated:
             self._note("charge", event, question, debit.cost.units, 0)
         return debit

@@ -42,6 +42,18 @@ class Tap:
 
     def fault(self, moved: Values) -> str:
         """What is wrong with values that moved so far; nothing, if the mechanism declared as much."""
+        size, bound = self._measured(moved)
+        return f"moved by {size}, {bound} declared by {self.mechanism}" if size > bound else ""
+
+    def reach(self, moved: Values) -> Fraction:
+        """How far the values moved, as a part of what the mechanism was made for."""
+        if isinstance(self.mechanism, JointStrategy):
+            return self._of_parts(self.mechanism, moved) / self.mechanism.rho
+        size, bound = self._measured(moved)
+        return Fraction(size, bound)
+
+    def _measured(self, moved: Values) -> tuple[int, int]:
+        """The move in the norm of the mechanism, and its sensitivity; nothing where it has none of its own."""
         mechanism = self.mechanism
         if isinstance(mechanism, LaplaceMechanism):
             size, bound = int(np.abs(moved).sum()), mechanism.l1
@@ -52,8 +64,8 @@ class Tap:
         elif isinstance(mechanism, SmallDatabase):
             size, bound = int(np.abs(moved).max(initial=0)), 1
         else:
-            return ""
-        return f"moved by {size}, {bound} declared by {mechanism}" if size > bound else ""
+            return 0, 0
+        return size, bound
 
     def loss(self, moved: Values, *, pure: bool) -> Fraction | None:
         """What the noise lets through of a move, in the ledger's currency; None where noise is not added."""

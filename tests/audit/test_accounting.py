@@ -26,7 +26,7 @@ from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise.samplers import SeededNoise, SystemNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
-from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Selection, Span
+from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Selection, Span, SparseVector
 from understudy.privacy.joint import Joint
 from understudy_audit.acts import AB, CELLS, ONE_CELL, A
 from understudy_audit.neighbours import Setting, TellingLedger
@@ -42,6 +42,16 @@ def test_a_total_is_never_below_privacy_loss_distributions_and_at_most_a_tenth_a
     events = [event for event in table_of_events() if isinstance(event, kinds)]
     found = against_distributions(events, Budget.of(100, DELTA).total(events), DELTA)
     assert found.low <= found.high <= found.ours <= 1.10 * found.low
+
+
+@pytest.mark.parametrize("told", [Fraction(0), Fraction(1, 9)])
+def test_sparse_vectors_are_never_priced_below_privacy_loss_distributions(told):
+    """100 of ten runs of 0.01 each: within a sixth above, and far below 100 runs of 0.1 each."""
+    events = [SparseVector(epsilon=Fraction(1, 10), hits=10, told=told)] * 100
+    found = against_distributions(events, Budget.of(100, DELTA).total(events), DELTA)
+    assert found.low <= found.high <= found.ours <= 1.17 * found.low
+    once = [SparseVector(epsilon=Fraction(1, 10))] * 100
+    assert against_distributions(once, Budget.of(100, DELTA).total(once), DELTA).low > 2 * found.ours
 
 
 def test_a_pure_total_is_the_plain_sum():

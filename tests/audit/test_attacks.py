@@ -21,7 +21,8 @@ from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.noise.samplers import SeededNoise, SystemNoise, discrete_laplace
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import AB, CELLS, A
@@ -51,7 +52,7 @@ def test_weighted_answers_are_multiples_of_a_public_step():
     steps = set()
     for rows in (ROWS, NEIGHBOUR, ROWS[:1]):
         curator = setting.curator(rows, noise=SeededNoise(2))
-        _, resolution = curator.mechanism(WEIGHTED, epsilon=1)
+        _, resolution = curator.mechanism(WEIGHTED, Price.of(epsilon=1))
         steps.add(resolution)
         noisy = float(curator.measure(WEIGHTED, epsilon=1).noisy)
         assert (noisy * resolution).is_integer()
@@ -71,7 +72,7 @@ def test_the_order_of_rows_does_not_matter(marginal):
 def test_sums_of_weights_cannot_overflow(most):
     """The lattice of weights is chosen by the declared number of rows: all of them together stay below 2⁶²."""
     setting = Setting(Budget.of(1), Neighbours.ADD_REMOVE, rows_at_least=1, rows_at_most=most)
-    _, resolution = setting.curator(ROWS, noise=SeededNoise(1)).mechanism(WEIGHTED, epsilon=1)
+    _, resolution = setting.curator(ROWS, noise=SeededNoise(1)).mechanism(WEIGHTED, Price.of(epsilon=1))
     assert resolution >= 2
     assert resolution * most < 2**62
 
@@ -122,7 +123,7 @@ DRAWS = {
     "gaussian": lambda v, n: GaussianMechanism(rho=ONE, l2_squared=1).release(np.array([v, 0]), noise=n),
     "a marginal": lambda v, n: SETTING.curator(((0, 0),) * v, noise=n).measure(AB, epsilon=1),
     "gaps": lambda v, n: SETTING.curator(((1, 1),) * v, noise=n).run(
-        NoisyGaps((Guess(A, np.array([6, 6])),), Neighbours.REPLACE, epsilon=1)
+        NoisyGaps((Guess(A, np.array([6, 6])),), Relation(Neighbours.REPLACE), Price.of(epsilon=1))
     ),
 }
 
@@ -186,7 +187,7 @@ def test_a_restarted_curator_says_the_same_again_and_nothing_else():
         curator = SETTING.curator(ROWS, noise=SystemNoise(), ledger=ledger)
         told.append(curator.measure(AB, epsilon=1, request="r").noisy.tolist())
     assert told[0] == told[1] == told[2]
-    assert len(ledger.debits) == 1
+    assert len(ledger.debits()) == 1
 
 
 QUESTIONS = {

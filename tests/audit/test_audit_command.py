@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 from typer.testing import CliRunner
 
+from understudy.cli import audit as command
 from understudy.cli.app import app
-from understudy.cli.app import audit as command
 from understudy.errors import ParameterError
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import SeededNoise

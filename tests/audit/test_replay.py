@@ -28,7 +28,8 @@ from understudy.mechanism.gap import Guess, WorstGuess
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.releases.residual.residual import planned
 from understudy.releases.run import Run
 from understudy.sessions.session import session
@@ -176,7 +177,7 @@ def test_releases_on_the_same_coins_differ_by_what_the_tables_differ():
             setting,
             pair.first,
             pair.second,
-            lambda c: c.measure_all([A, AB], epsilon=1),
+            lambda c: c.measure_all([A, AB], Price.of(epsilon=1)),
             noise=SeededNoise(3),
         )
         assert differences == []
@@ -222,7 +223,7 @@ def test_selections_on_neighbouring_tables_keep_their_price_exactly(name, settin
     for pair in table_pairs(setting.neighbours, rows=12):
         laws = []
         for rows in (pair.first, pair.second):
-            look = SELECTIONS[name](setting.neighbours)
+            look = SELECTIONS[name](Relation(setting.neighbours))
             counts = setting.curator(rows, noise=SeededNoise(1))._truth.sums_of(look.marginals)
             size = 6 if name == "worst query" else 2
             laws.append(exact_choice_law(lambda noise, k=look, c=counts: k.release(c, noise=noise), size))

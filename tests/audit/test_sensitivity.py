@@ -31,7 +31,8 @@ from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import LaplaceNoise, Selection
-from understudy.privacy.neighbours import Neighbours, Sensitivity
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation, Sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
@@ -86,33 +87,33 @@ def plain(domain: Domain, draw: Draw) -> list[Marginal]:
     return [Marginal(domain, random_clique(domain, draw)) for _ in range(int(draw.integers(1, 4)))]
 
 
-def _price(curator: Curator) -> dict[str, Fraction]:
+def _price(curator: Curator) -> Price:
     """Laplace noise, or Gaussian where the budget has a delta."""
-    return {"epsilon": ONE} if curator.ledger.budget.is_pure else {"rho": Fraction(1, 9)}
+    return Price.of(epsilon=1) if curator.ledger.budget.is_pure else Price.of(rho=Fraction(1, 9))
 
 
 def measure(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
     marginals = [random_marginal(domain, draw) for _ in range(int(draw.integers(1, 4)))]
-    return lambda c: c.measure_all(marginals, epsilon=Fraction(1, 3))
+    return lambda c: c.measure_all(marginals, Price.of(epsilon=Fraction(1, 3)))
 
 
 def measure_gaussian(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
     marginals = [random_marginal(domain, draw) for _ in range(int(draw.integers(1, 4)))]
-    return lambda c: c.measure_all(marginals, rho=Fraction(1, 20))
+    return lambda c: c.measure_all(marginals, Price.of(rho=Fraction(1, 20)))
 
 
 def combine(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
     marginal = random_marginal(domain, draw, counting=True, least=1)
     shapes = [(int(draw.integers(1, 4)), domain[name].size) for name in marginal.by]
     matrices = tuple(draw.integers(-3, 4, shape) for shape in shapes)
-    return lambda c: c.run(Strategy(marginal, matrices, kind, **_price(c)))
+    return lambda c: c.run(Strategy(marginal, matrices, c.relation, _price(c)))
 
 
 def gaps(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
     guesses = tuple(random_guess(domain, draw) for _ in range(int(draw.integers(1, 4))))
     if draw.random() < 0.5:
-        return lambda c: c.run(NoisyGaps(guesses, kind, **_price(c)))
-    return lambda c: c.run(WorstGuess(guesses, ONE, kind))
+        return lambda c: c.run(NoisyGaps(guesses, c.relation, _price(c)))
+    return lambda c: c.run(WorstGuess(guesses, ONE, c.relation))
 
 
 def worst(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
@@ -120,7 +121,7 @@ def worst(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], A
     queries = QueryClass(domain, marginals)
     guesses = draw.integers(0, 9, sum(m.size for m in marginals)).astype(np.float64)
     law = "exponential" if draw.random() < 0.5 else "noisy-max"
-    return lambda c: c.run(WorstQuery(queries, guesses, ONE, kind, law=law))
+    return lambda c: c.run(WorstQuery(queries, guesses, ONE, c.relation, law=law))
 
 
 def choose(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
@@ -144,11 +145,11 @@ def sparse(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], 
 def merged(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
     merging, marginals = random_merging(domain, draw), tuple(plain(domain, draw))
     if draw.random() < 0.5:
-        prices = tuple(Fraction(int(draw.integers(1, 9)), 100) for _ in marginals)
-        return lambda c: c.run(MergedMarginals(merging, marginals, prices, kind))
+        prices = tuple(Price.of(rho=Fraction(int(draw.integers(1, 9)), 100)) for _ in marginals)
+        return lambda c: c.run(MergedMarginals(merging, marginals, prices, c.relation))
     guesses = tuple(draw.integers(0, 9, merging.coarse.shape(m.by)) for m in marginals)
     weights = tuple(int(draw.integers(1, 9)) for _ in marginals)
-    return lambda c: c.run(MergedGaps(merging, marginals, guesses, weights, Fraction(1, 9), kind))
+    return lambda c: c.run(MergedGaps(merging, marginals, guesses, weights, _price(c), c.relation))
 
 
 def merged_combinations(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
@@ -159,7 +160,7 @@ def merged_combinations(draw: Draw, domain: Domain, kind: Neighbours) -> Callabl
     }
     parts = tuple(StrategyPart(clique, Fraction(int(draw.integers(1, 9)), 100)) for clique in sorted(cliques))
     factors = {name: Centred(coarse[name].size) for name in coarse.names}
-    look = MergedStrategy(merging, JointStrategy(coarse, factors, parts, kind))
+    look = MergedStrategy(merging, JointStrategy(coarse, factors, parts, Relation(kind)))
     return lambda c: c.run(look)
 
 
@@ -246,8 +247,8 @@ def test_the_taps_have_power():
             return Sensitivity(-(-whole.l1 // 2), -(-whole.l2_squared // 2))
 
     class Cheap(Curator):
-        def _paid(self, event, question, request, analyst, look):
-            return super()._paid(Selection(epsilon=Fraction(1, 10)), question, request, analyst, look)
+        def _paid(self, event, question, request, analyst, look, step=None):
+            return super()._paid(Selection(epsilon=Fraction(1, 10)), question, request, analyst, look, step)
 
     domain = DOMAINS[0]
     declared = DECLARED[PURE, Neighbours.REPLACE, domain]
@@ -279,5 +280,5 @@ def test_counted_tables_are_what_the_engine_finds():
 def test_a_condition_that_nobody_meets_has_no_region():
     domain = DOMAINS[0]
     nobody = Marginal(domain, ("x0",), LinearQuery.conjunction(domain, {"x1": np.zeros(3)}))
-    look = Strategy(nobody, (np.eye(2, dtype=np.int64),), Neighbours.REPLACE, epsilon=1)
+    look = Strategy(nobody, (np.eye(2, dtype=np.int64),), Relation(Neighbours.REPLACE), Price.of(epsilon=1))
     assert isinstance(look.event, LaplaceNoise)

@@ -24,7 +24,8 @@ from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.family import prefixes
 from understudy.query.marginal import Marginal
 from understudy.standin.table import SmallTable
@@ -40,7 +41,7 @@ from understudy_audit.unfold import Unfolding, beginning
 
 ROWS = ((0, 0),) * 4 + ((1, 2),) * 2
 SETTING = Setting(Budget.of(4))
-REPLACE = Neighbours.REPLACE
+REPLACE = Relation(Neighbours.REPLACE)
 
 
 def unfolding(act, looks, width=6):
@@ -227,7 +228,7 @@ def spends_twice(curator):
     """Half of the budget, and then noise for all of it at the price of the other half."""
     curator.measure(A, epsilon=Fraction(1, 2))
     curator.run(
-        HalfPrice((Guess(Marginal.of(ONE_CELL), np.array(5)),), curator.declaration.neighbours, epsilon=1)
+        HalfPrice((Guess(Marginal.of(ONE_CELL), np.array(5)),), curator.relation, Price.of(epsilon=1))
     )
 
 
@@ -276,9 +277,9 @@ LOOKS = [
     WorstQuery(QueryClass(DOMAIN, (AB,)), np.full(6, 1.0), Fraction(1), REPLACE),
     WorstQuery(QueryClass(DOMAIN, (AB,)), np.full(6, 1.0), Fraction(1), REPLACE, law="noisy-max"),
     WorstGuess((Guess(A, np.array([3, 3])), Guess(AB, np.full((2, 3), 1))), Fraction(1), REPLACE),
-    NoisyGaps((Guess(A, np.array([3, 3])),), REPLACE, epsilon=1),
+    NoisyGaps((Guess(A, np.array([3, 3])),), REPLACE, Price.of(epsilon=1)),
     NetMechanism.of(CORNERS, [AB], rows=6, epsilon=1),
-    Strategy(AB, (np.array([[1, 1], [1, -1]]), np.eye(3, dtype=np.int64)), REPLACE, epsilon=1),
+    Strategy(AB, (np.array([[1, 1], [1, -1]]), np.eye(3, dtype=np.int64)), REPLACE, Price.of(epsilon=1)),
     *(SmallDatabase(queries, 2, 6, Fraction(1)) for queries in (CHAIN, TREE, SOME)),
 ]
 

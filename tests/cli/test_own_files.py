@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 
 import pytest
 
 from people import declaration, write_project
 from program import call
+from understudy.cli.options import busy
+from understudy.cli.release import _progress as progress_bar
+from understudy.declaration.file import parse
 from understudy.errors import LedgerError, ParameterError, SourceError
+from understudy.ledger.place import ledger_place
 from understudy.ledger.store import _is_there
+from understudy.output import write_file
 from understudy.releases.methods import METHODS
+from understudy.releases.run import Progress
 from understudy.table.draft import write
 
 BUDGET = "{epsilon: 1, delta: 1e-9}"
@@ -97,3 +104,60 @@ def test_cells_are_a_number(folder):
 
     with pytest.raises(ParameterError):
         METHODS["mwem"].obstacle(Small, {"cells": "abc"})
+
+
+@pytest.mark.parametrize("given", [(), ("--overwrite",)])
+def test_nothing_is_written_through_a_link_to_nothing(given, folder):
+    """Whoever can make a link in a folder would choose where the custodian's file appears."""
+    call("ask", "count", cwd=folder)
+    elsewhere = folder / "elsewhere"
+    for name in ("export.py", "draft.yml", "plot.svg", "audit.html"):
+        (folder / name).symlink_to(elsewhere)
+    wanted = [
+        ("ledger", "export", "-o", "export.py", *given),
+        ("init", "people.csv", "-o", "draft.yml", *given),
+        ("plan", "--rows", "1000", "--queries", "10", "--plot", "plot.svg", *given),
+        ("audit", "privacy", "--mechanism", "laplace", "--out", "audit.html"),
+    ]
+    for command in wanted:
+        assert "link" in call(*command, cwd=folder, status=2).stderr
+        assert not elsewhere.exists(), command
+
+
+def test_a_file_or_link_that_appears_after_the_check_is_neither_replaced_nor_followed(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("theirs")
+    link.symlink_to(target)
+    for path in (target, link):
+        with pytest.raises(ParameterError, match="exists already"):
+            write_file(path, "mine")
+    assert target.read_text() == "theirs"
+    write_file(target, "mine", overwrite=True)
+    assert target.read_text() == "mine"
+    write_file(tmp_path / "new", b"mine", overwrite=True)
+    assert (tmp_path / "new").read_text() == "mine"
+
+
+@pytest.mark.parametrize("text", ["count sex != '[/q]'", "count sex = '[red]:smile:'", "share [/]"])
+def test_text_of_others_is_no_markup(text, monkeypatch, capsys):
+    """A question at a terminal goes to a spinner, whose library has marks in square brackets."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with busy(f"Looking: {text}", quiet=False):
+        pass
+    report = Progress(what=text, spent=0.0, done=1, of=2)
+    with progress_bar(quiet=False) as tell:
+        tell(report)
+
+
+def test_a_port_that_is_no_number_is_told_in_words(folder):
+    text = (folder / "understudy.yml").read_text()
+    for line in (
+        "source: postgresql://h:abc/db\ntable: t",
+        "source: people.csv\nledger: postgresql://h:abc/db",
+    ):
+        (folder / "understudy.yml").write_text(text.replace("source: people.csv", line))
+        assert "not a URL" in call("check", cwd=folder, status=2).stderr
+    with pytest.raises(LedgerError, match="cannot be read"):
+        ledger_place("", base=folder, environ={"UNDERSTUDY_LEDGER": "postgresql://h:abc/db"})
+    several = declaration().replace("people.csv", "postgresql://h:5432,i:5433/db\ntable: t")
+    assert parse(several).source.location == "postgresql://h:5432,i:5433/db"

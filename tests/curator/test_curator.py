@@ -31,7 +31,9 @@ from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.event import Together
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.table.source import in_memory, open_source
@@ -103,13 +105,13 @@ def test_a_refused_question_costs_nothing_and_is_never_looked_at():
 def test_several_at_once_are_all_paid_or_none():
     c = curator()
     with pytest.raises(InsufficientBudgetError):
-        c.measure_all([YOUNG, BY_SEX], epsilon=0.6)
+        c.measure_all([YOUNG, BY_SEX], Price.of(epsilon=0.6))
     assert c.ledger.spent.units == 0
-    one, two = c.measure_all([YOUNG, BY_SEX], epsilon=0.5)
+    one, two = c.measure_all([YOUNG, BY_SEX], Price.of(epsilon=0.5))
     assert one.value.shape == ()
     assert two.value.shape == (3,)
     assert c.ledger.remaining.units == 0
-    assert c.measure_all([], epsilon=0.5) == []
+    assert c.measure_all([], Price.of(epsilon=0.5)) == []
 
 
 def test_the_budget_can_be_spent_to_the_last_unit_and_not_beyond():
@@ -191,7 +193,7 @@ def test_units_multiply_the_noise():
 @pytest.mark.parametrize("bounds", [{}, {"neighbours": Neighbours.ADD_REMOVE, "rows_at_most": 10**6}])
 def test_real_weights_are_rounded_to_the_lattice_and_the_rounding_is_in_the_error(bounds):
     c = curator(epsilon=1000, **bounds)
-    mechanism, resolution = c.mechanism(HALF, epsilon=1)
+    mechanism, resolution = c.mechanism(HALF, Price.of(epsilon=1))
     assert resolution >= 128 * 200
     bound = c.rows_at_most
     assert c.error(HALF, mechanism, resolution, 0.05) > mechanism.error(0.05) / resolution
@@ -203,17 +205,17 @@ def test_real_weights_are_rounded_to_the_lattice_and_the_rounding_is_in_the_erro
 
 def test_a_tiny_price_coarsens_the_lattice_instead_of_overflowing():
     c = curator()
-    _, resolution = c.mechanism(HALF, epsilon=1e-11)
+    _, resolution = c.mechanism(HALF, Price.of(epsilon=1e-11))
     assert resolution < 128 * 200
     c.measure(HALF, epsilon=1e-11)
 
 
 def test_price_of_an_error_is_the_smallest():
     c = curator()
-    price = c.price_of(BY_SEX, error=30, beta=0.05)["epsilon"]
-    mechanism, resolution = c.mechanism(BY_SEX, epsilon=price)
+    price = c.price_of(BY_SEX, error=30, beta=0.05)
+    mechanism, resolution = c.mechanism(BY_SEX, price)
     assert c.error(BY_SEX, mechanism, resolution, 0.05) <= 30
-    cheaper, resolution = c.mechanism(BY_SEX, epsilon=price * Fraction(99, 100))
+    cheaper, resolution = c.mechanism(BY_SEX, price * Fraction(99, 100))
     assert c.error(BY_SEX, cheaper, resolution, 0.05) > 30
     assert c.ledger.spent.units == 0
     with pytest.raises(ParameterError):
@@ -439,27 +441,33 @@ def test_a_debit_for_another_version_that_was_never_answered_is_not_answered_fro
 
 
 def test_a_sparse_vector_whose_opening_was_interrupted_is_opened_by_the_next():
+    """The charge and the first state are one transaction; in 0.1 they were two, and a crash came between them."""
     c = curator()
-    settle = c.ledger.settle
+    charge = c.ledger.charge
 
-    def killed(*args, **kwargs):
+    def charged(*args, hidden, **kwargs):
+        charge(*args, **kwargs)
         raise KeyboardInterrupt
 
-    c.ledger.settle = killed
+    c.ledger.charge = charged
     with pytest.raises(KeyboardInterrupt):
         c.sparse(threshold=10, epsilon=0.5, request="mine")
-    c.ledger.settle = settle
+    c.ledger.charge = charge
+    assert c.ledger.hidden(c.ledger.find("mine")) is None
     handle = c.sparse(threshold=10, epsilon=0.5, request="mine")
     assert handle.hits_left == 1
+    state = c.ledger.hidden(c.ledger.find("mine"))
+    c.sparse(threshold=10, epsilon=0.5, request="mine")
+    assert c.ledger.hidden(c.ledger.find("mine")) == state
     assert c.ledger.spent.amount == 0.5
 
 
 def test_noise_that_cannot_be_drawn_is_refused_before_it_is_paid_for():
     c = curator(epsilon=900, delta=1e-6)
     with pytest.raises(ParameterError):
-        c.run(Strategy(BY_SEX, (np.array([[2**22, 0, 0]]),), Neighbours.REPLACE, epsilon=1e-12))
+        c.run(Strategy(BY_SEX, (np.array([[2**22, 0, 0]]),), c.relation, Price.of(epsilon=1e-12)))
     with pytest.raises(ParameterError):
-        c.run(Strategy(BY_SEX, (np.array([[2**22, 0, 0]]),), Neighbours.REPLACE, rho=1e-12))
+        c.run(Strategy(BY_SEX, (np.array([[2**22, 0, 0]]),), c.relation, Price.of(rho=1e-12)))
     with pytest.raises(ParameterError):
         c.measure(BY_SEX, epsilon=1e-13)
     assert c.ledger.spent.units == 0
@@ -477,3 +485,26 @@ def test_a_request_that_was_answered_from_another_version_of_a_file_is_another_o
     first.sparse(threshold=5, epsilon=1, request="sparse")
     with pytest.raises(RequestConflictError):
         reopened(tmp_path, TABLE, ledger).sparse(threshold=5, epsilon=1, request="sparse")
+
+
+class Free:
+    """A look that names no price, and releases what it reads."""
+
+    event = Together(())
+    key = "free"
+
+    def __init__(self, marginal: Marginal) -> None:
+        self.marginals = [marginal]
+
+    def release(self, counts, *, noise):
+        return [count.tolist() for count in counts]
+
+
+def test_a_look_that_costs_nothing_reads_only_what_nobody_can_move():
+    c = curator(epsilon=10, delta=0)
+    with pytest.raises(ParameterError, match="has a price"):
+        c.run(Free(YOUNG))
+    with pytest.raises(ParameterError, match="has a price"):
+        c.run(Free(BY_SEX))
+    assert not c.ledger.debits
+    assert c.run(Free(Marginal(DOMAIN, ()))) == [c.rows]

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from sqlalchemy.engine import URL
 
+from counted import curator_of
 from sparse_worker import (
+    CODES,
+    DOMAIN,
     EPSILON,
     HITS,
     QUESTIONS,
@@ -20,8 +26,14 @@ from sparse_worker import (
     opened,
     questions,
 )
-from understudy.errors import HandleClosedError
-from understudy.mechanism.sparse_vector import SparseState
+from understudy.errors import HandleClosedError, RequestConflictError
+from understudy.ledger.store import DurableLedger
+from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import concentrated
+from understudy.privacy.event import SparseVector
+from understudy.table.source import in_memory
+from understudy.table.truth import Truth
 
 WORKER = Path(__file__).resolve().parent.parent / "sparse_worker.py"
 
@@ -38,11 +50,11 @@ def killed(path, what, where, number):
 
 
 def state_of(handle):
-    latest = handle._ledger.hidden(handle._debit)
+    latest = handle._journal.latest()
     return latest.step, SparseState.from_bytes(latest.state)
 
 
-@pytest.mark.parametrize(("where", "number", "kept"), [("settle", 0, 0), ("drawn", 2, 2), ("kept", 2, 3)])
+@pytest.mark.parametrize(("where", "number", "kept"), [("charged", 0, 0), ("drawn", 2, 2), ("kept", 2, 3)])
 def test_a_killed_handle_goes_on_from_its_own_threshold_and_counter(where, number, kept, tmp_path):
     """Charged once. What was kept stays, with the threshold it was compared with; what was not is drawn again."""
     path = tmp_path / "ledger.db"
@@ -51,19 +63,44 @@ def test_a_killed_handle_goes_on_from_its_own_threshold_and_counter(where, numbe
     assert ledger.spent.amount == EPSILON
     handle = opened(ledger)
     step, before = state_of(handle)
-    said = [json.loads(answer) for answer in ledger.steps(handle._debit)]
+    said = [json.loads(answer) for answer in ledger.steps(ledger.find("mine"))]
     assert step == before.asked == len(said) == kept
     assert before.above == sum(said)
-    if where != "settle" and not said[-1]:  # below: the threshold that stood before still stands
+    if where != "charged" and not said[-1]:  # below: the threshold that stood before still stands
         assert state_of(opened(ledger))[1].noisy_threshold == before.noisy_threshold
     for query in questions():
         if handle.hits_left:
             handle.ask(query)
     assert ledger.spent.amount == EPSILON  # never paid again
-    assert ledger.steps(handle._debit)[:kept] == [json.dumps(answer).encode() for answer in said]
+    assert ledger.steps(ledger.find("mine"))[:kept] == [json.dumps(answer).encode() for answer in said]
     assert handle.hits_left == 0
     with pytest.raises(HandleClosedError):
         handle.ask(questions()[0])
+    ledger.close()
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_a_handle_that_version_0_1_opened_is_found_again_and_keeps_its_price(numeric, tmp_path):
+    """It recorded no hits. The same request with other terms is still refused, and a new one costs less in rho."""
+    budget = Budget.of(1, 1e-6)
+    ledger = DurableLedger(URL.create("sqlite", database=str(tmp_path / "l.db")), "t", budget)
+    here = curator_of(Truth(in_memory(pa.table({"x": CODES})), DOMAIN), epsilon=1, ledger=ledger, seed=None)
+    kind = NumericSparse if numeric else AboveThreshold
+    mechanism = kind(epsilon=Fraction(1, 10), sensitivity=1, threshold=THRESHOLD, hits=HITS)
+    question = f"sparse {'numeric ' if numeric else ''}threshold {THRESHOLD} hits {HITS}{here.edition}"
+    old = ledger.charge(SparseVector(epsilon=Fraction(1, 10)), question=question, request="old")
+    ledger.settle(old, b"opened", hidden=SparseState(17, 1, 5).as_bytes())
+    assert ledger.spent.amount == 0.005
+    terms = {"threshold": THRESHOLD, "epsilon": Fraction(1, 10), "numeric": numeric}
+    handle = here.sparse(**terms, hits=HITS, request="old")
+    assert ledger.spent.amount == 0.005
+    assert handle.hits_left == HITS - 1
+    for other in ({"hits": HITS + 1}, {"hits": HITS, "epsilon": Fraction(1, 20)}, {"hits": 1}):
+        with pytest.raises(RequestConflictError):
+            here.sparse(**(terms | other), request="old")
+    here.sparse(**terms, hits=HITS, request="new")
+    assert ledger.spent.units == 5 * 10**12 + concentrated(mechanism.event).units
+    assert concentrated(mechanism.event).units <= 5 * 10**12 // HITS + 1
     ledger.close()
 
 
@@ -76,9 +113,8 @@ def test_two_processes_share_one_threshold_and_one_count_of_hits(tmp_path):
     told = [json.loads(text) for text, process in zip(out, both, strict=True) if process.returncode == 0]
     assert told
     ledger = ledger_at(str(path))
-    handle = opened(ledger)
     assert ledger.spent.amount == EPSILON
-    said = [json.loads(answer) for answer in ledger.steps(handle._debit)]
+    said = [json.loads(answer) for answer in ledger.steps(ledger.find("mine"))]
     assert sum(said) == HITS
     assert said[-1]
     assert sum(sum(answers) for answers in told) <= HITS
@@ -111,7 +147,7 @@ def test_a_killed_construction_goes_on_and_its_answers_hold(where, number, tmp_p
     assert QUESTIONS < again.asked <= 2 * QUESTIONS
     # Runs: one for each update, the one under way, one whose hit was lost with its process. An answer for each
     # update; the one that was lost was paid twice, for in another process a frame is another table.
-    answers = (again.updates + (where == "settle")) * again.terms.answer_price[1]
+    answers = (again.updates + (where == "settle")) * again.terms.answer_price.amount
     runs = (spent.amount - float(answers)) / float(again.terms.run_epsilon)
     assert runs == pytest.approx(round(runs), abs=1e-6)
     assert again.updates <= round(runs) <= again.updates + 2

@@ -13,7 +13,7 @@ from understudy.declaration.file import parse, read
 from understudy.domain.attribute import Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.errors import DeclarationError
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy_demo import town
 
 GOOD = """\

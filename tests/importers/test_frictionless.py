@@ -11,7 +11,7 @@ from understudy.domain.attribute import Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy_importers.formats import read
 
 PACKAGE = Path(__file__).parent / "package" / "datapackage.json"

@@ -10,7 +10,7 @@ from understudy.domain.attribute import Boolean, Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy_importers.formats import read
 
 HOSPITAL = Path(__file__).parent / "hospital.yaml"

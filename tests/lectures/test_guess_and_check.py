@@ -17,10 +17,9 @@ from understudy.errors import HandleClosedError, ParameterError, ProtectionError
 from understudy.lectures.guess_and_check import CheckTerms, GuessAndCheck
 from understudy.lectures.guessers import ConstantGuess, GuessFunction, MedianGuess, OtherData, WeightsGuess
 from understudy.lectures.truncation import Truncation
-from understudy.ledger.journal import Journal
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.median.median import SurvivingSet
@@ -238,13 +237,3 @@ def test_what_is_written_of_a_guess_does_not_depend_on_whether_it_is_right():
     assert checker.asked == 2
     with pytest.raises(ParameterError):
         checker.check(query([1, 0, 0, 0]), 10**9)
-
-
-def test_what_a_journal_hides_stands_beside_its_last_step():
-    ledger = MemoryLedger(Budget.of(1))
-    journal = Journal(ledger, "terms", name="mine")
-    assert journal.later() == []
-    assert journal.add("a", {"x": 1}, hidden=b"secret")
-    again = Journal(ledger, "terms", name="mine")
-    assert again.later() == [{"x": 1}]
-    assert again.hidden == journal.hidden == b"secret"

@@ -23,7 +23,7 @@ from understudy.lectures.online import theorem_terms
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.standin.median.median import MedianUpdate, SurvivingSet
 from understudy.standin.median.sampled import SampledMedianUpdate, SampledSurvivors
@@ -203,7 +203,7 @@ def test_a_universe_that_is_too_large_for_a_sample_is_refused_before_anything_is
     ledger = MemoryLedger(Budget.of(1))
     with pytest.raises(TooLargeError, match="sample of 200 histograms"):
         MedianMechanism(curator(np.zeros((10, 6), int), domain=huge, ledger=ledger), queries=5)
-    assert ledger.debits == ()
+    assert ledger.debits() == []
 
 
 # ---- sampled against exact

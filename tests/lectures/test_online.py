@@ -30,7 +30,8 @@ from understudy.lectures.online import (
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise, discrete_laplace
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.linear import FriezeKannan
@@ -165,15 +166,15 @@ def test_a_killed_construction_goes_on_where_it_was():
     alpha = Fraction(terms.gap, ROWS)
     mechanism = OnlineConstruction(one, tight(alpha), terms, name="mine")
     counts = np.bincount(rows, minlength=CELLS)
-    measure = one.measure
+    measure = one.measure_all
 
     def killed(*args, **kwargs):
         raise KeyboardInterrupt
 
-    one.measure = killed
+    one.measure_all = killed
     with pytest.raises(KeyboardInterrupt):
         [mechanism.ask(worst(mechanism, counts)) for _ in range(50)]
-    one.measure = measure
+    one.measure_all = measure
     again = OnlineConstruction(curator(rows, ledger=ledger, seed=2), tight(alpha), terms, name="mine")
     assert again.updates == 1
     spent = ledger.spent
@@ -185,10 +186,12 @@ def test_a_killed_construction_goes_on_where_it_was():
 
 
 def test_slack_and_answers_share_the_failure():
-    run, price = Fraction(1, 2), ("epsilon", Fraction(1, 10))
+    run, price = Fraction(1, 2), Price.of(epsilon=0.1)
     assert slack_of(run, 100, 4, Fraction(1, 20)) == int(np.ceil(16 * np.log(100 * 16 / 0.05))) + 1
-    assert answer_error(price, 4, Fraction(1, 20)) < answer_error(price, 40, Fraction(1, 20))
-    assert answer_error(("rho", Fraction(1, 10)), 4, Fraction(1, 20)) < 20
+    one = Sensitivity(1, 1)
+    few, many = (answer_error(price, updates, Fraction(1, 20), moved=one) for updates in (4, 40))
+    assert few < many
+    assert answer_error(Price.of(rho=0.1), 4, Fraction(1, 20), moved=one) < 20
 
 
 def test_a_calibrated_slack_covers_all_comparisons_and_is_needed():
@@ -219,7 +222,7 @@ def test_rows_of_one_person_widen_the_terms():
     many = curator_of(truth, epsilon=100, **several)
     one, five = (practical_terms(c, alpha=0.1, queries=100, updates=9) for c in (single, many))
     assert float(five.run_epsilon / one.run_epsilon) == pytest.approx(5, rel=0.02)
-    assert float(five.answer_price[1] / one.answer_price[1]) == pytest.approx(5, rel=0.05)
+    assert float(five.answer_price.amount / one.answer_price.amount) == pytest.approx(5, rel=0.05)
 
 
 def test_a_warm_start_is_paid_once_and_saves_updates():
@@ -302,10 +305,10 @@ def test_a_run_whose_hit_was_lost_is_replaced_once():
     while second.updates == 0:
         second.ask(worst(second, counts))
     second.ask(worst(second, counts))
-    runs = [debit.request for debit in ledger.debits if " run " in debit.request]
+    runs = [debit.request for debit in ledger.debits() if " run " in debit.request]
     third = OnlineConstruction(curator(rows, ledger=ledger, seed=3), tight(alpha), terms, name="mine")
     third.ask(QUERIES[0])
-    later = [debit.request for debit in ledger.debits if " run " in debit.request]
+    later = [debit.request for debit in ledger.debits() if " run " in debit.request]
     assert later == runs or third.updates > second.updates
 
 

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, RequestConflictError
+from understudy.errors import (
+    InsufficientBudgetError,
+    LedgerError,
+    OvertakenError,
+    ParameterError,
+    RefusedError,
+    RequestConflictError,
+)
+from understudy.ledger.interface import OPENED, JournalStep
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
@@ -85,6 +93,19 @@ def test_one_request_one_question(ledgers):
     assert ledger.spent.units == UNITS // 10
 
 
+def test_a_conflict_shows_nothing_of_another_analyst(ledgers):
+    ledger = ledgers()
+    ledger.charge(TENTH, question="count illness = rare", request="r", analyst="ada")
+    with pytest.raises(RequestConflictError) as refused:
+        ledger.charge(TENTH, question="count", request="r", analyst="bob")
+    assert (refused.value.question, refused.value.analyst) == ("", "")
+    assert "rare" not in str(refused.value)
+    assert "ada" not in str(refused.value)
+    with pytest.raises(RequestConflictError) as refused:
+        ledger.charge(TENTH, question="count", request="r", analyst="ada")
+    assert (refused.value.question, refused.value.analyst) == ("count illness = rare", "ada")
+
+
 def test_the_first_answer_stays(ledgers):
     ledger = ledgers()
     debit = charge(ledger)
@@ -115,6 +136,150 @@ def test_a_handle_moves_one_step_at_a_time(ledgers):
     assert ledger.quote(TENTH).units == UNITS // 10
     assert ledger.steps(charge(ledger, request="another")) == []
     assert ledger.spent.units == UNITS // 5
+
+
+def test_a_handle_is_opened_with_its_debit(ledgers):
+    ledger = ledgers()
+    event = SparseVector(epsilon=Fraction(1, 10))
+    debit = ledger.charge(event, question="q", request="h", hidden=b"state 0")
+    assert (ledger.answered(debit), ledger.hidden(debit).state) == (OPENED, b"state 0")
+    again = ledger.charge(event, question="q", request="h", hidden=b"another")
+    assert (again.repeated, ledger.hidden(debit).state) == (True, b"state 0")
+    unopened = charge(ledger, event, request="charged alone")
+    ledger.charge(event, question="q", request="charged alone", hidden=b"first")
+    assert (ledger.hidden(unopened).state, ledger.spent.units) == (b"first", UNITS // 5)
+    assert ledger.advance(debit, step=0, question="a", answer=b"no", state=b"state 1")
+    assert ledger.steps(debit, after=0) == [b"no"]
+    assert ledger.steps(debit, after=1) == []
+
+
+# ---- the read side
+
+
+def test_a_debit_is_found_by_its_request_and_nothing_is_charged_for_that(ledgers):
+    ledger = ledgers()
+    assert ledger.find("r") is None
+    debit = ledger.charge(HALF, question="why", request="r", analyst="ada")
+    assert ledger.find("r") == debit
+    assert (ledger.find("r").analyst, ledger.find("r").cost.units) == ("ada", UNITS // 2)
+    assert ledger.find("R") is None
+    assert ledger.find("") is None
+    with pytest.raises(InsufficientBudgetError):
+        charge(ledger, Selection(epsilon=Fraction(2)), request="refused")
+    assert ledger.find("refused") is None
+    assert ledger.spent.units == UNITS // 2
+
+
+def test_debits_are_listed_by_how_their_requests_begin(ledgers):
+    """By code points, whatever the collation of a server: case, spaces and wildcards are plain characters."""
+    ledger = ledgers()
+    named = [
+        "spring 1",
+        "spring 2",
+        "spring2 1",
+        "Spring 1",
+        "spring",
+        "sprin",
+        "été a",
+        "ete b",
+        "%",
+        "_x",
+        "été",
+    ]
+    named += ["spring é", "spring \U0001f600", "spring-", "a#1", "a#10", "a1"]
+    for i, name in enumerate(named):
+        charge(ledger, Selection(epsilon=Fraction(i + 1, 1000)), request=name)
+    for prefix in ("", "spring ", "spring", "s", "é", "été", "%", "_", "a#1", "a#", "nothing", "spring 1 "):
+        wanted = [name for name in named if name.startswith(prefix)]
+        assert [debit.request for debit in ledger.debits(prefix)] == wanted
+    assert ledger.debits() == [ledger.find(name) for name in named]
+    assert ledger.debits("spring 2") == [ledger.find("spring 2")]
+    assert sum(debit.cost.units for debit in ledger.debits()) == ledger.spent.units
+
+
+@given(st.lists(st.text(min_size=1, max_size=4), max_size=12, unique=True), st.text(max_size=2))
+def test_a_ledger_in_memory_lists_what_begins_so(names, prefix):
+    ledger, kept = MemoryLedger(ONE), []
+    for name in names:
+        if name.isprintable():
+            charge(ledger, Selection(epsilon=Fraction(1, 1000)), request=name)
+            kept.append(name)
+    assert [d.request for d in ledger.debits(prefix)] == [n for n in kept if n.startswith(prefix)]
+
+
+# ---- a journal's step, kept with a debit
+
+
+def planned(number, text=b"plan", *, terms="terms", analyst=""):
+    return JournalStep("j", terms, analyst, number, f"step {number + 1}", text, b"-")
+
+
+def test_a_step_is_kept_with_its_debit_or_not_at_all(ledgers):
+    ledger = ledgers()
+
+    def buy(request, step, event=TENTH):
+        return ledger.charge(event, question="q", request=request, step=step)
+
+    def written():
+        journal = ledger.find("j")
+        return None if journal is None else ledger.steps(journal)
+
+    with pytest.raises(InsufficientBudgetError):
+        buy("j#1", planned(0), Selection(epsilon=Fraction(2)))
+    assert (ledger.find("j"), ledger.find("j#1")) == (None, None)  # the name is still free
+    with pytest.raises(LedgerError, match="does not hold the journal"):
+        buy("j#2", planned(1))
+    first = buy("j#1", planned(0, b"one"))
+    assert [debit.request for debit in ledger.debits("j")] == ["j", "j#1"]
+    assert (ledger.find("j").cost.units, first.cost.units, ledger.spent.units) == (
+        0,
+        UNITS // 10,
+        UNITS // 10,
+    )
+    assert (ledger.answered(ledger.find("j")), ledger.answered(first), written()) == (OPENED, None, [b"one"])
+    for refusal, step, event in (
+        (OvertakenError, planned(0), TENTH),
+        (OvertakenError, planned(2), TENTH),
+        (RequestConflictError, planned(1, terms="others"), TENTH),
+        (RequestConflictError, planned(1, analyst="bob"), TENTH),
+        (InsufficientBudgetError, planned(1), Selection(epsilon=Fraction(95, 100))),
+    ):
+        with pytest.raises(refusal):
+            buy("j#2", step, event)
+        assert (written(), ledger.find("j#2"), ledger.spent.units) == ([b"one"], None, UNITS // 10)
+    buy("j#2", planned(1, b"two"))
+    assert (written(), ledger.hidden(ledger.find("j")).step, ledger.spent.units) == (
+        [b"one", b"two"],
+        2,
+        UNITS // 5,
+    )
+
+
+def test_threads_take_the_steps_of_a_journal_one_after_the_other(ledgers):
+    ledger, overtaken = ledgers(), []
+
+    def work():
+        number = 0
+        while number < 8:
+            try:
+                ledger.charge(
+                    Selection(epsilon=Fraction(1, 100)),
+                    question="q",
+                    request=f"j#{number + 1}",
+                    step=planned(number),
+                )
+            except OvertakenError:
+                overtaken.append(number)
+            number += 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(overtaken) == 3 * 8
+    assert len(ledger.steps(ledger.find("j"))) == 8
+    assert ledger.spent.units == 8 * UNITS // 100
 
 
 def test_budgets_with_a_delta_are_kept_in_rho(ledgers):

@@ -16,7 +16,7 @@ from sqlalchemy.engine import URL
 
 from ledger.durable import TINY, charge, in_child, opened, sound
 from understudy.errors import LedgerError
-from understudy.ledger import export, page
+from understudy.ledger import export, stored_page
 from understudy.privacy.cost import UNITS
 
 
@@ -170,7 +170,7 @@ def test_a_failed_write_spends_nothing(store, monkeypatch):
         raise OSError("the machine burns")
 
     with monkeypatch.context() as patch:
-        patch.setattr(page.Page, "write", fails)
+        patch.setattr(stored_page.StoredPage, "write", fails)
         with pytest.raises(OSError, match="burns"):
             charge(ledger, request="r")
     assert ledger.spent.amount == 0.1

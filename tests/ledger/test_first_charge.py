@@ -40,6 +40,7 @@ def test_looking_quoting_and_being_refused_write_nothing(store):
     assert (ledger.spent.amount, ledger.remaining.amount) == (0.25, 0.75)
     assert (ledger.available("ada").amount, ledger.quote(TENTH).amount) == (0.5, 0.1)
     assert (ledger.answered(debit), ledger.hidden(debit), ledger.steps(debit)) == (None, None, [])
+    assert (ledger.find("r"), ledger.debits(), ledger.debits("r")) == (None, [], [])
     for event in (TWO, Selection(epsilon=Fraction(3, 5))):  # more than the budget; more than the share
         with pytest.raises(InsufficientBudgetError):
             charge(ledger, event)
@@ -74,7 +75,7 @@ def test_the_first_entry_and_the_first_debit_are_one_transaction(store, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("understudy.ledger.store.Page.look_up", cut)  # after the first entry was sent
+        patch.setattr("understudy.ledger.store.StoredPage.look_up", cut)  # after the first entry was sent
         with pytest.raises(KeyboardInterrupt):
             charge(ledger)
     assert not ledger.is_begun
@@ -106,6 +107,8 @@ def test_who_looked_before_the_first_charge_sees_what_others_charged(store):
     assert early.spent.amount == 0.1
     again = early.charge(TENTH, question="q", request="r")
     assert (again.repeated, early.answered(again)) == (True, b"answer")
+    assert early.find("r") == debit
+    assert early.debits() == [debit]
     early.close()
     other.close()
 

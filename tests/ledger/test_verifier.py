@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sqlalchemy.engine import URL
 
 from ledger.forging import resealed
-from understudy.errors import LedgerError
+from understudy.errors import LedgerError, ParameterError
 from understudy.ledger import export, pld, verifier
 from understudy.ledger.chain import canonical
 from understudy.ledger.store import DurableLedger
@@ -35,6 +35,7 @@ from understudy.privacy.event import (
     SpentBefore,
     Together,
     as_plain,
+    from_plain,
 )
 from understudy.privacy.joint import Joint
 
@@ -311,10 +312,45 @@ ONE_EVENT = st.one_of(
     st.builds(LaplaceNoise, l1=NUMBERS, scale=POSITIVE),
     st.builds(GaussianNoise, l2_squared=NUMBERS, variance=POSITIVE),
     *(st.builds(kind, epsilon=NUMBERS) for kind in (Selection, SparseVector, RandomizedReport, SpentBefore)),
+    st.builds(
+        SparseVector,
+        epsilon=NUMBERS,
+        hits=st.integers(1, 5000),
+        told=st.fractions(0, 1, max_denominator=20),
+    ),
 )
 ANY_EVENT = st.recursive(
     ONE_EVENT, lambda e: st.builds(Together, st.lists(e, max_size=4).map(tuple)), max_leaves=6
 )
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"hits": "0"},
+        {"hits": "3/2"},
+        {"told": "2"},
+        {"runs": "2"},
+        {"hits": "1e9"},
+        {"hits": 3},
+        {"hits": "-2"},
+    ],
+    ids=str,
+)
+def test_a_sparse_vector_that_cannot_be_is_not_priced(numbers):
+    event = {"event": "SparseVector", "epsilon": "1"} | numbers
+    with pytest.raises(verifier.Wrong):
+        verifier.price(event, "rho")
+    with pytest.raises(ParameterError):
+        from_plain(event)
+
+
+def test_the_verifier_prices_sparse_vectors_by_their_runs():
+    of = {"event": "SparseVector", "epsilon": "1"}
+    assert verifier.price(of, "rho") == Fraction(1, 2)  # as every ledger of version 0.1 recorded it
+    assert verifier.price(of | {"hits": "10"}, "rho") == Fraction(1, 20)
+    assert verifier.price(of | {"hits": "10", "told": "1/9"}, "rho") == Fraction(65, 1620)
+    assert verifier.price(of | {"hits": "10", "told": "1/9"}, "epsilon") == 1
 
 
 @given(ANY_EVENT)
@@ -365,6 +401,19 @@ def test_thousands_of_small_events_stay_under_the_ledger_s_total():
     rows[-1]["total"] = int(total * UNITS)
     found = pld.compare({"entries": [first, *rows]})
     assert 2.1 < found["pld_epsilon"] < found["ledger_epsilon"] < 2.3
+
+
+@pytest.mark.parametrize("told", ["0", "1/9"])
+def test_the_second_accountant_prices_the_runs_of_sparse_vectors(told):
+    event = as_plain(SparseVector(epsilon=Fraction(1, 5), hits=10, told=Fraction(told)))
+    first = {"terms": json.dumps({"delta": "1/1000000", "currency": "rho"}), "event": None, "total": 0}
+    rows = [{"event": json.dumps(event), "total": 0} for _ in range(50)]
+    rows[-1]["total"] = ceil(50 * verifier.price(event, "rho") * UNITS)
+    found = pld.compare({"entries": [first, *rows]})
+    assert found["agrees"]
+    assert 0.8 * found["ledger_epsilon"] < found["pld_epsilon"] <= found["ledger_epsilon"]
+    rows[-1]["total"] //= 2
+    assert not pld.compare({"entries": [first, *rows]})["agrees"]
 
 
 def test_a_missing_ledger_is_said_to_be_missing(tmp_path):

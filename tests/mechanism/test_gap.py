@@ -16,7 +16,8 @@ from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gap import MAX_COUNT, Guess, NoisyGaps, WorstGuess
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import epsilon, rho
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation, Sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy_textbook.stability import add_remove_neighbours, privacy_curve, replace_neighbours
@@ -24,7 +25,7 @@ from understudy_textbook.stability import add_remove_neighbours, privacy_curve, 
 DOMAIN = Domain((Bins.integers("a", 0, 1), Bins.integers("b", 0, 1)))
 UNIVERSE = ((0, 0), (0, 1), (1, 0), (1, 1))
 A, B, AB = Marginal(DOMAIN, ("a",)), Marginal(DOMAIN, ("b",)), Marginal(DOMAIN, ("a", "b"))
-ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
+ADD, REPLACE = Relation(Neighbours.ADD_REMOVE), Relation(Neighbours.REPLACE)
 PAIRS = {ADD: add_remove_neighbours, REPLACE: replace_neighbours}
 
 
@@ -54,7 +55,7 @@ class Scores:
 
 def scores_of(look: WorstGuess, rows) -> np.ndarray:
     recorder = Scores()
-    shown = WorstGuess(look.guesses, look.epsilon, look.neighbours, look.max_rows)
+    shown = WorstGuess(look.guesses, look.epsilon, look.relation)
     shown.__dict__["mechanism"] = recorder
     shown.release([counts(m, rows) for m in look.marginals], noise=SeededNoise(1))
     return recorder.seen
@@ -68,11 +69,12 @@ def test_one_person_moves_a_gap_by_no_more_than_stated_and_by_that_much(neighbou
         abs(guess.gap(counts(marginal, one)) - guess.gap(counts(marginal, other)))
         for one, other in PAIRS[neighbours](UNIVERSE, 3)
     )
-    assert moved == guess.sensitivity(neighbours, 1)
+    assert guess.sensitivity(neighbours) == Sensitivity(moved, moved**2)
 
 
 def test_a_person_with_several_rows_moves_a_gap_by_all_of_them():
-    assert Guess(A, np.array([1, 1])).sensitivity(ADD, 5) == 5
+    several = Relation(Neighbours.ADD_REMOVE, 5)
+    assert Guess(A, np.array([1, 1])).sensitivity(several) == Sensitivity(5, 25)
 
 
 @pytest.mark.parametrize("neighbours", [ADD, REPLACE])
@@ -117,11 +119,11 @@ def test_choices_follow_the_exponential_law():
 
 @pytest.mark.parametrize("neighbours", [ADD, REPLACE])
 def test_noisy_gaps_cost_what_the_vector_of_gaps_moves(neighbours):
-    moved = [g.sensitivity(neighbours, 1) for g in guesses()]
-    laplace = NoisyGaps(guesses(), neighbours, epsilon=Fraction(1, 2))
+    moved = [g.sensitivity(neighbours).l1 for g in guesses()]
+    laplace = NoisyGaps(guesses(), neighbours, Price.of(epsilon=Fraction(1, 2)))
     assert laplace.mechanism.l1 == sum(moved)
     assert epsilon(laplace.event) == Fraction(1, 2)
-    gaussian = NoisyGaps(guesses(), neighbours, rho=Fraction(1, 8))
+    gaussian = NoisyGaps(guesses(), neighbours, Price.of(rho=Fraction(1, 8)))
     assert gaussian.mechanism.l2_squared == sum(m * m for m in moved)
     assert rho(gaussian.event) == Fraction(1, 8)
     far = max(
@@ -132,13 +134,13 @@ def test_noisy_gaps_cost_what_the_vector_of_gaps_moves(neighbours):
 
 
 def test_noisy_gaps_follow_the_law_around_the_gaps():
-    look = NoisyGaps(guesses(), ADD, epsilon=Fraction(3))
+    look = NoisyGaps(guesses(), ADD, Price.of(epsilon=3))
     rows = ((0, 0), (1, 1))
     shown = [counts(m, rows) for m in look.marginals]
     gaps = np.array([4, 2, 5])
     noise = SeededNoise(8)
     errors = np.array([look.release(shown, noise=noise) for _ in range(2000)]) - gaps
-    q = exp(-float(look.epsilon) / 3)
+    q = exp(-float(look.price.amount) / 3)
     law = [(1 - q) / (1 + q) * q ** abs(k) for k in range(-15, 16)]
     seen = Counter(np.clip(errors.ravel(), -16, 16).tolist())
     observed = [seen[k] for k in range(-16, 17)]
@@ -171,9 +173,9 @@ def test_what_is_refused():
     with pytest.raises(ParameterError):
         WorstGuess((), Fraction(1), ADD)
     with pytest.raises(ParameterError):
-        NoisyGaps((), ADD, epsilon=1)
-    with pytest.raises(ParameterError, match="one price"):
-        NoisyGaps(guesses(), ADD, epsilon=1, rho=1)
+        NoisyGaps((), ADD, Price.of(epsilon=1))
+    with pytest.raises(ParameterError, match="epsilon"):
+        NoisyGaps(guesses(), ADD, Price("epsilon", Fraction(0)))
     with pytest.raises(ParameterError):
         WorstGuess(guesses(), Fraction(0), ADD)
 

@@ -21,6 +21,8 @@ from understudy.errors import HandleClosedError, ParameterError
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
 from understudy.noise.law import discrete_laplace_log_law
 from understudy.noise.samplers import SeededNoise
+from understudy.privacy.cost import epsilon, rho
+from understudy.privacy.event import LaplaceNoise, RandomizedReport, SparseVector
 
 ROUNDING = 1e-9
 ALPHA_PIN = 0.008477307786476857
@@ -200,6 +202,99 @@ def test_lecture4_theorem_8_runs_compose():
     both = log_ratio(stream.probability(run * 2, here * 2), stream.probability(run * 2, there * 2))
     assert both == pytest.approx(2 * alone)
     assert worst_loss(stream, here * 2, there * 2) <= 1 + ROUNDING
+
+
+# ---------------------------------------------------------------------------------------- zCDP over runs
+
+ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0)
+
+
+def worst_concentrated(stream: Stream, values: Sequence[int], moved: Sequence[int]) -> float:
+    """The largest Rényi divergence over its order, in both directions: the least ρ for these two."""
+    laws = np.log(
+        [[stream.probability(t, side) for t in stream.transcripts(len(values))] for side in (values, moved)]
+    )
+    return max(
+        float(np.logaddexp.reduce(order * p + (1 - order) * q)) / (order - 1) / order
+        for order in ORDERS
+        for p, q in (laws, laws[::-1])
+    )
+
+
+@given(neighbours())
+@settings(max_examples=60)
+def test_bunsteinke16_lemma_1_7_runs_cost_their_sum_in_rho(case):
+    """ε²/(2·hits), on the exact law of whole transcripts."""
+    mechanism, values, moved = case
+    assert worst_concentrated(Stream.of(mechanism), values, moved) <= rho(mechanism.event) * (1 + ROUNDING)
+
+
+def test_bunsteinke16_lemma_1_7_sees_noise_that_does_not_grow_with_the_hits():
+    mechanism = one_hit(hits=5)
+    stream, values, moved = Stream.of(mechanism), [0] * 10, [-1, 1] * 5
+    price = float(rho(mechanism.event))
+    assert price == 0.1
+    assert worst_concentrated(stream, values, moved) <= price
+    less = replace(stream, threshold_scale=stream.threshold_scale / 5, value_scale=stream.value_scale / 5)
+    assert worst_concentrated(less, values, moved) > price
+
+
+@pytest.mark.parametrize("hits", [1, 4, 10])
+def test_bunsteinke16_lemma_1_7_is_attained_by_the_worst_runs(hits):
+    """Randomised response with ε/hits in each run: a price of 3% less would be too low."""
+    each = 0.1
+    price = float(rho(SparseVector(epsilon=Fraction(hits, 10), hits=hits)))
+    p = 1 / (1 + exp(-each))
+    loss = max(
+        hits * log(p**a * (1 - p) ** (1 - a) + (1 - p) ** a * p ** (1 - a)) / (a - 1) / a for a in ORDERS
+    )
+    assert 0.97 * price < loss <= price
+
+
+@pytest.mark.parametrize("moves", [(1, 1, 1), (1, -1, 1), (-1, 1, -1)], ids=str)
+def test_vadhanwang21_other_questions_may_be_asked_while_a_run_is_under_way(moves):
+    """A randomised response is asked between two questions of a run, and its answer chooses the second of them."""
+    mechanism, other = one_hit(), Fraction(1, 2)
+    stream, likely = Stream.of(mechanism), 1 / (1 + exp(-float(other)))
+
+    def law(first: int, low: int, high: int, bit: int) -> NDArray[np.float64]:
+        found = []
+        for said in (False, True):
+            chance = likely if said == bit else 1 - likely
+            found.append(chance * stream.probability((True,), [first]))
+            for above in (False, True):
+                run = (False, above)
+                found.append(chance * stream.probability(run, [first, high if said else low]))
+        return np.log(found)
+
+    here, there = law(0, -3, 3, 0), law(moves[0], -3 + moves[1], 3 + moves[2], 1)
+    assert np.exp(here).sum() == pytest.approx(1)
+    price = rho(mechanism.event) + rho(RandomizedReport(epsilon=other))
+    for order in ORDERS:
+        for p, q in ((here, there), (there, here)):
+            divergence = float(np.logaddexp.reduce(order * p + (1 - order) * q)) / (order - 1)
+            assert 0 < divergence <= order * price
+    assert float(np.abs(here - there).max()) > float(other)  # both were at work
+
+
+def test_numeric_sparse_costs_its_comparisons_and_what_it_tells():
+    mechanism = NumericSparse(epsilon=Fraction(1), sensitivity=1, threshold=0, hits=10)
+    told = LaplaceNoise(l1=Fraction(1), scale=mechanism.answer_scale)
+    assert rho(mechanism.event) == rho(mechanism.compare.event) + 10 * rho(told) == Fraction(65, 81) / 20
+    assert epsilon(mechanism.event) == epsilon(mechanism.compare.event) + 10 * epsilon(told) == 1
+
+
+def test_every_run_starts_with_fresh_noise():
+    """What the price rests on: after a hit a new threshold is drawn."""
+    mechanism = AboveThreshold(epsilon=Fraction(1), sensitivity=1, threshold=0, hits=400)
+    noise = SeededNoise(5)
+    state, thresholds = mechanism.open(noise=noise), []
+    while state.above < 400:
+        thresholds.append(state.noisy_threshold)
+        above, state = mechanism.ask(state, 10**6, noise=noise)
+        assert above
+    assert len(set(thresholds)) > 300
+    assert abs(np.corrcoef(thresholds[:-1], thresholds[1:])[0, 1]) < 0.35  # false alarm below 1e-9
 
 
 # ---------------------------------------------------------------------------------------- broken variants

@@ -10,14 +10,18 @@ from hypothesis import strategies as st
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
-from understudy.mechanism.matrix import one_marginal
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
+from understudy.privacy import columns as products
+from understudy.privacy.columns import ProductColumns
 from understudy.privacy.event import GaussianNoise, Located
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 
+REPLACE = Relation(Neighbours.REPLACE)
+RHO = Price.of(rho=1)
 DOMAIN = Domain((Bins.integers("a", 0, 2), Bins.integers("b", 0, 3), Bins.integers("c", 0, 1)))
 
 
@@ -33,9 +37,8 @@ def strategies(draw, neighbours, *, filters=(0, 1)):
     return Strategy(
         Marginal(DOMAIN, by, where) if where else Marginal(DOMAIN, by),
         matrices,
-        neighbours,
-        rows,
-        rho=Fraction(1, 2),
+        Relation(neighbours, rows),
+        Price.of(rho=Fraction(1, 2)),
     )
 
 
@@ -61,20 +64,18 @@ def test_replacing_a_row_moves_the_combinations_by_no_more_than_declared(found):
 
 @given(strategies(Neighbours.REPLACE, filters=(0,)))
 def test_the_bound_for_large_marginals_is_one(found):
-    exact_l1, exact_l2 = found._farthest_pair()
-    few, one_marginal.MAX_PAIRS = one_marginal.MAX_PAIRS, 0
-    try:
-        l1, l2_squared = found._farthest_pair()
-    finally:
-        one_marginal.MAX_PAIRS = few
-    assert l1 >= exact_l1
-    assert l2_squared >= exact_l2
+    exact = ProductColumns(found.matrices).farthest
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products, "MAX_PAIRS", 0)
+        bound = ProductColumns(found.matrices).farthest
+    assert bound.l1 >= exact.l1
+    assert bound.l2_squared >= exact.l2_squared
 
 
 @given(strategies(Neighbours.ADD_REMOVE), st.data())
 def test_a_persons_rows_move_the_combinations_by_no_more_than_declared(found, data):
     vectors = columns(found)
-    rows = data.draw(st.lists(st.integers(0, len(vectors) - 1), min_size=1, max_size=found.max_rows))
+    rows = data.draw(st.lists(st.integers(0, len(vectors) - 1), min_size=1, max_size=found.relation.max_rows))
     moved = sum(vectors[row] for row in rows)
     assert (moved**2).sum() <= found.sensitivity.l2_squared
     assert np.abs(moved).sum() <= found.sensitivity.l1
@@ -92,7 +93,7 @@ def test_a_row_alone_moves_a_located_strategy_by_half_at_most(found):
 def test_the_product_is_never_expanded_and_yet_right():
     rng = np.random.default_rng(0)
     matrices = (rng.integers(-3, 4, (5, 3)), rng.integers(-3, 4, (2, 4)))
-    found = Strategy(Marginal(DOMAIN, ("a", "b")), matrices, Neighbours.REPLACE, rho=1)
+    found = Strategy(Marginal(DOMAIN, ("a", "b")), matrices, REPLACE, RHO)
     counts = rng.integers(0, 50, (3, 4))
     expected = np.kron(*matrices) @ counts.ravel()
     assert (found.combine(counts).ravel() == expected).all()
@@ -106,12 +107,12 @@ def test_bad_strategies_are_refused():
     by_a = Marginal(DOMAIN, ("a",))
     for bad in ([[1, 2]], [[1.0, 2, 3]], [1, 2, 3], [[2**30, 0, 0]]):
         with pytest.raises(ParameterError):
-            Strategy(by_a, (np.array(bad),), Neighbours.REPLACE, rho=1)
-    for price in ({}, {"rho": 1, "epsilon": 1}, {"rho": 0}):
+            Strategy(by_a, (np.array(bad),), REPLACE, RHO)
+    for price in (Price("rho", Fraction(0)), Price("epsilon", Fraction(1001))):
         with pytest.raises(ParameterError):
-            Strategy(by_a, (np.eye(3, dtype=int),), Neighbours.REPLACE, **price)
+            Strategy(by_a, (np.eye(3, dtype=int),), REPLACE, price)
     with pytest.raises(QueryError):
-        Strategy(Marginal(DOMAIN, ()), (), Neighbours.REPLACE, rho=1)
+        Strategy(Marginal(DOMAIN, ()), (), REPLACE, RHO)
 
 
 def test_weights_that_would_overflow_are_refused():
@@ -119,4 +120,4 @@ def test_weights_that_would_overflow_are_refused():
     by_a = Marginal(DOMAIN, ("a",))
     for bad in (np.full((2**20, 3), 2**22), np.array([[-(2**63), 0, 0]]), np.full((2**16, 3), 2**22)):
         with pytest.raises(ParameterError, match="too many or too large"):
-            Strategy(by_a, (bad,), Neighbours.REPLACE, rho=1)
+            Strategy(by_a, (bad,), REPLACE, RHO)

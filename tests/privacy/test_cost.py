@@ -47,7 +47,12 @@ parameters = st.fractions(Fraction(1, 10**6), 50, max_denominator=10**9)
 pure_events = st.one_of(
     st.builds(LaplaceNoise, l1=st.integers(0, 99).map(Fraction), scale=parameters),
     st.builds(Selection, epsilon=parameters),
-    st.builds(SparseVector, epsilon=parameters),
+    st.builds(
+        SparseVector,
+        epsilon=parameters,
+        hits=st.integers(1, 10**6),
+        told=st.fractions(0, 1, max_denominator=99),
+    ),
     st.builds(RandomizedReport, epsilon=parameters),
     st.builds(SpentBefore, epsilon=parameters),
 )
@@ -87,6 +92,9 @@ def test_prices_are_never_below_the_exact_ones(event):
         (LaplaceNoise(l1=Fraction(0), scale=Fraction(6)), "0", "0"),
         (Selection(epsilon=Fraction(1)), "1", "1/8"),
         (SparseVector(epsilon=Fraction(1)), "1", "1/2"),
+        (SparseVector(epsilon=Fraction(1), hits=10), "1", "1/20"),
+        (SparseVector(epsilon=Fraction(1), hits=10, told=Fraction(1, 9)), "1", "65/1620"),
+        (SparseVector(epsilon=Fraction(1), hits=2, told=Fraction(1)), "1", "1/4"),
         (RandomizedReport(epsilon=Fraction(2)), "2", "2"),
         (SpentBefore(epsilon=Fraction(1, 2)), "1/2", "1/8"),
         (SpentBefore(epsilon=Fraction(0)), "0", "0"),
@@ -143,6 +151,26 @@ def test_an_event_cannot_earn_budget(kind):
         kind(epsilon=Fraction(-1))
     with pytest.raises(ParameterError):
         from_plain({"event": kind.__name__, "epsilon": "-1"})
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"hits": 0}, {"hits": Fraction(3, 2)}, {"hits": -1}, {"told": Fraction(-1)}, {"told": Fraction(2)}],
+)
+def test_a_sparse_vector_that_cannot_be_is_refused(numbers):
+    with pytest.raises(ParameterError):
+        SparseVector(epsilon=Fraction(1), **numbers)
+
+
+def test_a_sparse_vector_of_version_0_1_keeps_its_price():
+    """What was recorded without a number of hits is written the same again, and costs ε²/2."""
+    plain = {"event": "SparseVector", "epsilon": "1/5"}
+    event = from_plain(plain)
+    assert as_plain(event) == plain
+    assert rho(event) == Fraction(1, 50)
+    assert event == SparseVector(epsilon=Fraction(1, 5), hits=1)
+    refreshed = {"event": "SparseVector", "epsilon": "1/5", "hits": "4", "told": "1/9"}
+    assert as_plain(from_plain(refreshed)) == refreshed
 
 
 def test_events_are_frozen():

@@ -28,12 +28,13 @@ from understudy.domain.domain import Domain
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy import joint
 from understudy.privacy.budget import Budget
+from understudy.privacy.columns import ProductColumns
 from understudy.privacy.cost import UNITS
-from understudy.privacy.neighbours import Neighbours, Sensitivity
+from understudy.privacy.price import Currency, Price
+from understudy.privacy.relation import Neighbours
 from understudy.query.box import Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -41,7 +42,7 @@ from understudy.sessions.histogram import HistogramPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.product_class import ProductPurchase
-from understudy.sessions.purchase import Calibrator
+from understudy.sessions.purchase import Calibrator, PurchaseRequest
 
 DOMAIN = Domain(
     (
@@ -86,12 +87,12 @@ class Watched(Curator):
         self.seen: list[list[Seen]] = [[] for _ in truths]
         self.at: int | None = None
 
-    def _paid(self, event, question, request, analyst, look):
+    def _paid(self, event, question, request, analyst, look, step=None):
         for at, truth in enumerate(self.truths):
             self.at, self._truth = at, truth  # type: ignore[assignment]
             look()
         self.at, self._truth = None, self.truths[0]  # type: ignore[assignment]
-        return super()._paid(event, question, request, analyst, look)
+        return super()._paid(event, question, request, analyst, look, step)
 
 
 @contextmanager
@@ -114,29 +115,30 @@ class World:
     """A Curator, and what its looks were charged that are known by their parameter alone."""
 
     curator: Watched
-    currency: str
+    currency: Currency
     pure: int = 0
     """In units; every pair of tables may lose that much."""
 
     def __post_init__(self) -> None:
         self.calibrator = Calibrator(self.curator, 40)
         rows = float(BASE.sum() + 1)
-        self.knowledge = Knowledge(Grid(DOMAIN), (rows, rows) if self.calibrator.replaces else (1.0, 10.0**6))
+        public = self.calibrator.relation.rows_are_public
+        self.knowledge = Knowledge(Grid(DOMAIN), (rows, rows) if public else (1.0, 10.0**6))
 
-    def price(self, amount: Fraction) -> dict[str, Fraction]:
-        return {self.currency: amount}
+    def price(self, amount: Fraction) -> Price:
+        return Price(self.currency, amount)
 
     def request(self) -> str:
-        return f"look {len(self.curator.ledger.debits)}"  # type: ignore[attr-defined]
+        return f"look {len(self.curator.ledger.debits())}"
 
     def buy(self, purchase: Any, price: Fraction) -> None:
         """A session's purchase, at a price of ours."""
         replace(purchase, price=self.price(price)).make(
-            self.calibrator, self.knowledge, request=self.request(), analyst=""
+            self.calibrator, self.knowledge, PurchaseRequest(self.request(), "")
         )
 
-    def measure(self, *marginals: Marginal, **price: Any) -> None:
-        self.curator.measure_all(marginals, **price, request=self.request())
+    def measure(self, *marginals: Marginal, price: Price) -> None:
+        self.curator.measure_all(marginals, price, request=self.request())
 
     def charged(self, look: Callable[[], object]) -> None:
         """A look that is known by its parameter alone."""
@@ -147,9 +149,8 @@ class World:
     def worst(self) -> float:
         """The largest sum of losses over all pairs of neighbours: two rows, or a person's rows and none."""
         seen = self.curator.seen
-        pairs = (
-            combinations(seen, 2) if self.calibrator.replaces else ((seen[0], other) for other in seen[1:])
-        )
+        public = self.calibrator.relation.rows_are_public
+        pairs = combinations(seen, 2) if public else ((seen[0], other) for other in seen[1:])
         losses = [
             sum(a.loss(b, self.currency) for a, b in zip(one, other, strict=True)) for one, other in pairs
         ]
@@ -171,21 +172,21 @@ def query(**sides: Sequence[int]) -> LinearQuery:
 
 def fresh(*by: str, price: Fraction = PRICE, **sides: Sequence[int]) -> Look:
     marginal = Marginal(DOMAIN, by, query(**sides))
-    return lambda world: world.measure(marginal, **world.price(price))
+    return lambda world: world.measure(marginal, price=world.price(price))
 
 
 def laplace(**sides: Sequence[int]) -> Look:
     """Laplace noise, whatever the currency."""
-    return lambda world: world.measure(Marginal.of(query(**sides)), epsilon=PRICE)
+    return lambda world: world.measure(Marginal.of(query(**sides)), price=Price.of(epsilon=PRICE))
 
 
 def weighted() -> Look:
     marginal = Marginal.of(LinearQuery.table(DOMAIN, ("town",), [0.25, 1.0, 0.0]))
-    return lambda world: world.measure(marginal, **world.price(PRICE))
+    return lambda world: world.measure(marginal, price=world.price(PRICE))
 
 
 def at_once(*parts: LinearQuery) -> Look:
-    return lambda world: world.measure(*map(Marginal.of, parts), **world.price(PRICE))
+    return lambda world: world.measure(*map(Marginal.of, parts), price=world.price(PRICE))
 
 
 def histogram(name: str) -> Look:
@@ -286,7 +287,7 @@ def charged(world: World) -> float:
 
 
 def added_up(world: World) -> float:
-    events = [debit.event for debit in world.curator.ledger.debits]  # type: ignore[attr-defined]
+    events = [debit.event for debit in world.curator.ledger.debits()]
     return world.curator.ledger.budget.total(events).amount
 
 
@@ -357,7 +358,7 @@ def _one_row_is_seen(patch):
 
 def _conditions_are_forgotten(patch):
     """A row may be replaced by one that a class of some people does not see."""
-    patch.setattr(Strategy, "sensitivity", property(lambda self: Sensitivity(*self._farthest_pair())))
+    patch.setattr(ProductColumns, "farthest", property(lambda self: self._farthest_pair()))
 
 
 def _versions_are_forgotten(patch):

@@ -57,7 +57,7 @@ def test_charges_are_the_sum_of_events_and_within_the_price(neighbours, epsilon)
     run = make(epsilon=epsilon, neighbours=neighbours)
     adaptive(run)
     ledger = run.curator.ledger
-    events = [debit.event for debit in ledger.debits]
+    events = [debit.event for debit in ledger.debits()]
     total = ledger.budget.total(events)
     assert total.units == run.spent.units == ledger.spent.units
     assert total.units <= ledger.budget.cap.units
@@ -80,7 +80,7 @@ def test_what_cannot_be_paid_is_refused_before_the_first_step():
     with pytest.raises(InsufficientBudgetError):
         adaptive(run)
     assert run.curator._truth.looks == 0
-    assert not ledger.debits
+    assert not ledger.debits()
 
 
 def test_a_pure_budget_is_refused_with_methods_that_would_work():

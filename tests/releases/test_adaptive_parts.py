@@ -18,7 +18,8 @@ from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging, rare_together, simplex
 from understudy.query.workload import Workload
@@ -31,7 +32,9 @@ from understudy.releases.residual.tables import ResidualTables
 from understudy.standin.graphical.model import fit
 from understudy.standin.measurement import Measurement
 
-ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
+ADD, REPLACE = Relation(Neighbours.ADD_REMOVE), Relation(Neighbours.REPLACE)
+TENTH = Price.of(rho=Fraction(1, 10))
+SEVERAL = Relation(Neighbours.ADD_REMOVE, 3)
 DOMAIN = Domain((Bins.integers("a", 0, 3), Bins.integers("b", 0, 2), Bins.integers("c", 0, 1)))
 PAIR = Marginal(DOMAIN, ("a", "b"))
 MERGING = Merging(
@@ -45,7 +48,7 @@ def table(cells: int = 24):
     return st.lists(st.integers(0, 5), min_size=cells, max_size=cells)
 
 
-def neighbours_of(counts: np.ndarray, relation: Neighbours):
+def neighbours_of(counts: np.ndarray, relation: Relation):
     """All tables that differ by one row."""
     flat = counts.ravel()
     for i in range(flat.size):
@@ -107,7 +110,7 @@ def test_the_simplex_projection_is_nearest(values, total):
 @settings(max_examples=25)
 def test_cks20_theorem_14_no_neighbour_moves_merged_counts_by_more(cells, relation):
     counts = np.array(cells).reshape(4, 3)
-    look = MergedMarginals(MERGING, (PAIR,), (Fraction(1, 10),), relation)
+    look = MergedMarginals(MERGING, (PAIR,), (TENTH,), relation)
     moved = look.mechanisms[0].l2_squared
     here = MERGING.merge(PAIR.by, counts)
     worst = max(
@@ -127,7 +130,7 @@ def test_cks20_theorem_14_no_neighbour_moves_gaps_by_more(cells, guess, relation
     counts, guessed = np.array(cells).reshape(4, 3), np.array(guess).reshape(2, 2)
     rest = Marginal(DOMAIN, ("a",))
     guesses = (guessed, np.array([3, 4]))
-    look = MergedGaps(MERGING, (PAIR, rest), guesses, (weight, 1), Fraction(1, 10), relation)
+    look = MergedGaps(MERGING, (PAIR, rest), guesses, (weight, 1), TENTH, relation)
 
     def gaps(now):
         return np.array(
@@ -146,9 +149,9 @@ def test_cks20_theorem_14_no_neighbour_moves_gaps_by_more(cells, guess, relation
         assert look.mechanism.l2_squared == worst == weight**2 + 1
 
 
-def combinations_of(relation: Neighbours) -> MergedStrategy:
+def combinations_of(relation: Relation) -> MergedStrategy:
     residuals = Residuals.of(Workload.of(MERGING.coarse, [("a", "b")]), total=relation is ADD)
-    return MergedStrategy(MERGING, residuals.strategies(residuals.precisions(), relation, 1, Fraction(1, 10)))
+    return MergedStrategy(MERGING, residuals.strategies(residuals.precisions(), relation, Fraction(1, 10)))
 
 
 @given(table(12), st.sampled_from([ADD, REPLACE]))
@@ -175,7 +178,7 @@ def test_cks20_theorem_14_no_neighbour_moves_merged_combinations_by_more(cells, 
 def test_merged_combinations_are_those_of_merged_counts():
     counts = np.arange(12).reshape(4, 3) * 1000
     residuals = Residuals.of(Workload.of(MERGING.coarse, [("a", "b")]))
-    inner = residuals.strategies(residuals.precisions(), ADD, 1, Fraction(500))
+    inner = residuals.strategies(residuals.precisions(), ADD, Fraction(500))
     look = MergedStrategy(MERGING, inner)
     assert [m.domain for m in look.marginals] == [DOMAIN]
     released = np.array(look.release([counts], noise=SeededNoise(1)))
@@ -184,26 +187,26 @@ def test_merged_combinations_are_those_of_merged_counts():
 
 
 def test_rows_of_a_person_multiply_what_is_moved():
-    look = MergedMarginals(MERGING, (PAIR,), (Fraction(1, 10),), ADD, max_rows=3)
+    look = MergedMarginals(MERGING, (PAIR,), (TENTH,), SEVERAL)
     assert look.mechanisms[0].l2_squared == 9
-    gaps = MergedGaps(MERGING, (PAIR,), (np.zeros((2, 2), int),), (2,), Fraction(1, 10), ADD, max_rows=3)
+    gaps = MergedGaps(MERGING, (PAIR,), (np.zeros((2, 2), int),), (2,), TENTH, SEVERAL)
     assert gaps.mechanism.l2_squared == 36
 
 
 def test_everything_in_one_cell_is_public_under_replace():
     one = Marginal(DOMAIN, ("c",))
-    assert MergedMarginals(MERGING, (one,), (Fraction(1),), REPLACE).mechanisms[0].l2_squared == 0
-    assert MergedMarginals(MERGING, (one,), (Fraction(1),), ADD).mechanisms[0].l2_squared == 1
+    assert MergedMarginals(MERGING, (one,), (Price.of(rho=1),), REPLACE).mechanisms[0].l2_squared == 0
+    assert MergedMarginals(MERGING, (one,), (Price.of(rho=1),), ADD).mechanisms[0].l2_squared == 1
 
 
 def test_keys_name_every_public_parameter():
-    base = MergedMarginals(MERGING, (PAIR,), (Fraction(1, 10),), ADD)
-    other_price = MergedMarginals(MERGING, (PAIR,), (Fraction(1, 11),), ADD)
-    other_groups = MergedMarginals(Merging.none(DOMAIN), (PAIR,), (Fraction(1, 10),), ADD)
+    base = MergedMarginals(MERGING, (PAIR,), (TENTH,), ADD)
+    other_price = MergedMarginals(MERGING, (PAIR,), (Price.of(rho=Fraction(1, 11)),), ADD)
+    other_groups = MergedMarginals(Merging.none(DOMAIN), (PAIR,), (TENTH,), ADD)
     assert len({base.key, other_price.key, other_groups.key}) == 3
     zero, one = np.zeros((2, 2), int), np.ones((2, 2), int)
     gaps = [
-        MergedGaps(MERGING, (PAIR,), (guess,), (weight,), Fraction(1), ADD).key
+        MergedGaps(MERGING, (PAIR,), (guess,), (weight,), Price.of(rho=1), ADD).key
         for guess, weight in ((zero, 1), (one, 1), (zero, 2))
     ]
     assert len(set(gaps)) == 3
@@ -215,9 +218,9 @@ def test_looks_refuse_what_is_not_a_whole_tables():
     with pytest.raises(ParameterError):
         MergedMarginals(MERGING, (), (), ADD)
     with pytest.raises(QueryError):
-        MergedGaps(MERGING, (PAIR,), (np.zeros((4, 3), int),), (1,), Fraction(1), ADD)
+        MergedGaps(MERGING, (PAIR,), (np.zeros((4, 3), int),), (1,), Price.of(rho=1), ADD)
     with pytest.raises(ParameterError):
-        MergedGaps(MERGING, (PAIR,), (np.zeros((2, 2), int),), (0,), Fraction(1), ADD)
+        MergedGaps(MERGING, (PAIR,), (np.zeros((2, 2), int),), (0,), Price.of(rho=1), ADD)
     with pytest.raises(QueryError):
         MergedStrategy(Merging.none(DOMAIN), combinations_of(ADD).strategies)
 
@@ -374,5 +377,5 @@ def test_noise_asks_for_more_first_marginals_and_fewer_rounds():
 
 def test_noise_and_price_of_a_measurement_agree():
     mechanism = GaussianMechanism(rho=Fraction(1, 10), l2_squared=2)
-    look = MergedMarginals(MERGING, (PAIR,), (Fraction(1, 10),), REPLACE)
+    look = MergedMarginals(MERGING, (PAIR,), (TENTH,), REPLACE)
     assert look.mechanisms[0] == mechanism

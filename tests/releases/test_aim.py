@@ -31,7 +31,7 @@ def test_the_price_is_spent_and_never_exceeded(neighbours, epsilon):
     run = make(epsilon=epsilon, neighbours=neighbours, workload=PAIRS)
     outcome = aim(run)
     ledger = run.curator.ledger
-    total = ledger.budget.total([debit.event for debit in ledger.debits])
+    total = ledger.budget.total([debit.event for debit in ledger.debits()])
     assert total.units == run.spent.units
     assert 0.999 * ledger.budget.cap.units <= total.units <= ledger.budget.cap.units
     assert outcome.proof["rounds"] <= 16 * len(DOMAIN)

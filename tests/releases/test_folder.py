@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_the_files_say_what_the_release_says(made, tmp_path):
 def test_an_existing_folder_is_refused_unless_forced(made, tmp_path):
     made.save(tmp_path / "out", rows=10)
     before = contents(tmp_path / "out")
-    with pytest.raises(RefusedError, match="--force"):
+    with pytest.raises(RefusedError, match="force=True"):
         made.save(tmp_path / "out", rows=20)
     assert contents(tmp_path / "out") == before
     made.save(tmp_path / "out", rows=20, force=True)
@@ -87,6 +88,44 @@ def test_an_existing_folder_is_refused_unless_forced(made, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(RefusedError, match="not the folder of a release"):
         made.save(tmp_path / "file", force=True)
+
+
+def test_files_that_no_release_wrote_are_never_deleted(made, tmp_path):
+    out = tmp_path / "out"
+    made.save(out, rows=10)
+    (out / "notes.txt").write_text("mine")
+    before = contents(out)
+    with pytest.raises(RefusedError, match=r"no part of a release \(notes.txt\)"):
+        made.save(out, rows=20, force=True)
+    assert contents(out) == before
+    (tmp_path / "thesis").mkdir()
+    for name in ("certificate.json", "report.html"):  # names that are not ours alone
+        (tmp_path / "thesis" / name).write_text('{"of": "attendance"}')
+    with pytest.raises(RefusedError, match="not the folder of a release"):
+        made.save(tmp_path / "thesis", force=True)
+    assert len(contents(tmp_path / "thesis")) == 2
+    (out / "notes.txt").unlink()
+    (tmp_path / "link").symlink_to(out)
+    with pytest.raises(RefusedError, match="not the folder of a release"):
+        made.save(tmp_path / "link", force=True)
+    assert (out / "synthetic.parquet").exists()
+
+
+def test_what_appears_in_a_folder_while_it_is_replaced_is_kept(made, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    made.save(out, rows=10)
+    move = os.replace
+
+    def meddled(source, target):
+        if target == files.beside(out, "old"):
+            (out / "notes.txt").write_text("mine")
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", meddled)
+    with pytest.raises(RefusedError, match="move it elsewhere"):
+        made.save(out, rows=20, force=True)
+    assert (files.beside(out, "old") / "notes.txt").read_text() == "mine"
+    assert parquet.read_metadata(out / "synthetic.parquet").num_rows == 20
 
 
 def test_a_failure_leaves_nothing_behind(made, tmp_path, monkeypatch):

@@ -30,7 +30,8 @@ from understudy.mechanism.worst_query import STEPS, QueryClass, WorstQuery, regr
 from understudy.noise.law import discrete_laplace_log_law
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.linear import LinearQuery
 from understudy.query.workload import Workload
 from understudy.releases import iterative
@@ -116,8 +117,8 @@ def adversary(monkeypatch, *, shift: float, gap: int):
             gaps = np.abs(counts - guesses)
             return int(np.where(gaps >= gaps.max() - gap, gaps, inf).argmin())
 
-    def measure(self, step, marginals, **price):
-        del step, price
+    def measure(self, step, marginals, price, **options):
+        del step, price, options
         (count,) = self.curator._truth.sums_of(marginals)
         value = np.asarray(count + shift)
         return [Answer(marginals[0], value, value, value, None, 0.05)]  # type: ignore[arg-type]
@@ -144,7 +145,7 @@ def test_lecture7_theorem_5_printed_threshold_is_wrong(monkeypatch):
         # The other error is F below the worst one; the noise hides λ of it.
         found = adversary(monkeypatch, shift=-lam, gap=F)
         design = IterativeDesign(
-            alpha, 1000, {}, {"epsilon": Fraction(1)}, {"epsilon": Fraction(1)}, 0.0, lam / n, F / n
+            alpha, 1000, None, Price.of(epsilon=1), Price.of(epsilon=1), 0.0, lam / n, F / n
         )
         monkeypatch.setattr(iterative._Planner, "design", lambda self, alpha, updates: design)
         monkeypatch.setattr(iterative, "_worst", lambda *_: Budget.of(1).cap)
@@ -169,9 +170,7 @@ def test_lecture7_definition_1_needs_lambda_in_the_threshold(monkeypatch):
     histogram[0] += 7_000
     histogram[1] -= 7_000
     alpha = Fraction(1, 5)
-    design = IterativeDesign(
-        alpha, 3, {}, {"epsilon": Fraction(1)}, {"epsilon": Fraction(1)}, 0.0, lam / n, 0.0
-    )
+    design = IterativeDesign(alpha, 3, None, Price.of(epsilon=1), Price.of(epsilon=1), 0.0, lam / n, 0.0)
     monkeypatch.setattr(iterative._Planner, "design", lambda self, alpha, updates: design)
     monkeypatch.setattr(iterative, "_check_certified", lambda *_: None)
     monkeypatch.setattr(iterative, "_worst", lambda *_: Budget.of(1).cap)
@@ -258,12 +257,12 @@ def test_lecture7_algorithm_1_one_round_is_private_on_its_exact_law(law, neighbo
     """Selection, then a noisy count, over all neighbours of a tiny universe: ε_select + ε_measure, not less."""
     select, measure = Fraction(2), Fraction(1)
     guesses = np.array([3.0, 0.0, 0.0, 2.5, 0.0, 0.0])
-    look = WorstQuery(CLASS, guesses, select, neighbours, law=law)
+    look = WorstQuery(CLASS, guesses, select, Relation(neighbours), law=law)
 
     def chosen(factor):
         def law_of(rows):
             scores = np.abs(counts_of(rows) * STEPS - look.steps)
-            mechanism = selection(law, select * factor, neighbours, 1)
+            mechanism = selection(law, select * factor, Relation(neighbours))
             found = (
                 mechanism.law(scores) if law == "noisy-max" else np.exp(mechanism.log_law(scores))  # type: ignore[union-attr]
             )
@@ -294,7 +293,7 @@ def test_lecture7_algorithm_1_one_round_is_private_on_its_exact_law(law, neighbo
 def test_the_selection_reads_counts_and_follows_its_law():
     rows = ((0, 0), (0, 0), (1, 1))
     guesses = np.array([1.0, 1.5, 0.25, 0.0, 0.0, 1.0])
-    look = WorstQuery(CLASS, guesses, Fraction(2), ADD)
+    look = WorstQuery(CLASS, guesses, Fraction(2), Relation(ADD))
     table = counts_of(rows)
     shown = [table[:2], table[2:].reshape(2, 2)]
     noise = SeededNoise(3)
@@ -310,7 +309,7 @@ def test_the_selection_reads_counts_and_follows_its_law():
 @pytest.mark.parametrize("law", ["exponential", "noisy-max"])
 def test_lecture7_theorem_6_the_distinguisher_is_as_good_as_it_says(law):
     """(F, γ): a candidate F below the best is chosen with probability γ at most; at 0.6 F more often."""
-    mechanism = selection(law, Fraction(1, 2), REPLACE, 1)
+    mechanism = selection(law, Fraction(1, 2), Relation(REPLACE))
     k, gamma, trials = 100, 0.05, 1500
     within = regret(mechanism, k, gamma)
     assert within == pytest.approx(2 / 0.5 * log(k / gamma), rel=0.01)
@@ -336,7 +335,7 @@ def test_lecture7_definition_3_a_learner_sees_only_what_it_pays_for():
         return int(np.abs(np.array(noisy) - guesses).argmax())
 
     def claim(price, candidates, gamma):
-        each = price["epsilon"] / candidates
+        each = price.amount / candidates
         return 2 * log(candidates / gamma) / each
 
     run = make(epsilon=20)
@@ -460,7 +459,7 @@ def test_refusals_come_before_the_first_debit():
     with pytest.raises(RefusedError, match="rounds"):
         iterative_construction(make(), alpha=0.01)
     books = MemoryLedger(Budget.of(1))
-    books.charge(selection("exponential", Fraction(1, 2), REPLACE, 1).event, question="x", request="y")
+    books.charge(selection("exponential", Fraction(1, 2), Relation(REPLACE)).event, question="x", request="y")
     with pytest.raises(InsufficientBudgetError):
         iterative_construction(make(epsilon=1, ledger=books))
     wide = Domain(tuple(Bins.integers(f"x{i}", 0, 1) for i in range(30)))

@@ -23,7 +23,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, TooLargeError
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import centred
 from understudy.query.workload import Workload
@@ -139,7 +139,7 @@ def test_fitting_beats_the_noise_that_it_was_given():
     truth = [run.curator._truth.count(clique) for clique in PAIRS]
     fitted = np.mean([np.abs(a.counts - t).mean() for a, t in zip(outcome.answers, truth, strict=True)])
     plain = make(epsilon=0.5, delta=1e-6, seed=2)
-    noisy = plain.measure("all", [Marginal(DOMAIN, c) for c in PAIRS], **plain.price(Fraction(1, 6)))
+    noisy = plain.measure("all", [Marginal(DOMAIN, c) for c in PAIRS], plain.price(Fraction(1, 6)))
     raw = np.mean([np.abs(a.value - t).mean() for a, t in zip(noisy, truth, strict=True)])
     assert fitted < 0.8 * raw
 

@@ -15,7 +15,7 @@ from understudy.declaration.file import parse
 from understudy.errors import ParameterError, SourceError
 from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.noise.samplers import SeededNoise
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.expression import parse as question_of
 from understudy.query.workload import Workload
 from understudy.releases.range_sums import RangeSums
@@ -91,7 +91,7 @@ def test_every_range_of_a_marginal_holds_at_once(neighbours):
     np.add.at(table, (PEOPLE["age"], PEOPLE["height"]), 1)
     workload = Workload.of(project().domain, [("age", "height")])
     residuals = Residuals.of(workload, ["age", "height"], total=neighbours == "add-remove")
-    look = residuals.strategies(residuals.precisions(), Neighbours(neighbours), 1, Fraction(1, 20))
+    look = residuals.strategies(residuals.precisions(), Relation(Neighbours(neighbours)), Fraction(1, 20))
     share = Fraction(1, 2) / RangeSums.questions(residuals)
     rows = float(ROWS) if neighbours == "replace" else None
     ages = np.array([_between(16, *ends) for ends in combinations(range(17), 2)])

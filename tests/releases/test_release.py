@@ -326,7 +326,7 @@ def test_a_method_that_does_not_fit_names_one_that_does(monkeypatch):
     with pytest.raises(RefusedError, match=r"mwem does not fit: it holds every cell.*delta: 1e-9.*adaptive"):
         release(project, "3-way", epsilon=1, method="mwem")
     monkeypatch.setattr(methods, "METHODS", tiny_release.with_tiny())
-    with pytest.raises(RefusedError, match=r"mwem does not fit: .*Take --method tiny"):
+    with pytest.raises(RefusedError, match=r"mwem does not fit: .*Take `method='tiny'`"):
         release(project, "3-way", epsilon=1, method="mwem")
     assert project.ledger.spent.units == 0
     assert release(project, "1-way", epsilon=1, method="auto").certificate["method"] == "tiny"

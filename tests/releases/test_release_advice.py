@@ -68,9 +68,9 @@ def followed(run: Run, told: str, options: dict) -> list[tuple[str, str]]:
     """Each method that a message names as a way out, and its obstacle when that way is taken."""
     found = []
     advice = told.partition("Nothing was spent. ")[2]
-    for name in re.findall(r"[Tt]ake --method (\w+)", advice):
+    for name in re.findall(r"[Tt]ake `method='(\w+)'`", advice):
         found.append((name, methods.named(name).obstacle(run, options)))
-    for name, cells in re.findall(r"--method (\w+) --option cells=(\d+)", advice):
+    for name, cells in re.findall(r"`method='(\w+)', cells=(\d+)`", advice):
         found.append((name, methods.named(name).obstacle(run, {**options, "cells": int(cells)})))
     given = re.search(r"\(budget: ({.*?})\), then (\w+) fits", advice)
     if given is not None:
@@ -79,7 +79,7 @@ def followed(run: Run, told: str, options: dict) -> list[tuple[str, str]]:
         richer = Project.over(run.curator._truth.source, replace(run.curator.declaration, budget=budget))
         again = Run(richer.curator, run.workload, budget, "spring")
         found.append((given[2], methods.named(given[2]).obstacle(again, options)))
-    for name in re.findall(r"[Ll]eave out --delta, then (\w+) fits", advice):
+    for name in re.findall(r"[Ll]eave out `delta`, then (\w+) fits", advice):
         again = replace(run, budget=replace(run.budget, delta=run.curator.ledger.budget.delta))
         found.append((name, methods.named(name).obstacle(again, options)))
     for left_out, name in re.findall(r"[Ll]eave out ([a-z, ]+), then (\w+) fits", advice):
@@ -141,7 +141,7 @@ def test_a_budget_that_was_drawn_on_stays_pure_and_nobody_is_told_otherwise(tmp_
             assert "coarser bins or fewer attributes, so that mwem fits" in told
             assert ("leave out ranges" in told) == bool(options)
             assert "give the budget" not in told.lower()
-        with pytest.raises(RefusedError, match=r"Leave --delta out$"):
+        with pytest.raises(RefusedError, match=r"Leave `delta` out$"):
             release(about, "2-way", epsilon=0.5, delta=1e-9)
         assert ledger.spent.amount == 0.1
     finally:
@@ -201,7 +201,7 @@ def test_what_is_proposed_where_too_little_is_left_can_be_paid(budget):
     about = project(SIZES["small"], budget)
     about.ask("count by sex", epsilon=0.4 if budget == PURE else None, rho=None if budget == PURE else 0.005)
     with pytest.raises(
-        InsufficientBudgetError, match=r"remains\. Nothing was spent\. Give a smaller --epsilon: at most "
+        InsufficientBudgetError, match=r"remains\. Nothing was spent\. Give a smaller `epsilon`: at most "
     ) as found:
         release(about, "1-way", epsilon=1)
     most = float(re.findall(r"at most ([\d.e-]+)\.$", str(found.value))[0])
@@ -209,7 +209,7 @@ def test_what_is_proposed_where_too_little_is_left_can_be_paid(budget):
     with pytest.raises(InsufficientBudgetError):
         release(about, "1-way", epsilon=most * 1.001)
     release(about, "1-way", epsilon=most)
-    with pytest.raises(InsufficientBudgetError, match=r"smaller|its own --name"):
+    with pytest.raises(InsufficientBudgetError, match=r"smaller|its own `name`"):
         release(about, "1-way", epsilon=1)
 
 

@@ -146,7 +146,9 @@ def test_notes(folder, run):
     assert note.begin({"a": 1}, "second") == "first"
     assert note.name() == "first"
     (folder / "out").mkdir()
-    (folder / "out" / "certificate.json").write_text('{"run": "first"}')
+    (folder / "out" / "certificate.json").write_text(
+        '{"run": "first", "format": 1, "domain": {}, "answers": []}'
+    )
     assert note.name() is None  # finished, and killed before the note was taken away
     assert note.begin({"a": 2}, "third") == "third"
     note.path.write_text("{")

@@ -17,7 +17,7 @@ from understudy.ledger.declared import open_ledger
 from understudy.ledger.store import DurableLedger
 from understudy.releases import methods
 from understudy.releases.folder import beside
-from understudy.releases.purchases import is_drawn_on, paid_before, purchases
+from understudy.releases.purchases import paid_before, purchases
 from understudy.releases.release import release
 from understudy.releases.run import Run
 from understudy.releases.unfinished import Unfinished
@@ -180,7 +180,7 @@ def test_purchases_of_a_ledger_that_was_not_begun_are_none(tmp_path):
     try:
         assert ledger.spent.units > 0  # the opening balance
         assert paid_before(ledger, "spring") == 0
-        assert not is_drawn_on(ledger)
+        assert not ledger.is_begun
     finally:
         ledger.close()
     assert not list(tmp_path.iterdir())
@@ -200,7 +200,7 @@ def test_purchases_of_a_name_are_its_own(tmp_path):
             assert found.analysts == ("ada",)
             assert "about epsilon 0.3, in 5 requests by ada" in found.conflict()
             assert paid_before(about.ledger, "sprin") == 0
-            assert is_drawn_on(about.ledger) == isinstance(about.ledger, DurableLedger)
+            assert about.ledger.is_begun == isinstance(about.ledger, DurableLedger)
             with pytest.raises(RequestConflictError, match="the name spring belongs"):
                 release(about, "1-way", epsilon=0.1, method=tiny_release.tiny, name="spring")
             with pytest.raises(RequestConflictError, match="the name spring belongs"):

@@ -20,7 +20,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, TooLargeError
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
 from understudy.releases.residual.residual import (
@@ -138,7 +138,7 @@ def test_error_bars_hold_jointly_as_often_as_they_say(neighbours):
 
 def test_the_prediction_is_the_mean_error_of_the_noise():
     run = make()
-    told = predicted_error(DOMAIN, PAIRS, run.total, ADD)
+    told = predicted_error(DOMAIN, PAIRS, run.total, Relation(ADD))
     seen = []
     for seed in range(40):
         outcome_run = make(seed=seed)
@@ -146,10 +146,10 @@ def test_the_prediction_is_the_mean_error_of_the_noise():
         truth = outcome_run.curator._truth
         seen.append(np.mean([np.abs(t - truth.count(c)).sum() for c, t in found.items()]))
     assert np.mean(seen) == pytest.approx(told, rel=0.1)
-    assert predicted_error(DOMAIN, PAIRS, run.total * 4, ADD) == pytest.approx(told / 2, rel=1e-3)
-    assert predicted_error(DOMAIN, Workload.of(DOMAIN, [()]), 1, REPLACE) == 0
+    assert predicted_error(DOMAIN, PAIRS, run.total * 4, Relation(ADD)) == pytest.approx(told / 2, rel=1e-3)
+    assert predicted_error(DOMAIN, Workload.of(DOMAIN, [()]), 1, Relation(REPLACE)) == 0
     with pytest.raises(ParameterError):
-        predicted_error(DOMAIN.project(("a",)), PAIRS, 1, ADD)
+        predicted_error(DOMAIN.project(("a",)), PAIRS, 1, Relation(ADD))
 
 
 def _noisy(run):
@@ -165,7 +165,7 @@ def test_the_certified_error_is_never_above_that_of_plain_noise():
         share = run.price(Fraction(1, len(PAIRS)))
         marginals = [Marginal(DOMAIN, clique) for clique in PAIRS]
         plain = max(
-            run.curator.error(m, *run.curator.mechanism(m, **share), run.beta / len(PAIRS)) for m in marginals
+            run.curator.error(m, *run.curator.mechanism(m, share), run.beta / len(PAIRS)) for m in marginals
         )
         assert residual_error(run) <= plain
 

@@ -29,9 +29,9 @@ from understudy.mechanism.matrix.ranges import least_sum_ranges
 from understudy.noise.law import discrete_gaussian_log_law
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import rho
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours, Relation
 
-ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
+ADD, REPLACE = Relation(Neighbours.ADD_REMOVE), Relation(Neighbours.REPLACE)
 
 
 def domain(sizes) -> Domain:
@@ -67,18 +67,20 @@ def worst(look: JointStrategy) -> Fraction:
     """The largest Σ precision·‖x‖²/2 over all pairs of neighbours."""
     gram = grams(look)
     own = np.diag(gram)
-    if look.neighbours is REPLACE:
+    if look.relation == REPLACE:
         return Fraction(int((own[:, None] + own[None, :] - 2 * gram).max()), 200)
     # One row, or two rows that may differ.
-    most = own if look.max_rows == 1 else own[:, None] + own[None, :] + 2 * gram
+    most = own if look.relation.max_rows == 1 else own[:, None] + own[None, :] + 2 * gram
     return Fraction(int(most.max()), 200)
 
 
 def pairs(look: JointStrategy):
     """Every way in which a neighbour differs, as signed rows."""
-    if look.neighbours is REPLACE:
+    if look.relation == REPLACE:
         return [{a: 1, b: -1} for a, b in combinations(cells(look), 2)]
-    return [dict(Counter(rows)) for rows in combinations_with_replacement(cells(look), look.max_rows)]
+    return [
+        dict(Counter(rows)) for rows in combinations_with_replacement(cells(look), look.relation.max_rows)
+    ]
 
 
 @st.composite
@@ -90,8 +92,8 @@ def looks(draw, neighbours, *, factor=lambda size: Centred(size)):
     steps = draw(st.lists(st.integers(1, 500), min_size=len(chosen), max_size=len(chosen)))
     factors = {name: factor(named[name].size) for name in named.names}
     parts = tuple(StrategyPart(c, Fraction(step, 100)) for c, step in zip(chosen, steps, strict=True))
-    rows = draw(st.integers(1, 2)) if neighbours is ADD else 1
-    return JointStrategy(named, factors, parts, neighbours, rows)
+    relation = Relation(Neighbours.ADD_REMOVE, draw(st.integers(1, 2))) if neighbours is ADD else REPLACE
+    return JointStrategy(named, factors, parts, relation)
 
 
 @settings(max_examples=40)
@@ -116,7 +118,7 @@ def test_the_price_of_replacing_a_row_is_that_of_the_worst_pair(look):
 def test_the_price_of_any_combinations_is_never_below_that_of_the_worst_pair(look):
     true = worst(look)
     assert true <= look.rho
-    if look.neighbours is ADD:
+    if look.relation != REPLACE:
         assert look.rho <= true + Fraction(1, 10**15)
 
 
@@ -204,7 +206,6 @@ def test_what_cannot_be_priced_or_drawn_is_refused():
     for wrong in (
         lambda: JointStrategy(named, factors, (), ADD),
         lambda: JointStrategy(named, factors, (part, part), ADD),
-        lambda: JointStrategy(named, factors, (part,), REPLACE, 2),
         lambda: JointStrategy(named, {"a0": Centred(3)}, (part,), ADD),
         lambda: JointStrategy(named, factors, (StrategyPart(("a0",), Fraction(1, 2**61)),), ADD),
         lambda: JointStrategy(named, factors, (StrategyPart(("a0",), Fraction(0)),), ADD),

@@ -19,7 +19,7 @@ from understudy.mechanism.matrix.bases import CellBasis, RangeBasis, basis
 from understudy.mechanism.matrix.ranges import LEAST_SUM_CELLS, range_ends
 from understudy.mechanism.matrix.residual_plan import CLOSE, Residuals, check_size
 from understudy.noise.law import discrete_gaussian_log_law
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.workload import Workload
 from understudy.releases.residual.tables import ResidualTables, half_width
 from understudy.standin import from_interactions, maximum_entropy, newton
@@ -27,7 +27,7 @@ from understudy.standin.from_interactions import ENTROPY, fit_tree, stand_in
 from understudy.standin.interactions import Interaction
 from understudy.standin.maximum_entropy import fit_histogram
 
-ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
+ADD, REPLACE = Relation(Neighbours.ADD_REMOVE), Relation(Neighbours.REPLACE)
 DOMAIN = Domain(
     (Bins.integers("a", 0, 1), Bins.integers("b", 0, 2), Bins.integers("c", 0, 4), Bins.integers("d", 0, 0))
 )
@@ -48,7 +48,7 @@ def measured(neighbours, ranges=(), table=None, workload=TRIPLES):
     """Everything below a workload, with `released` as if the noise were 0."""
     table = histogram() if table is None else table
     residuals = Residuals.of(workload, ranges, total=neighbours is ADD)
-    look = residuals.strategies(residuals.precisions(), neighbours, 1, Fraction(1, 3))
+    look = residuals.strategies(residuals.precisions(), neighbours, Fraction(1, 3))
     exact = [look.combine(part, marginal(table, part.clique, workload.domain)).ravel() for part in look.parts]
     return residuals, look, np.concatenate(exact), float(table.sum()) if neighbours is REPLACE else None
 
@@ -206,7 +206,7 @@ def test_no_answer_is_noisier_than_with_plain_noise_on_every_marginal(data, neig
     residuals = Residuals.of(workload, total=neighbours is ADD)
     if not residuals.cliques:
         return
-    look = residuals.strategies(residuals.precisions(), neighbours, 1, rho)
+    look = residuals.strategies(residuals.precisions(), neighbours, rho)
     assert rho * (1 - Fraction(1, 10**6)) <= look.rho <= rho
     precisions = np.array([float(part.precision) for part in look.parts])
     assert residuals.variances(precisions, residuals.largest).max() <= plain * CLOSE * 1.001
@@ -256,7 +256,7 @@ def test_range_questions_cost_less_when_they_are_declared():
 
     def mean_variance(ranges):
         residuals = Residuals.of(workload, ranges)
-        look = residuals.strategies(residuals.precisions("sum"), ADD, 1, Fraction(1))
+        look = residuals.strategies(residuals.precisions("sum"), ADD, Fraction(1))
         tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64))
         starts, ends = range_ends(64)
         rows = ((np.arange(64) >= starts[:, None]) & (np.arange(64) < ends[:, None])).astype(float)

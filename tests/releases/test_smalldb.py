@@ -15,7 +15,7 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.family import prefixes, ranges
 from understudy.query.linear import LinearQuery
 from understudy.query.workload import Workload
@@ -167,7 +167,7 @@ def test_refusals_come_before_the_debit():
         with pytest.raises(kind, match=words):
             smalldb(one, **options)
         assert one.curator.ledger.spent.units == 0
-        assert not one.curator.ledger.debits
+        assert not one.curator.ledger.debits()
 
 
 # ------------------------------------------------------------------------------- the net mechanism

@@ -13,7 +13,7 @@ from session_table import DOMAIN, conjunction, curator
 from statistical import assert_at_most
 from understudy.errors import DomainError, ParameterError, QueryError
 from understudy.mechanism.matrix.residuals_of_order import ResidualsOfOrder, combined
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import centred, parts_of
 from understudy.query.workload import marginals
@@ -130,7 +130,7 @@ def test_the_sensitivity_of_residuals_is_that_of_the_worst_pair_of_rows():
             table[tuple(b[i] for i in part)] -= 1
             moved += int((combined(table, weight) ** 2).sum())
         worst = max(worst, moved)
-    assert parts.l2_squared(weights) == worst
+    assert parts.farthest_squared(weights) == worst
 
 
 def test_the_spread_of_a_marginal_is_that_of_its_cells():

@@ -33,7 +33,7 @@ from session_analysts import (
 )
 from statistical import assert_at_most, assert_covers
 from understudy.domain.domain import Domain
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions import product_class

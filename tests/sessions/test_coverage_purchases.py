@@ -16,7 +16,7 @@ from scipy.stats import norm
 from counted import ROUNDING
 from session_analysts import WIDE, conjunction, curator, worst_of_class, worst_of_histogram
 from statistical import assert_at_most, assert_covers
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.box import Box, Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -27,7 +27,7 @@ from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.product_class import ProductPurchase, ReleasedProduct
-from understudy.sessions.purchase import Calibrator, Purchase
+from understudy.sessions.purchase import Calibrator, Purchase, PurchaseRequest
 
 SHARE = 0.2
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
@@ -46,14 +46,16 @@ def shop_of(declared: dict, seed: int = 7) -> Calibrator:
 
 def nothing_known(calibrator: Calibrator) -> Knowledge:
     rows = float(WIDE.rows)
-    return Knowledge(Grid(DOMAIN), (rows, rows) if calibrator.replaces else (rows / 2, rows * 2))
+    return Knowledge(
+        Grid(DOMAIN), (rows, rows) if calibrator.relation.rows_are_public else (rows / 2, rows * 2)
+    )
 
 
 def furthest(calibrator: Calibrator, plan: Plan, request: str) -> float:
     """Make a purchase, and say how far off the worst is that follows from it, in parts of its band."""
     knowledge = nothing_known(calibrator)
     purchase = plan(calibrator, knowledge)
-    learnt = purchase.make(calibrator, knowledge, request=request, analyst="")
+    learnt = purchase.make(calibrator, knowledge, PurchaseRequest(request, ""))
     if isinstance(purchase, RowCountPurchase):
         return part_of(*knowledge.total, WIDE.rows)
     if isinstance(purchase, HistogramPurchase):

@@ -7,7 +7,7 @@ import pytest
 
 from session_table import DOMAIN, ROWS, conjunction, curator
 from understudy.errors import RefusedError
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
@@ -23,6 +23,7 @@ class Closed:
     rows = ROWS
     version = "0"
     is_file = False
+    former_version = None
 
     def check_unchanged(self) -> None: ...
 

@@ -19,7 +19,7 @@ from understudy.errors import InsufficientBudgetError, ParameterError, QueryErro
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.limits import Limits
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.box import Box
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -27,6 +27,7 @@ from understudy.query.workload import marginals
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.marginals_class import MarginalsPurchase
+from understudy.sessions.purchase import PurchaseRequest
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import conjunctions, ranges
 
@@ -79,9 +80,7 @@ def test_a_small_domain_is_bought_at_once_and_keeps_the_promise(monkeypatch):
         question = random_question(generator)
         answer = session.ask_marginal(question)
         assert (np.abs(answer.value - one._truth.sums(question)) <= answer.error + 1e-9).all()
-    assert [json.loads(step)["kind"] for step in one.ledger.steps(session._journal._debit)].count(
-        "grids"
-    ) == 1
+    assert [json.loads(step)["kind"] for step in one.ledger.steps(session._journal.debit)].count("grids") == 1
 
 
 def steered(session, one) -> Marginal:
@@ -105,7 +104,7 @@ def test_answers_name_their_source_and_free_ones_cost_nothing():
         paid = one.ledger.spent.units - before
         found[answer.source] += 1
         assert answer.cost.units == paid <= quoted
-        bought = [json.loads(plan)["kind"] for plan in one.ledger.steps(session._journal._debit)[step:]]
+        bought = [json.loads(plan)["kind"] for plan in one.ledger.steps(session._journal.debit)[step:]]
         if "histogram" not in bought:
             assert paid == quoted
         assert (paid == 0) or answer.source == "measured"
@@ -151,26 +150,29 @@ def test_a_killed_session_goes_on_where_it_was():
 
 
 @pytest.mark.parametrize("lives", [0, 1, 3])
-def test_a_purchase_that_was_written_down_is_finished(lives):
-    """Killed between the plan and the debit of the histograms or of the answer itself."""
+def test_a_purchase_that_was_written_down_is_finished(lives, monkeypatch):
+    """Killed between the plan and the debit of the histograms or of the answer itself, as version 0.1 could be."""
     ledger = MemoryLedger(Budget.of(500, 1e-6))
     one = curator(ledger=ledger)
     session = session_of(one, alpha=0.02, beta=0.05, queries=200, name="mine")
     question = conjunction(age=np.arange(10) < 4, sex=np.arange(3) < 1, town=np.arange(6) < 2)
-    paid, left = one._paid, [lives]
+    charge, left = ledger.charge, [lives]
 
-    def killed(*args, **kwargs):
+    def killed(*args, step, **kwargs):
         if not left[0]:
+            plan = {"step": step.number, "question": step.question, "answer": step.text, "state": step.state}
+            assert ledger.advance(ledger.find("mine"), **plan)
             raise KeyboardInterrupt
         left[0] -= 1
-        return paid(*args, **kwargs)
+        return charge(*args, step=step, **kwargs)
 
-    one._paid = killed
-    with pytest.raises(KeyboardInterrupt):
-        session.ask_marginal(question)
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "charge", killed)
+        with pytest.raises(KeyboardInterrupt):
+            session.ask_marginal(question)
     again = session_of(curator(ledger=ledger, seed=9), alpha=0.02, beta=0.05, queries=200, name="mine")
     assert again._step == lives + 1
-    assert [debit.request for debit in ledger.debits] == [
+    assert [debit.request for debit in ledger.debits()] == [
         "mine",
         *(f"mine#{i + 1}" for i in range(lives + 1)),
     ]
@@ -266,7 +268,7 @@ def test_only_the_cells_that_were_paid_get_the_band_of_fresh_noise():
     assert (again.ask_marginal(question).value == answer.value).all()
     blank = Knowledge(session._knowledge.grid, session._knowledge.total)
     last = f"mine#{len(plans(session))}"
-    learnt = bought.make(session._calibrator, blank, request=last, analyst="")
+    learnt = bought.make(session._calibrator, blank, PurchaseRequest(last, ""))
     assert learnt.answer is None
     known = blank.table(question.by, Box.of(question.where))
     assert (known.high - known.low == 2 * session.width)[bought.paid].any()
@@ -284,7 +286,7 @@ def test_only_the_cells_that_were_paid_get_the_band_of_residuals():
     bought = MarginalsPurchase.read(session._calibrator, plan)
     assert any(0 < cells.sum() < cells.size for cells in bought.paid.values())
     blank = Knowledge(session._knowledge.grid, session._knowledge.total)
-    bought.make(session._calibrator, blank, request=f"mine#{len(plans(session))}", analyst="")
+    bought.make(session._calibrator, blank, PurchaseRequest(f"mine#{len(plans(session))}", ""))
     for part, paid in bought.paid.items():
         by = tuple(DOMAIN.names[i] for i in part)
         known = blank.table(by, Box(DOMAIN, {}))
@@ -293,7 +295,7 @@ def test_only_the_cells_that_were_paid_get_the_band_of_residuals():
 
 
 def plans(session):
-    return [json.loads(step) for step in session.curator.ledger.steps(session._journal._debit)]
+    return [json.loads(step) for step in session.curator.ledger.steps(session._journal.debit)]
 
 
 # ---- bands that cannot all hold

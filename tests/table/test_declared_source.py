@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
 import ibis
 import pytest
 
-from understudy.declaration.declaration import Counting, SourceSpec
+from understudy.declaration.declaration import Counting, SourceSpec, Unit
 from understudy.declaration.file import parse
 from understudy.domain.attribute import Boolean, Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError, ParameterError, SourceError
+from understudy.table.dialect import PORTABLE
 from understudy.table.source import open_source
 from understudy.table.truth import Truth
 
@@ -129,6 +132,11 @@ def test_any_other_backend_of_ibis_counts_alike(tmp_path):
         source.read_through(domain)
         with pytest.raises(SourceError, match="text as numbers"):
             source.check(Domain((Bins.integers("written", 0, 9),)))
+        source.check(domain, Unit("written", 1))
+        unknown = replace(source, engine=replace(source.engine, dialect=PORTABLE))
+        unknown.check(domain, Unit("person", 1))
+        with pytest.raises(SourceError, match="declare a `unit` column of whole numbers"):
+            unknown.check(domain, Unit("written", 1))
 
 
 @pytest.mark.parametrize(

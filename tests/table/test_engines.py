@@ -138,6 +138,9 @@ def _attributes() -> list[Attribute]:
         Boolean(name="word", null=True),
         Boolean(name="flag"),
         Boolean(name="short word", column="short", null=True),
+        Boolean(name="real flag", column="real", null=True),
+        Boolean(name="single flag", column="single"),
+        Categories(name="real word", column="real", values=("0", "1", "-0", "inf", "0.1"), null=True),
         Bins.between("real", REAL_EDGES, outside=Outside.OTHER, null=True),
         Bins(name="real whole", column="real", starts=(0, 3), upper=10),
         Bins(name="single", starts=tuple(REAL_EDGES[:-1]), upper=REAL_EDGES[-1]),
@@ -174,6 +177,7 @@ def arrow_table() -> pa.Table:
     for name, (_, dtype, _) in COLUMNS.items():
         columns[name] = pa.array([value(name, row) for row in range(ROWS)], dtype)
     columns["person"] = pa.array([row // 7 if row % 11 else None for row in range(ROWS)], pa.int32())
+    columns["called"] = pa.array([("é", "e\u0301", "ö", "o\u0308", None)[row % 5] for row in range(ROWS)])
     return pa.table(columns)
 
 
@@ -188,7 +192,12 @@ def parquet(tmp_path_factory) -> Path:
 def postgres_table(server) -> str:
     import psycopg
 
-    types = {"id": "int", **{name: written for name, (_, _, written) in COLUMNS.items()}, "person": "int"}
+    types = {
+        "id": "int",
+        **{name: written for name, (_, _, written) in COLUMNS.items()},
+        "person": "int",
+        "called": "text",
+    }
     table = arrow_table()
     with psycopg.connect(server.url) as connection:
         listed = ", ".join(f'"{name}" {written}' for name, written in types.items())
@@ -307,6 +316,14 @@ def test_every_engine_keeps_the_same_rows_of_a_person(source, kept):
         streamed = Truth(replace(source, count=Counting.STREAM), FEW, UNIT)
         np.testing.assert_array_equal(streamed.count(("id",)), kept)
     assert truth.rows == kept.sum()
+
+
+def test_two_spellings_of_a_name_are_one_person_on_every_engine(source):
+    """NFC and NFD write the same characters: a person in both would have twice the rows that count."""
+    truth = Truth(source, FEW, Unit("called", 3))
+    kept = truth.count(("id",))
+    assert [kept[np.isin(np.arange(ROWS) % 5, spelt)].sum() for spelt in ([0, 1], [2, 3], [4])] == [3, 3, 0]
+    assert truth.rows == 6
 
 
 def test_rows_are_counted_and_read_through(source):

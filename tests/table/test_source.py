@@ -58,6 +58,8 @@ ATTRIBUTES = [
     (Boolean(name="x"), pa.bool_(), st.booleans()),
     (Boolean(name="x", null=True), pa.string(), st.sampled_from(["true", "False", " YES ", "n", "0", "so-so"])),
     (Boolean(name="x"), pa.int64(), st.integers(-1, 2)),
+    (Boolean(name="x", null=True), pa.float64(), st.sampled_from([0.0, -0.0, 1.0, 2.0, 0.5, 1e300, float("nan")])),
+    (Categories(name="x", values=("0", "2", str(2**53))), pa.float64(), st.floats() | st.just(2.0**53)),
 ]  # fmt: skip
 
 
@@ -202,7 +204,7 @@ def test_a_wrong_delimiter_is_named(tmp_path):
     [
         (Bins.integers("x", 0, 5), pa.bool_()),
         (Bins.between("x", [dt.date(2000, 1, 1), dt.date(2001, 1, 1)]), pa.int64()),
-        (Categories(name="x", values=("a",)), pa.float64()),
+        (Categories(name="x", values=("a",)), pa.decimal128(9, 2)),
         (Boolean(name="x"), pa.date32()),
         (Bins.integers("x", 0, 5), pa.list_(pa.int64())),
     ],
@@ -320,3 +322,18 @@ def test_a_person_counts_at_most_max_rows_times(rows, shuffle):
         for x in without:
             rest.remove(x)
         assert len(rest) <= 2
+
+
+def test_whole_numbers_with_missing_ones_among_them_open_as_a_frame_holds_them():
+    """Pandas turns a column of 0 and 1 into floats as soon as one is missing."""
+    frame = pd.DataFrame({"smokes": [1, 0, np.nan, 1]})
+    assert frame["smokes"].dtype == float
+    domain = Domain(
+        (
+            Boolean(name="smokes", null=True),
+            Categories(name="code", column="smokes", values=("0", "1"), null=True),
+        )
+    )
+    found = codes(in_memory(frame), domain)
+    assert list(found["smokes"]) == [1, 0, 2, 1]
+    assert list(found["code"]) == [1, 0, 3, 1]

@@ -11,7 +11,7 @@ from scipy import stats
 
 from statistical import assert_does_not_follow, assert_follows
 from understudy.noise.samplers import SeededNoise
-from understudy.validity.modes import Heard, Look, Thresholdout
+from understudy.validity.modes import Heard, SealedLook, Thresholdout
 from understudy_textbook.compression import compression_width
 from understudy_textbook.thresholdout import thresholdout_params, thresholdout_rows
 
@@ -95,9 +95,11 @@ def test_dfhprr15_thresholdout_follows_that_law():
     mode = Thresholdout(4000, 20, 0.05, rejections=2)
     gaps = [mode.threshold - 3 * mode.scale, mode.threshold - mode.scale, mode.threshold + 4 * mode.scale]
     noise, counts = SeededNoise(1), np.zeros(4)
-    for _ in range(4000):
+    for _ in range(6000):
         heard = Heard()
-        said = [mode.say(Look(0.2 + gap, 0.2), heard, noise=noise)["accepted"] for gap in gaps]
+        said = [
+            mode.say(SealedLook.at(0.2 + gap, mode.rows, 0.2), heard, noise=noise)["accepted"] for gap in gaps
+        ]
         counts[said.index(False) if False in said else 3] += 1
 
     def law(scale: float) -> list[float]:

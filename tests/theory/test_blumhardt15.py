@@ -13,7 +13,7 @@ from understudy.noise.samplers import SeededNoise
 from understudy.theory.guess_and_check import log_tree_queries
 from understudy.theory.ladder import _log_queries
 from understudy.validity.ladder import FreeLadder, Ladder
-from understudy.validity.modes import Heard, Look
+from understudy.validity.modes import Heard, SealedLook
 
 
 def walked(ladder: Ladder) -> int:
@@ -25,7 +25,10 @@ def walked(ladder: Ladder) -> int:
         if rounds == 0:
             return 0
         heard = Heard(best=best)
-        told = {ladder.say(Look(1 - loss), heard, noise=SeededNoise(0))["best"] for loss in losses}
+        told = {
+            ladder.say(SealedLook.at(1 - loss, ladder.rows), heard, noise=SeededNoise(0))["best"]
+            for loss in losses
+        }
         return 1 + sum(queries(best if value is None else value, rounds - 1) for value in told)
 
     return queries(1.0, ladder.queries)
@@ -60,9 +63,7 @@ def test_blumhardt15_the_free_ladder_tells_what_beats_the_standard_error():
         flips = draw.integers(0, n, 3)
         values[flips] = 1 - values[flips]
         losses = [1.0 - v for v in values]
-        step = ladder.say(
-            Look(mean(values.tolist()), None, values.astype(float)), heard, noise=SeededNoise(0)
-        )
+        step = ladder.say(SealedLook.of(values.astype(float), 1), heard, noise=SeededNoise(0))
         ladder.read(step, heard)
         differences = [a - b for a, b in zip(losses, best, strict=True)] if best else []
         beats = not best or mean(losses) < mean(best) - stdev(differences) / n**0.5

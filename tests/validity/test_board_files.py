@@ -175,7 +175,7 @@ def test_what_is_no_board_is_said_to_be_none(labels, submission, tmp_path):
 
 
 def test_a_mode_without_a_file_names_the_one_with(labels, tmp_path):
-    with pytest.raises(ParameterError, match="use --mode ladder, or Python"):
+    with pytest.raises(ParameterError, match="use `mode='ladder'`, or a Holdout"):
         create(tmp_path / "a.json", labels, **TERMS, mode="free-ladder")
 
 
@@ -186,7 +186,7 @@ def test_a_board_of_guesses_says_so_when_it_is_made_and_when_one_is_missing(labe
     made = ["holdout", "create", str(labels), "--queries", "10", "--mode", "check", "-o"]
     done = RUN.invoke(app, [*made, str(tmp_path / "a.json")])
     assert "every score must bring a guess" in done.output
-    assert "give --guess" in refusal("score", tmp_path / "a.json", submission)
+    assert "give `guess`" in refusal("score", tmp_path / "a.json", submission)
     assert "between 0 and 1" in refusal("score", tmp_path / "a.json", submission, "--guess", 7)
     assert Board(tmp_path / "a.json").holdout.left == 10
     done = RUN.invoke(app, [*made, str(tmp_path / "b.json"), "--public", "0.5", "--json"])
@@ -195,7 +195,7 @@ def test_a_board_of_guesses_says_so_when_it_is_made_and_when_one_is_missing(labe
 
 def test_a_guess_that_nobody_checks_is_refused(labels, submission, tmp_path):
     board = create(tmp_path / "a.json", labels, **TERMS)
-    with pytest.raises(RefusedError, match="leave --guess out"):
+    with pytest.raises(RefusedError, match="leave `guess` out"):
         board.score(submission, guess=0.7)
     assert board.holdout.left == 10
 

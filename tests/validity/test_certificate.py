@@ -116,7 +116,7 @@ MODES = (
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
 def test_every_mode_keeps_to_one_protocol(mode):
     heard = Heard()
-    said = mode.read(mode.say(SealedLook(0.7, 0.7), heard, noise=SeededNoise(1)), heard)
+    said = mode.read(mode.say(SealedLook.at(0.7, mode.rows, 0.7), heard, noise=SeededNoise(1)), heard)
     assert heard.asked == 1
     assert 0 <= said.value <= 1
     assert said.width <= mode.certificate.width + 1e-12

@@ -23,6 +23,7 @@ from understudy.validity.holdout import Holdout
 from understudy.validity.ladder import Ladder
 from understudy.validity.metrics import log_loss, metric_of, quantile_loss
 from understudy.validity.modes import Gaussian
+from understudy.validity.scope import NOTHING_KEPT
 
 
 def blobs(rows, seed=0, signal=1.0):
@@ -43,7 +44,8 @@ def test_a_score_is_near_the_truth_and_counted():
     assert (score.left, holdout.left, float(score)) == (19, 19, score.value)
     promised = holdout.certificate()
     assert promised["theorem"] == "CVaR transfer"
-    assert len(promised["assumptions"]) == 6
+    assert len(promised["assumptions"]) == 7
+    assert promised["assumptions"][-1] == NOTHING_KEPT
 
 
 def test_it_serves_grid_search_on_threads():
@@ -176,11 +178,11 @@ import os, signal, sys
 import numpy as np
 from understudy.validity.holdout import Holdout
 holdout = Holdout(np.zeros((4000, 1)), np.zeros(4000), queries=10, path=sys.argv[1])
-keep = holdout._memory.keep
-def kept_then_killed(*step):
-    keep(*step)
+keep = holdout._journal.add
+def kept_then_killed(*step, **hidden):
+    keep(*step, **hidden)
     os.kill(os.getpid(), signal.SIGKILL)
-holdout._memory.keep = kept_then_killed
+holdout._journal.add = kept_then_killed
 holdout.score_predictions(np.zeros(4000))
 """
 

@@ -22,7 +22,6 @@ from understudy.answer.sql_answer import SqlAnswer
 from understudy.declaration.declaration import Declaration
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
-from understudy.privacy.neighbours import Neighbours
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -186,7 +185,7 @@ class QuestionReader:
     def of(cls, declared: Declaration, *, counts_everyone: bool) -> QuestionReader:
         """A reader of questions about a declared table, under its name or that of its source."""
         names = {declared.name, declared.source.table} - {""}
-        public = declared.neighbours is Neighbours.REPLACE
+        public = declared.relation.rows_are_public
         return cls(declared.domain, tables=names, rows_public=public, counts_everyone=counts_everyone)
 
     def read(self, question: Asked) -> AnyQuestion:

@@ -21,6 +21,7 @@ from understudy.cli.demo import demo
 from understudy.cli.holdout import holdout, validity_audit
 from understudy.cli.init import init
 from understudy.cli.ledger import ledger
+from understudy.cli.options import as_options
 from understudy.cli.plan import plan
 from understudy.cli.release import release
 
@@ -91,10 +92,11 @@ def _usage(error: TyperException) -> str:
 
 def _fail(error: Exception | str, status: int) -> None:
     kind = type(error).__name__ if isinstance(error, Exception) else "Usage"
+    message = as_options(str(error))
     if "--json" in sys.argv:
-        sys.stdout.write(json.dumps({"error": {"kind": kind, "message": str(error)}}) + "\n")
+        sys.stdout.write(json.dumps({"error": {"kind": kind, "message": message}}) + "\n")
     else:
-        sys.stderr.write(f"understudy: {error}\n")
+        sys.stderr.write(f"understudy: {message}\n")
     sys.exit(status)
 
 

@@ -63,6 +63,7 @@ def privacy(
     """
     from understudy.errors import ParameterError
     from understudy.noise.samplers import SeededNoise, SystemNoise
+    from understudy.output import write_file
 
     if seed is not None and resume is not None:
         raise ParameterError("a seed would give the same coins again after each stop: resume without one")
@@ -79,7 +80,7 @@ def privacy(
     else:
         typer.echo(report.text())
     if out is not None:
-        out.write_text(report.html(), encoding="utf-8")
+        write_file(out, report.html(), overwrite=True)
     if not report.sound:
         sys.exit(EXCESS)
 
@@ -87,8 +88,10 @@ def privacy(
 def _check_page(out: Path) -> None:
     """Before anything is drawn: a page replaces an earlier report, and nothing else."""
     from understudy.errors import ParameterError
+    from understudy.output import check_no_dangling_link
     from understudy_audit.report import PAGE
 
+    check_no_dangling_link(out)
     if out.is_dir() or not out.parent.is_dir():
         raise ParameterError(f"no page can be written to {out}: give a file in a folder that is there")
     if out.exists() and not out.read_bytes().startswith(PAGE.encode()):

@@ -30,7 +30,7 @@ def check(
 
     path = located(project)
     declaration = read(path)
-    source = open_source(declaration.source, base=path.parent, candid=True)
+    source = open_source(declaration.source, base=path.parent, columns=declaration.columns, candid=True)
     source.check(declaration.domain, declaration.unit)
     check_ledger(declaration, base=path.parent)
     fit = None

@@ -9,7 +9,9 @@ import typer
 
 from understudy.cli.options import Json, Overwrite, check_output, emit
 
-holdout = typer.Typer(help="A leaderboard on sealed labels, whose scores hold for the population.")
+holdout = typer.Typer(
+    help="A leaderboard on sealed labels, whose scores hold for new labels of the same rows."
+)
 
 BoardFile = Annotated[Path, typer.Argument(help="The board that `holdout create` wrote.")]
 
@@ -52,6 +54,7 @@ def create(
     typer.echo(f"Wrote {made.path}: {made.holdout.rows:,} sealed rows, {queries:,} submissions.")
     typer.echo(f"{made.path.with_suffix('.db').name} beside it counts them: keep the two together.")
     typer.echo(str(made.holdout.mode.certificate))
+    typer.echo(f"Every score is {promised['about']}.")
     if made.needs_guess:
         typer.echo(
             f"The mode {made.holdout.mode.name} compares guesses with the sealed rows, and no rows are public: "
@@ -98,6 +101,7 @@ def show(board: BoardFile, *, as_json: Json = False) -> None:
         source = "no better than the best so far" if _repeats(found) else found.source
         typer.echo(f"{place:>5} {standing.name:<{width}} {found.value:>8.4f} {found.width:>8.4f}  {source}")
     typer.echo(str(opened.holdout.mode.certificate))
+    typer.echo(f"Every score is {opened.holdout.certificate()['about']}.")
 
 
 def _repeats(found: Any) -> bool:
@@ -137,7 +141,7 @@ def validity_audit(
         seed=seed,
     )
     if plot is not None:
-        draw_findings(found, plot)
+        draw_findings(found, plot, overwrite=overwrite)
     if as_json:
         emit([finding.as_dict() for finding in found])
         return

@@ -148,12 +148,13 @@ def export(
     from understudy.declaration.file import located
     from understudy.ledger.declared import project_files
     from understudy.ledger.export import document, self_contained
+    from understudy.output import write_file
 
     declaration, _, url = _ledger_of(project)
     belonging = project_files(declaration, file=located(project))
     check_output(output, overwrite=overwrite, belonging=belonging)
     found = document(url, declaration.name, answers=answers)
-    output.write_text(self_contained(found), encoding="utf-8")
+    write_file(output, self_contained(found), overwrite=overwrite)
     if as_json:
         emit({"written": str(output), "entries": len(found["entries"]), "head": found["head"]["hash"]})
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from understudy.errors import ParameterError
+from understudy.output import check_no_dangling_link
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ProjectFile = Annotated[Path, typer.Option("--project", "-p", help="The declaration file, or its folder.")]
@@ -26,6 +28,7 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
     """
     if path.is_dir() or not path.parent.is_dir():
         raise ParameterError(f"{path} cannot be written: name a file in a folder that is there")
+    check_no_dangling_link(path)
     here = path.resolve()
     for own in belonging:
         theirs = own.resolve()
@@ -33,6 +36,42 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
             raise ParameterError(f"{path} belongs to the project: name another file")
     if path.exists() and not overwrite:
         raise ParameterError(f"{path} exists already: name another file, or replace it with --overwrite")
+
+
+ARGUMENTS = frozenset(("delta", "epsilon", "force", "guess", "method", "mode", "name"))
+"""What the library's messages speak of that is an option of a command under the same name."""
+
+_ARGUMENT = re.compile(r"([a-z_]+)(?:='?([^,'`]+)'?)?")
+
+
+def as_options(message: str) -> str:
+    """A message of the library as a command says it: arguments of Python, in backquotes, become options.
+
+    The first must be an option of a command; further ones are options of a method. Other words in backquotes stay.
+
+    >>> as_options("take `method='mwem'`, leave `delta` out, replace it with `force=True`; ask `count`")
+    'take --method mwem, leave --delta out, replace it with --force; ask `count`'
+    >>> as_options("let it hold every cell: `method='mwem', cells=500`")
+    'let it hold every cell: --method mwem --option cells=500'
+    """
+    return re.sub(r"`([^`]+)`", lambda found: _as_option(found[1]) or found[0], message)
+
+
+def _as_option(code: str) -> str:
+    """The options for arguments as they are written in Python; empty where the first is none."""
+    parts = [_ARGUMENT.fullmatch(part) for part in code.split(", ")]
+    if parts[0] is None or parts[0][1] not in ARGUMENTS:
+        return ""
+    written: list[str] = []
+    for part in parts:
+        if part is None:
+            return ""
+        name, value = part[1], part[2]
+        if name not in ARGUMENTS:
+            written.append(f"--option {name}={value}")
+        else:
+            written.append(f"--{name}" if value in (None, "True") else f"--{name} {value}")
+    return " ".join(written)
 
 
 def emit(value: Any) -> None:
@@ -47,8 +86,9 @@ def busy(what: str, *, quiet: bool) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(Text(what)):  # a question may hold what rich takes for its own marks
         yield
 
 

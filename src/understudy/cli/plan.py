@@ -103,7 +103,7 @@ def plan(
     if plot is not None:
         from understudy.planner.frontier import frontier, save
 
-        save(frontier(found, against=against), plot)
+        save(frontier(found, against=against), plot, overwrite=overwrite)
     simulated = _simulated(found) if typical else {}
     if as_json:
         reply = found.as_dict()

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +26,26 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
-from understudy.ledger.interface import Debit, Ledger, fresh_request
+from understudy.ledger.books import short_question
+from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
+from understudy.ledger.journal import Journal
+from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.look import Look
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
+from understudy.privacy.columns import ONE_COUNT, CountColumns
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, Located, Together
-from understudy.privacy.neighbours import Neighbours, Sensitivity, located, sensitivity
+from understudy.privacy.event import Event, Located, SparseVector, Together
+from understudy.privacy.price import Price
+from understudy.privacy.region import located
+from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, positive, probability
 from understudy.table.truth import Truth
 
-Additive = LaplaceMechanism | GaussianMechanism
 Result = TypeVar("Result")
 
 
@@ -52,6 +55,13 @@ class Candidate:
 
     query: LinearQuery
     guess: Fraction
+
+
+class Paid(NamedTuple):
+    """What a look released, and the debit that it was charged."""
+
+    debit: Debit
+    released: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +107,11 @@ class Curator:
         return self.declaration.domain
 
     @property
+    def relation(self) -> Relation:
+        """The declared neighbours, which every look protects."""
+        return self.declaration.relation
+
+    @property
     def edition(self) -> str:
         """What is added to a question about a file: one that was answered from another version is another one.
 
@@ -105,12 +120,26 @@ class Curator:
         """
         return f" @{self._truth.version}" if self._truth.is_file else ""
 
+    def recorded(self, question: str, under: Callable[[str], Result]) -> Result:
+        """What `under` makes of the question with its edition, as the ledger records it or will.
+
+        Version 0.1 told a file's versions apart by less: modification time and inode. What it recorded goes on
+        under the edition that it wrote, as long as these two are the same.
+        """
+        try:
+            return under(question + self.edition)
+        except RequestConflictError as conflict:
+            before = f"{question} @{self._truth.former_version}"
+            if self._truth.former_version is None or conflict.question != short_question(before):
+                raise
+            return under(before)
+
     # ---- what is public about the number of rows
 
     @property
     def rows(self) -> int:
         """The number of rows, where it is public."""
-        if self.declaration.neighbours is not Neighbours.REPLACE:
+        if not self.relation.rows_are_public:
             raise RefusedError(
                 "under `neighbours: add-remove` the number of rows is private: ask for it, `count`"
             )
@@ -119,7 +148,7 @@ class Curator:
     @property
     def rows_at_least(self) -> int:
         """A public lower bound on the number of rows."""
-        if self.declaration.neighbours is Neighbours.REPLACE:
+        if self.relation.rows_are_public:
             return self._truth.rows
         if self.declaration.rows_at_least is None:
             raise RefusedError(
@@ -130,7 +159,7 @@ class Curator:
     @property
     def rows_at_most(self) -> int | None:
         """A public upper bound on the number of rows, if there is one."""
-        if self.declaration.neighbours is Neighbours.REPLACE:
+        if self.relation.rows_are_public:
             return self._truth.rows
         return self.declaration.rows_at_most
 
@@ -146,28 +175,16 @@ class Curator:
 
     # ---- measuring
 
-    def mechanism(
-        self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None
-    ) -> tuple[Additive, int]:
-        """The mechanism that would answer at this price, and its lattice resolution. Reads no data."""
+    def mechanism(self, marginal: Marginal, price: Price) -> tuple[Additive, int]:
+        """The mechanism that would answer at this price, and its lattice resolution. Reads no data.
+
+        The lattice is the finest whose noise can still be drawn. Counting queries live on the integers. Other
+        weights are rounded to 1/128 of 1/rows, so that all rows together are off by less than half a hundredth of
+        a person; less finely where the noise is so large that its sampler would overflow, when the rounding is
+        still far below the noise.
+        """
         if marginal.domain != self.domain:
             raise QueryError("the question is about another domain")
-        if (epsilon is None) == (rho is None):
-            raise ParameterError("give one price: epsilon for Laplace noise, or rho for Gaussian noise")
-        if epsilon is not None:
-            price = positive(epsilon, "epsilon")
-            return self._finest(marginal, lambda moved: LaplaceMechanism(epsilon=price, l1=moved.l1))
-        assert rho is not None
-        price = positive(rho, "rho")
-        return self._finest(marginal, lambda moved: GaussianMechanism(rho=price, l2_squared=moved.l2_squared))
-
-    def _finest(self, marginal: Marginal, build: Callable[[Sensitivity], Result]) -> tuple[Result, int]:
-        """The mechanism on the finest lattice whose noise can still be drawn.
-
-        Counting queries live on the integers. Other weights are rounded to 1/128 of 1/rows, so that all rows
-        together are off by less than half a hundredth of a person; less finely where the noise is so large
-        that its sampler would overflow, when the rounding is still far below the noise.
-        """
         resolution = 1
         if not marginal.where.is_counting:
             bits = self._rows_bound().bit_length()
@@ -175,7 +192,7 @@ class Curator:
         while True:
             moved = self.sensitivity(marginal, resolution)
             try:
-                return build(moved), resolution
+                return noise_for(price, moved), resolution
             except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
                 if resolution == 1:
                     raise
@@ -192,37 +209,35 @@ class Curator:
 
     def sensitivity(self, marginal: Marginal, resolution: int = 1) -> Sensitivity:
         """How far neighbours can move a marginal's counts, in steps of 1/resolution, as declared."""
-        declared = self.declaration
-        return sensitivity(marginal, declared.neighbours, resolution=resolution, max_rows=declared.max_rows)
+        return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
 
     def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
         """Half-width of every cell's count, joint at 1 - `beta`: noise, and the rounding of weights."""
         noise = mechanism.error(beta, cells=marginal.size) / resolution
         return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
 
-    def price_of(self, marginal: Marginal, *, error: Number, beta: Number = 0.05) -> dict[str, Fraction]:
-        """The smallest price, as the keyword of `measure`, at which the error is at most `error` people."""
+    def price_of(self, marginal: Marginal, *, error: Number, beta: Number = 0.05) -> Price:
+        """The smallest price, in the ledger's currency, at which the error is at most `error` people."""
         target = positive(error, "error")
-        currency = "epsilon" if self.ledger.budget.is_pure else "rho"
+        currency = self.ledger.budget.currency
 
-        def suffices(price: Fraction) -> bool:
+        def suffices(amount: Fraction) -> bool:
             try:
-                mechanism, resolution = self.mechanism(marginal, **{currency: price})
+                mechanism, resolution = self.mechanism(marginal, Price(currency, amount))
                 return self.error(marginal, mechanism, resolution, beta) <= target
             except ParameterError:  # noise too large to draw
                 return False
 
         probability(beta)
-        return {currency: cheapest(suffices)}
+        return Price(currency, cheapest(suffices))
 
     def quote(self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None) -> Cost:
         """What `measure` would be charged now. Reads no data."""
-        mechanism, _ = self.mechanism(marginal, epsilon=epsilon, rho=rho)
+        mechanism, _ = self.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
         return self.ledger.quote(self._located(marginal, mechanism))
 
     def _located(self, marginal: Marginal, mechanism: Additive) -> Event:
-        declared = self.declaration
-        return self.versioned(located(marginal, mechanism.event, declared.neighbours, declared.max_rows))
+        return self.versioned(located(marginal, mechanism.event, self.relation))
 
     def versioned(self, event: Event) -> Event:
         """The event with the version of the table in it; plain noise where nothing tells one version from another.
@@ -237,6 +252,15 @@ class Curator:
         version = self._truth.version
         return event.noise if version is None else replace(event, relation=f"{event.relation} @{version}")
 
+    def _as_formerly(self, event: Event) -> Event:
+        """A versioned event as version 0.1 would have charged it."""
+        if isinstance(event, Together):
+            return Together(tuple(self._as_formerly(part) for part in event.events))
+        if not isinstance(event, Located) or self._truth.former_version is None:
+            return event
+        relation = event.relation.removesuffix(f" @{self._truth.version}")
+        return replace(event, relation=f"{relation} @{self._truth.former_version}")
+
     def measure(
         self,
         marginal: Marginal,
@@ -248,42 +272,47 @@ class Curator:
         analyst: str = "",
     ) -> Answer:
         """Counts for each cell of a marginal, with Laplace noise for `epsilon` or Gaussian noise for `rho`."""
-        return self.measure_all(
-            [marginal], epsilon=epsilon, rho=rho, beta=beta, request=request, analyst=analyst
-        )[0]
+        price = Price.of(epsilon=epsilon, rho=rho)
+        return self.measure_all([marginal], price, beta=beta, request=request, analyst=analyst)[0]
 
     def measure_all(
         self,
         marginals: Sequence[Marginal],
+        price: Price | Sequence[Price],
         *,
-        epsilon: Number | Sequence[Number] | None = None,
-        rho: Number | Sequence[Number] | None = None,
         beta: Number = 0.05,
         request: str | None = None,
         analyst: str = "",
     ) -> list[Answer]:
         """Several marginals at once, each at the given price or its own: all are paid and answered, or none."""
-        prepared = self.prepare(marginals, epsilon=epsilon, rho=rho, beta=beta)
+        prepared = self.prepare(marginals, price, beta=beta)
         return self.perform(prepared, request=request, analyst=analyst)
 
     def prepare(
         self,
         marginals: Sequence[Marginal],
+        price: Price | Sequence[Price],
         *,
-        epsilon: Number | Sequence[Number] | None = None,
-        rho: Number | Sequence[Number] | None = None,
         beta: Number = 0.05,
     ) -> Measurement:
         """What `perform` will charge and do, each marginal at the given price or its own. Reads no data."""
-        prices = zip(marginals, _each(epsilon, len(marginals)), _each(rho, len(marginals)), strict=True)
-        built = tuple(self.mechanism(marginal, epsilon=one, rho=other) for marginal, one, other in prices)
+        prices = [price] * len(marginals) if isinstance(price, Price) else price
+        built = tuple(self.mechanism(m, each) for m, each in zip(marginals, prices, strict=True))
         errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True))
         return Measurement(tuple(marginals), built, tuple(errors), beta)
 
     def perform(
-        self, prepared: Measurement, *, request: str | None = None, analyst: str = ""
+        self,
+        prepared: Measurement,
+        *,
+        request: str | None = None,
+        analyst: str = "",
+        step: JournalStep | None = None,
     ) -> list[Answer]:
-        """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none."""
+        """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none.
+
+        A `step` of a journal is kept in the transaction of the debit.
+        """
         marginals, built = prepared.marginals, prepared.mechanisms
         if not marginals:
             return []
@@ -302,7 +331,7 @@ class Curator:
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = events[0] if len(events) == 1 else Together(events)
-        debit, released = self._paid(event, question, request, analyst, look)
+        debit, released = self._paid(event, question, request, analyst, look, step)
         costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
@@ -371,15 +400,36 @@ class Curator:
             return mechanism.choose(np.array(gaps, dtype=np.int64), noise=self._noise)
 
         keys = " ".join(f"{m.key}?{guess}" for m, guess in zip(marginals, guesses, strict=True))
-        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look)[1]
+        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look).released
 
     # ---- any other mechanism
 
     def run(self, look: Look, *, request: str | None = None, analyst: str = "") -> Any:
-        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases."""
+        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases.
+
+        What a look costs is its own word, which nobody can check here: it is code of this process. A look that
+        says it costs nothing is refused where a person can move what it reads.
+        """
+        return self.buy(look, request=request, analyst=analyst).released
+
+    def buy(
+        self,
+        look: Look,
+        *,
+        request: str | None = None,
+        analyst: str = "",
+        step: JournalStep | None = None,
+    ) -> Paid:
+        """As `run`, with the debit that was charged; a `step` of a journal is kept in the debit's transaction."""
         marginals = list(look.marginals)
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
+        if not self.ledger.budget.price(look.event).units and any(
+            self.sensitivity(marginal).l1 for marginal in marginals
+        ):
+            raise ParameterError(
+                "a look at counts that a person can move has a price, and this one names none"
+            )
         self._truth.check_size(marginals)
         return self._paid(
             self.versioned(look.event),
@@ -387,7 +437,8 @@ class Curator:
             request,
             analyst,
             lambda: look.release(self._truth.sums_of(marginals), noise=self._noise),
-        )[1]
+            step,
+        )
 
     # ---- sparse vector
 
@@ -403,22 +454,30 @@ class Curator:
     ) -> SparseHandle:
         """Open a sparse vector on counts: charged here, once, for everything that it will say.
 
+        Its first noisy threshold, which no data go into, is drawn before the charge and kept with it.
+
         The same `request` gives the same handle again, where it stood. One whose opening was interrupted after
         the charge is opened now: nothing was ever said by it.
         """
         mechanism = self._sparse_vector(threshold, exact(epsilon, "epsilon"), hits, numeric=numeric)
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
         self._truth.check_unchanged()
-        debit = self.ledger.charge(
-            mechanism.event,
-            question=question + self.edition,
-            request=request or fresh_request(),
-            analyst=analyst,
+        event: Event = mechanism.event
+        known = None if request is None else self.ledger.find(request)
+        if known is not None and known.event == SparseVector(epsilon=mechanism.epsilon):
+            event = known.event  # opened by version 0.1, which recorded no hits and charged more
+        journal = self.recorded(
+            question,
+            lambda text: Journal(
+                self.ledger,
+                text,
+                name=request or "",
+                analyst=analyst,
+                event=event,
+                start=lambda: mechanism.open(noise=self._noise).as_bytes(),
+            ),
         )
-        if not debit.repeated or self.ledger.answered(debit) is None:
-            state = mechanism.open(noise=self._noise)
-            self.ledger.settle(debit, b"opened", hidden=state.as_bytes())
-        handle = SparseHandle(self._truth, self.ledger, debit, mechanism, self._noise)
+        handle = SparseHandle(self._truth, journal, mechanism, self._noise)
         handle.check_open()
         return handle
 
@@ -426,7 +485,8 @@ class Curator:
         self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool
     ) -> AboveThreshold | NumericSparse:
         kind = NumericSparse if numeric else AboveThreshold
-        return kind(epsilon=epsilon, sensitivity=self.declaration.max_rows, threshold=threshold, hits=hits)
+        moved = self.relation.moves(ONE_COUNT).of_distance.l1
+        return kind(epsilon=epsilon, sensitivity=moved, threshold=threshold, hits=hits)
 
     # ---- the exact door
 
@@ -440,38 +500,48 @@ class Curator:
 
     # ---- the one way
 
+    def _charge(
+        self, event: Event, question: str, request: str | None, analyst: str, step: JournalStep | None
+    ) -> Debit:
+        """The debit of an event for a question about this version of the table: a new one, or the request's."""
+        name = request or fresh_request()
+        return self.recorded(
+            question,
+            lambda text: self.ledger.charge(event, question=text, request=name, analyst=analyst, step=step),
+        )
+
     def _paid(
-        self, event: Event, question: str, request: str | None, analyst: str, look: Callable[[], Result]
-    ) -> tuple[Debit, Result]:
+        self,
+        event: Event,
+        question: str,
+        request: str | None,
+        analyst: str,
+        look: Callable[[], Any],
+        step: JournalStep | None = None,
+    ) -> Paid:
         """Charge, look, keep, release. A request that was answered before gets the same answer.
 
         What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
         """
         self._truth.check_unchanged()
-        debit = self.ledger.charge(
-            event, question=question + self.edition, request=request or fresh_request(), analyst=analyst
-        )
+        debit = self._charge(event, question, request, analyst, step)
         known = self.ledger.answered(debit) if debit.repeated else None
-        if known is None and debit.event != event:
+        if known is None and debit.event not in (event, self._as_formerly(event)):
             raise RequestConflictError(
                 f"the request {debit.request!r} was charged for another version of the table, and never answered: "
                 f"take a new one"
             )
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
-        return debit, json.loads(known)
+        return Paid(debit, json.loads(known))
 
 
 def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:
     """What was charged, shared out in proportion to what each part costs on its own; the parts add up to it."""
-    shares, left, weight = [], whole.units, sum(prices)
+    shares: list[Cost] = []
+    left, weight = whole.units, sum(prices)
     for price in prices:
         part = left * price // weight if weight else 0
         shares.append(type(whole)(part))
         left, weight = left - part, weight - price
     return shares
-
-
-def _each(price: Number | Sequence[Number] | None, parts: int) -> Sequence[Number | None]:
-    """One price for each part."""
-    return price if isinstance(price, Sequence) else [price] * parts

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from math import floor
 
 from understudy.domain.domain import Domain
 from understudy.errors import HandleClosedError, ParameterError, QueryError
-from understudy.ledger.interface import Debit, Hidden, Ledger
+from understudy.ledger.interface import Hidden
+from understudy.ledger.journal import Journal
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
 from understudy.noise.samplers import NoiseSource
 from understudy.query.linear import LinearQuery
@@ -36,39 +36,36 @@ def whole_guess(guess: Fraction) -> int:
 
 
 class SparseHandle:
-    """An open sparse vector. Its state is in the ledger; only its answers are seen."""
+    """An open sparse vector. Its state is hidden in its journal in the ledger; only its answers are seen."""
 
     def __init__(
         self,
         truth: Truth,
-        ledger: Ledger,
-        debit: Debit,
+        journal: Journal,
         mechanism: AboveThreshold | NumericSparse,
         noise: NoiseSource,
     ) -> None:
         self._truth = truth
-        self._ledger = ledger
-        self._debit = debit
+        self._journal = journal
         self._mechanism = mechanism
         self._noise = noise
 
     def _latest(self) -> Hidden:
-        latest = self._ledger.hidden(self._debit)
+        latest = self._journal.latest()
         if latest is None:
             raise HandleClosedError(
                 "this sparse vector's state was lost: it is closed, and its price is spent"
             )
         return latest
 
-    def _open_state(self) -> tuple[int, SparseState]:
-        """How many steps it has made, and where it stands; refused once its hits are used up."""
-        latest = self._latest()
-        state = SparseState.from_bytes(latest.state)
+    def _open_state(self) -> SparseState:
+        """Where it stands; refused once its hits are used up."""
+        state = SparseState.from_bytes(self._latest().state)
         if state.above >= self._mechanism.hits:
             raise HandleClosedError(
                 f"this sparse vector has given its {self._mechanism.hits} answers; open another"
             )
-        return latest.step, state
+        return state
 
     def check_open(self) -> None:
         """Refuse a handle that was paid for but whose state was never stored."""
@@ -84,7 +81,7 @@ class SparseHandle:
         A numeric handle gives the noisy value, or None when it is below. A question that a process did not live to
         see answered is asked again: either the answer was kept, and the state moved on with it, or nothing was.
         """
-        step, state = self._open_state()
+        state = self._open_state()
         counting_query(query, self._truth.domain)
         marginal = Marginal.of(query)
         target = None if guess is None else whole_guess(exact(guess, "guess"))
@@ -93,11 +90,8 @@ class SparseHandle:
         question = marginal.key if target is None else f"{marginal.key}?{target}"
         while True:
             answer, after = self._mechanism.ask(state, value, noise=self._noise)
-            kept = json.dumps(answer).encode()
             # Another thread's or process's answer may have come first: then this one was never released, and
             # the question is put again to the state that other answer left.
-            if self._ledger.advance(
-                self._debit, step=step, question=question, answer=kept, state=after.as_bytes()
-            ):
+            if self._journal.add(question, answer, hidden=after.as_bytes()):
                 return answer
-            step, state = self._open_state()
+            state = self._open_state()

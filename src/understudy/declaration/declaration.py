@@ -11,7 +11,7 @@ from understudy.errors import ParameterError
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import SpentBefore
 from understudy.privacy.limits import Limits
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.constraint import Constraint
 
 
@@ -113,6 +113,12 @@ class Declaration:
             raise ParameterError("what was spent before is more than the budget")
 
     @property
-    def max_rows(self) -> int:
-        """Rows of one person that count."""
-        return 1 if self.unit is None else self.unit.max_rows
+    def relation(self) -> Relation:
+        """The neighbours, with the rows of one person that count."""
+        return Relation(self.neighbours, 1 if self.unit is None else self.unit.max_rows)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The table's columns that are ever read."""
+        unit = [] if self.unit is None else [self.unit.column]
+        return frozenset([attribute.column for attribute in self.domain] + unit)

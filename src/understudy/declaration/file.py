@@ -19,7 +19,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError
 from understudy.privacy.budget import Budget
 from understudy.privacy.limits import Limits
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.constraint import Constraint, determines, impossible
 
 FORMAT = 1
@@ -194,8 +194,10 @@ def _place(node: Node, remedy: str) -> str:
             parts = urlsplit(text)
             named = {name.lower() for name in parse_qs(f"{parts.query};{parts.path}".replace(";", "&"))}
             secret = parts.password is not None or bool(SECRETS & named)
+            if "," not in parts.netloc:  # several hosts have a port each
+                _ = parts.port
         except ValueError:
-            node.fail("this is not a URL", "Write a path, or postgresql://host/database")
+            node.fail("this is not a URL", "Write a path, or postgresql://host:port/database")
         if secret:
             node.fail("a password does not belong into a public file", remedy)
     return text

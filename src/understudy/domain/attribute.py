@@ -33,6 +33,10 @@ BLANKS = " \t\n\r\v\f"
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
+WHOLE_FLOAT = 2**53
+"""Up to here every whole number is a float of 64 bits."""
+
+
 class Outside(StrEnum):
     """Where a value goes that no declared cell holds."""
 
@@ -139,10 +143,16 @@ class Attribute(ABC):
     def code(self, value: object) -> int:
         """The cell of a value: the rule that every engine's encoding must agree with.
 
-        A missing value and a number that is not one (NaN) go to `null_cell`.
+        A missing value and a number that is not one (NaN) go to `null_cell`. Where cells are not ordered, a float
+        is read as the whole number that it is, and as nothing declared where it is none: frames hold whole numbers
+        as floats where some are missing.
         """
         if value is None or (isinstance(value, float) and isnan(value)):
             return self.null_cell
+        if isinstance(value, float) and self.kind in ("category", "boolean"):
+            if not (abs(value) <= WHOLE_FLOAT and value.is_integer()):
+                return self.outside_cell if self.kind == "category" else self.null_cell
+            value = int(value)
         code = self.proper_code(value)
         return self.outside_cell if code is None else code
 

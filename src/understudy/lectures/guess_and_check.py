@@ -111,7 +111,9 @@ class GuessAndCheck:
         self.asked = 0
         self.failures = 0
         self._lock = RLock()
-        self._journal = Journal(curator.ledger, terms.text() + curator.edition, name=name, analyst=analyst)
+        self._journal = curator.recorded(
+            terms.text(), lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
+        )
         self.past: list[dict[str, Any]] = []
         self._pupil: Guesser | None = None
         self._told = 0

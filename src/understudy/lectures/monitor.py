@@ -29,7 +29,7 @@ Query = Callable[[Any], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Overfit:
-    """What T runs showed. `errors` are q_t(S_t) - q_t(D), one for each run.
+    """What T runs showed. `errors` are q_t(S_t) - q_t(D), one for each run: exact, and so for simulations alone.
 
     `chosen` is what the exponential mechanism picked among the 2T queries q_t and 1 - q_t: the Monitor's output.
     """

@@ -24,9 +24,11 @@ from understudy.curator.curator import Curator
 from understudy.curator.sparse_handle import SparseHandle, counting_query
 from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
 from understudy.ledger.journal import Journal
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.additive import noise_for
 from understudy.privacy.calibrate import cheapest
+from understudy.privacy.columns import ONE_COUNT
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Sensitivity
 from understudy.query.box import from_plain, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -53,7 +55,7 @@ class OnlineTerms:
     slack: int
     updates: int
     run_epsilon: Fraction
-    answer_price: tuple[str, Fraction]
+    answer_price: Price
     is_bounded: bool = False
     """A theorem says that there are no more updates than these, whatever is asked."""
 
@@ -66,10 +68,9 @@ class OnlineTerms:
         return self.gap + 2 * self.slack
 
     def text(self) -> str:
-        currency, price = self.answer_price
         return (
             f"online construction: {self.queries} queries within {self.error} except with {self.beta}, "
-            f"{self.updates} updates on gaps of {self.gap} at {self.run_epsilon} and {currency} {price}"
+            f"{self.updates} updates on gaps of {self.gap} at {self.run_epsilon} and {self.answer_price}"
         )
 
 
@@ -97,15 +98,9 @@ def calibrated_slack(
     return ceil(float(moved / run_epsilon) * noise) + 1
 
 
-def answer_error(price: tuple[str, Fraction], updates: int, beta: Fraction, *, moved: int = 1) -> int:
-    """How far any of B bought answers is off, except with β/2."""
-    currency, amount = price
-    kind = (
-        LaplaceMechanism(epsilon=amount, l1=moved)
-        if currency == "epsilon"
-        else GaussianMechanism(rho=amount, l2_squared=moved**2)
-    )
-    return kind.error(beta / 2, cells=updates)
+def answer_error(price: Price, updates: int, beta: Fraction, *, moved: Sensitivity) -> int:
+    """How far any of B bought answers is off, except with β/2; `moved` is the sensitivity of one count."""
+    return noise_for(price, moved).error(beta / 2, cells=updates)
 
 
 def theorem_terms(
@@ -123,9 +118,8 @@ def theorem_terms(
     so B runs are enough for ever: `update_for(α)` gives the algorithm, and α is chosen best. An algorithm whose
     number of updates is no theorem is refused.
     """
-    rows, failure, moved = curator.rows_at_least, probability(beta), curator.declaration.max_rows
-    if (epsilon is None) == (rho is None):
-        raise ParameterError("give one price: epsilon, or rho")
+    rows, failure, moved = curator.rows_at_least, probability(beta), curator.relation.moves(ONE_COUNT)
+    price = Price.of(epsilon=epsilon, rho=rho)
     best: OnlineTerms | None = None
     for step in step_grid(1.0, 120):
         gap = floor(step * rows)
@@ -137,11 +131,11 @@ def theorem_terms(
             raise ParameterError("nothing bounds the updates of this algorithm: take practical terms")
         try:
             updates = max(update.most_updates(alpha), 1)
-            run, answer = _split(updates, epsilon, rho)
+            run, answer = _split(price / updates)
             fits = answer_error(answer, updates, failure, moved=moved) <= _tolerance(update, gap, rows)
         except ParameterError:  # no bound at this gap, or prices too small to mean anything
             continue
-        slack = slack_of(run, queries, updates, failure, moved=moved)
+        slack = slack_of(run, queries, updates, failure, moved=moved.l1)
         found = OnlineTerms(queries, failure, gap, slack, updates, run, answer, is_bounded=True)
         if fits and found.error <= rows and (best is None or found.error < best.error):
             best = found
@@ -159,14 +153,11 @@ def _tolerance(update: DatabaseUpdate[Any], gap: int, rows: int) -> int:
     return gap - 1 if margin is None else floor(exact(margin) * rows)
 
 
-def _split(updates: int, epsilon: Number | None, rho: Number | None) -> tuple[Fraction, tuple[str, Fraction]]:
-    """The price of each run's comparing and of its answer, so that all together cost what was given."""
-    if epsilon is not None:
-        each = positive(epsilon, "epsilon") / updates
-        return _rounded(each * RUN_SHARE), ("epsilon", _rounded(each * (1 - RUN_SHARE)))
-    assert rho is not None
-    each = positive(rho, "rho") / updates
-    return _rounded(exact(float(2 * each * RUN_SHARE) ** 0.5)), ("rho", _rounded(each * (1 - RUN_SHARE)))
+def _split(each: Price) -> tuple[Fraction, Price]:
+    """The ε of a run's comparing and the price of its answer, which together cost what is paid for each run."""
+    run, answer = each * RUN_SHARE, each * (1 - RUN_SHARE)
+    comparing = run.amount if run.currency == "epsilon" else exact(float(2 * run.amount) ** 0.5)
+    return _rounded(comparing), Price(answer.currency, _rounded(answer.amount))
 
 
 def _rounded(price: Fraction) -> Fraction:
@@ -191,13 +182,15 @@ def practical_terms(
     """
     failure, people = probability(beta), floor(positive(alpha, "alpha", at_most=1) * curator.rows_at_least)
     gap = floor(people * positive(gap_share, "gap_share", at_most=1))
-    slack, moved = (people - gap) // 2, curator.declaration.max_rows
+    slack, moved = (people - gap) // 2, curator.relation.moves(ONE_COUNT)
     if slack < 1 or gap < 1:
         raise ParameterError(f"alpha {alpha} of the rows is {people} people: ask for a wider error")
-    run = cheapest(lambda price: calibrated_slack(price, queries, updates, failure, moved=moved) <= slack)
-    currency = "epsilon" if curator.ledger.budget.is_pure else "rho"
-    answer = cheapest(lambda price: answer_error((currency, price), updates, failure, moved=moved) < gap)
-    return OnlineTerms(queries, failure, gap, slack, updates, run, (currency, answer))
+    run = cheapest(lambda price: calibrated_slack(price, queries, updates, failure, moved=moved.l1) <= slack)
+    currency = curator.ledger.budget.currency
+    answer = cheapest(
+        lambda amount: answer_error(Price(currency, amount), updates, failure, moved=moved) < gap
+    )
+    return OnlineTerms(queries, failure, gap, slack, updates, run, Price(currency, answer))
 
 
 def warm_start(
@@ -217,11 +210,8 @@ def warm_start(
                 would take to learn as much.
     """
     ways = [Marginal(curator.domain, (name,)) for name in curator.domain.names]
-    price = [curator.price_of(way, error=error, beta=beta) for way in ways]
-    [currency] = price[0]
-    answers = curator.measure_all(
-        ways, **{currency: [each[currency] for each in price]}, beta=beta, request=request, analyst=analyst
-    )
+    prices = [curator.price_of(way, error=error, beta=beta) for way in ways]
+    answers = curator.measure_all(ways, prices, beta=beta, request=request, analyst=analyst)
     # Half a person for a cell that seems empty: a product with a zero could never learn otherwise.
     rates = {way.by[0]: np.maximum(answer.value, 0.5) for way, answer in zip(ways, answers, strict=True)}
     return DenseWeights.product(curator.domain, rates)
@@ -258,7 +248,9 @@ class OnlineConstruction:
         self.updates = 0
         self.asked = 0
         self._lock = RLock()
-        self._journal = Journal(curator.ledger, terms.text() + curator.edition, name=name, analyst=analyst)
+        self._journal = curator.recorded(
+            terms.text(), lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
+        )
         self._run: SparseHandle | None = None
         self._lost = 0
         self._catch_up()
@@ -334,13 +326,12 @@ class OnlineConstruction:
 
     def _bought(self, marginal: Marginal) -> float:
         """One that was paid by a process that did not live to see it, of a frame that is now another, is lost."""
-        currency, price = self.terms.answer_price
         request, lost = f"{self._journal.name} answer {self.updates + 1}", 0
         while True:
             try:
-                answer = self.curator.measure(
-                    marginal,
-                    **{currency: price},
+                [answer] = self.curator.measure_all(
+                    [marginal],
+                    self.terms.answer_price,
                     request=f"{request}.{lost}" if lost else request,
                     analyst=self.analyst,
                 )

@@ -39,8 +39,10 @@ class Truncation:
         self.width, self.grid = truncation_width(max(self.rows, 1), queries, exact(beta))
         terms = f"truncation to {self.grid} cells queries {queries} beta {self.beta}"
         self._lock = RLock()
-        self._journal = Journal(curator.ledger, terms + curator.edition, name=name, analyst=analyst)
-        self.asked = len(self._journal.later())
+        self._journal = curator.recorded(
+            terms, lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
+        )
+        self.asked = sum(1 for _ in self._journal.later())
 
     def ask(self, query: LinearQuery) -> Checked:
         """The rate of a query, rounded."""
@@ -62,4 +64,4 @@ class Truncation:
                     self.asked += 1
                     middle = Fraction(2 * cell + 1, 2 * self.grid)
                     return Checked(float(middle), 1 / (2 * self.grid), self.width, accepted=False)
-                self.asked += len(self._journal.later())
+                self.asked += sum(1 for _ in self._journal.later())

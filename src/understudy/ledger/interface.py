@@ -8,11 +8,19 @@ import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from understudy.errors import RequestConflictError
+from understudy.ledger.books import short_question
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event
+from understudy.privacy.event import Event, Together, unversioned
 
 _FRESH = re.compile(r"[0-9a-f]{12}-[0-9a-f]{20}")
+
+NOTHING = Together(())
+"""The event of a journal that pays for nothing itself: no noise, no price."""
+
+OPENED = b"opened"
+"""The first answer of every handle and journal. It says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,24 @@ class Debit:
     analyst: str = ""
     repeated: bool = field(default=False, compare=False)
 
+    def check_same(self, event: Event, *, question: str, analyst: str) -> None:
+        """Refuse, with a `RequestConflictError`, to use this debit's request for anything else.
+
+        Another version of the same table is no other question: the versions in the events are not compared. Only
+        the analyst who asked the recorded question is shown it.
+        """
+        recorded = (self.question, unversioned(self.event), self.analyst)
+        if recorded == (short_question(question), unversioned(event), analyst):
+            return
+        mine = analyst == self.analyst
+        whose = "another question" if mine else "another analyst's question"
+        raise RequestConflictError(
+            f"the request id {self.request!r} was used for {whose}; take a new one",
+            request=self.request,
+            question=self.question if mine else "",
+            analyst=self.analyst if mine else "",
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
@@ -37,6 +63,24 @@ class Hidden:
 
     step: int
     state: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalStep:
+    """A step of a journal that is kept in the transaction of a debit, or not at all.
+
+    The journal is the debit of nothing whose request is `journal`, with the terms and the analyst given here; the
+    step is its next one after `number` others. `question` is what the entry shows, `text` what the step says, and
+    `state` what the journal hides after it.
+    """
+
+    journal: str
+    terms: str
+    analyst: str
+    number: int
+    question: str
+    text: bytes
+    state: bytes
 
 
 def fresh_request() -> str:
@@ -59,10 +103,25 @@ class Ledger(Protocol):
     The order is fixed: validate without data, `charge`, look at the data, `settle` (or `advance`), release. A
     crash between two steps keeps the debit; nothing is ever refunded. Answers and states are bytes: what was
     stored is what comes back.
+
+    Three calls write: `charge`, `settle` and `advance`. Each is one transaction, durable when it returns where
+    the ledger is durable, and one that raises has changed nothing. All others read what is stored at that moment,
+    by any process, and write nothing. Every call raises a `LedgerError` where the store cannot be reached, or
+    holds something else than what was written.
     """
 
     @property
-    def budget(self) -> Budget: ...
+    def budget(self) -> Budget:
+        """The total that everything charged here stays under."""
+        ...
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether entries are stored that fix the budget: from then on no declaration changes it.
+
+        False of a ledger in memory, whose budget is whatever the next one is given.
+        """
+        ...
 
     @property
     def spent(self) -> Cost:
@@ -70,28 +129,63 @@ class Ledger(Protocol):
         ...
 
     @property
-    def remaining(self) -> Cost: ...
+    def remaining(self) -> Cost:
+        """The budget without what is spent; never negative."""
+        ...
 
     def available(self, analyst: str = "") -> Cost:
         """What an analyst could spend now: what remains, or less where a limit binds."""
         ...
 
     def quote(self, event: Event) -> Cost:
-        """What an event would be charged now: no more than this, unless another one comes first."""
+        """What an event would be charged now: no more than this, unless another one comes first.
+
+        Raises a `RefusedError` for an event that this budget has no price for. Charges nothing.
+        """
         ...
 
-    def charge(self, event: Event, *, question: str, request: str, analyst: str = "") -> Debit:
-        """Debit an event, or refuse with an `InsufficientBudgetError` and change nothing.
+    def find(self, request: str) -> Debit | None:
+        """The debit of a request, or None where nothing was charged under it. Charges nothing."""
+        ...
 
-        A request that was charged before gets its old debit back, and pays nothing; the same request with
-        another question or event is refused.
+    def debits(self, prefix: str = "") -> list[Debit]:
+        """The debits whose requests begin with `prefix`, in the order in which they were charged.
+
+        One look at the ledger: no debit that was charged before it is missing. A durable ledger selects them in
+        its store.
+        """
+        ...
+
+    def charge(
+        self,
+        event: Event,
+        *,
+        question: str,
+        request: str,
+        analyst: str = "",
+        hidden: bytes | None = None,
+        step: JournalStep | None = None,
+    ) -> Debit:
+        """Debit an event, or refuse and change nothing.
+
+        A request that was charged before gets its old debit back, `repeated`, and pays nothing.
+
+        `hidden` opens a handle that needs no look at the data: the answer `OPENED` and this first state are kept
+        with the debit, unless the debit has an answer already. `step` is a step of a journal that belongs to this
+        debit: both are kept, or neither; a journal that is not there yet is opened with its first step.
+
+        Raises an `InsufficientBudgetError` when the total or a share of it cannot pay; a `RequestConflictError`
+        when the request, or the journal's name, was used with another question, event or analyst; an
+        `OvertakenError` when another step of the journal came first; a `ParameterError` for a request or a name
+        that no store can keep.
         """
         ...
 
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
         """Keep the answer that the debit paid for and, for a handle, its first state.
 
-        A debit keeps one answer, the first; that one is returned, and nothing else may be released.
+        A debit keeps one answer, the first; that one is returned, and nothing else may be released. Raises a
+        `LedgerError` for a debit that this ledger does not hold.
         """
         ...
 
@@ -107,9 +201,13 @@ class Ledger(Protocol):
         """Keep a handle's answer and its new state, if `step` is still the latest; else change nothing.
 
         False tells that somebody else's answer came first, or that there is no such handle: read the state again.
+        Raises a `LedgerError` for a debit that this ledger does not hold.
         """
         ...
 
-    def steps(self, debit: Debit) -> list[bytes]:
-        """The answers of a handle's steps, in order; its first answer, kept by `settle`, is not among them."""
+    def steps(self, debit: Debit, *, after: int = 0) -> list[bytes]:
+        """The answers of a handle's steps beyond the first `after`, in order.
+
+        The handle's first answer, kept by `settle` or `charge`, is not among them.
+        """
         ...

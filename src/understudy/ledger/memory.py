@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
+from typing import Any
 
-from understudy.errors import RequestConflictError
-from understudy.ledger.books import Books, checked_name, checked_request, short_question, timestamp
-from understudy.ledger.interface import Debit, Hidden
+from understudy.ledger.books import Books, timestamp
+from understudy.ledger.interface import Debit, Hidden, JournalStep
+from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
+from understudy.ledger.recorded import Recorded
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, SpentBefore, unversioned
+from understudy.privacy.event import Event, SpentBefore
 from understudy.privacy.limits import Limits
 from understudy.rational import Number, exact
 
 
+class MemoryPage(Page):
+    """A page that is all there is: it keeps the answers and the latest states themselves."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        super().__init__(recorded, "")
+        self.hidden: dict[int, Hidden] = {}
+        self.steps: dict[int, list[bytes]] = {}
+
+    def keep(
+        self, debit: Debit, step: int, answer: bytes, state: bytes | None, *, question: str | None = None
+    ) -> None:
+        super().keep(debit, step, answer, state, question=question)
+        if state is not None:
+            self.hidden[debit.number] = Hidden(step, state)
+        if step:
+            self.steps.setdefault(debit.number, []).append(answer)
+
+
 class MemoryLedger:
-    """Meets `Ledger`; safe for threads."""
+    """Meets `Ledger`; safe for threads. It is one page that is never written, so it decides as a stored one."""
 
     def __init__(
         self,
@@ -31,22 +50,17 @@ class MemoryLedger:
         self._budget = budget
         self._clock = clock
         self._lock = Lock()
-        self._debits: list[Debit] = []
-        self._requests: dict[str, Debit] = {}
-        self._answers: dict[int, bytes] = {}
-        self._hidden: dict[int, Hidden] = {}
-        self._steps: dict[int, list[bytes]] = {}
-        self._at = ""
-        self._books = Books(budget, limits=limits)
-        self._books.begin(SpentBefore(epsilon=exact(opening, "opening")))
+        recorded = Recorded(Books(budget, limits=limits))
+        recorded.total = recorded.books.begin(SpentBefore(epsilon=exact(opening, "opening"))).units
+        self._page = MemoryPage(recorded)
 
     @property
     def budget(self) -> Budget:
         return self._budget
 
     @property
-    def debits(self) -> tuple[Debit, ...]:
-        return tuple(self._debits)
+    def is_begun(self) -> bool:
+        return False
 
     @property
     def spent(self) -> Cost:
@@ -57,60 +71,53 @@ class MemoryLedger:
         return self._books.remaining
 
     def available(self, analyst: str = "") -> Cost:
-        return self._books.available(analyst=analyst, at=max(self._at, timestamp(self._clock())))
+        return self._books.available(analyst=analyst, at=max(self._page.at, timestamp(self._clock())))
 
     def quote(self, event: Event) -> Cost:
         return self._books.quote(event)
 
-    def charge(self, event: Event, *, question: str, request: str, analyst: str = "") -> Debit:
-        checked_request(request)
-        checked_name(analyst, "an analyst's name")
-        question = short_question(question)
+    def find(self, request: str) -> Debit | None:
+        return self._page.debits.get(request)
+
+    def debits(self, prefix: str = "") -> list[Debit]:
         with self._lock:
-            known = self._requests.get(request)
-            if known is not None:
-                if (known.question, unversioned(known.event), known.analyst) != (
-                    question,
-                    unversioned(event),
-                    analyst,
-                ):
-                    raise RequestConflictError(
-                        f"the request id {request!r} was used for another question; take a new one",
-                        question=known.question,
-                        analyst=known.analyst,
-                    )
-                return replace(known, repeated=True)
-            at = max(self._at, timestamp(self._clock()))
-            cost, _ = self._books.admit(event, analyst=analyst, at=at)
-            debit = Debit(len(self._debits), event, cost, question, request, analyst)
-            self._debits.append(debit)
-            self._requests[request] = debit
-            self._at = at
-            return debit
+            return [debit for request, debit in self._page.debits.items() if request.startswith(prefix)]
+
+    def charge(
+        self,
+        event: Event,
+        *,
+        question: str,
+        request: str,
+        analyst: str = "",
+        hidden: bytes | None = None,
+        step: JournalStep | None = None,
+    ) -> Debit:
+        charge = Charge.of(event, question, request, analyst, hidden, step)
+        with self._lock:
+            self._page.at = max(self._page.at, timestamp(self._clock()))
+            return charge.apply(self._page)
 
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
-        with self._lock:
-            if debit.number not in self._answers:
-                self._answers[debit.number] = answer
-                if hidden is not None:
-                    self._hidden[debit.number] = Hidden(0, hidden)
-            return self._answers[debit.number]
-
-    def answered(self, debit: Debit) -> bytes | None:
-        return self._answers.get(debit.number)
-
-    def hidden(self, debit: Debit) -> Hidden | None:
-        return self._hidden.get(debit.number)
+        return self._applied(Settle(debit, answer, hidden))
 
     def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
-        with self._lock:
-            latest = self._hidden.get(debit.number)
-            if latest is None or latest.step != step:
-                return False
-            self._hidden[debit.number] = Hidden(step + 1, state)
-            self._steps.setdefault(debit.number, []).append(answer)
-            return True
+        return self._applied(Advance(debit, step, question, answer, state))
 
-    def steps(self, debit: Debit) -> list[bytes]:
+    def answered(self, debit: Debit) -> bytes | None:
+        return self._page.answers.get(debit.number)
+
+    def hidden(self, debit: Debit) -> Hidden | None:
+        return self._page.hidden.get(debit.number)
+
+    def steps(self, debit: Debit, *, after: int = 0) -> list[bytes]:
         with self._lock:
-            return list(self._steps.get(debit.number, ()))
+            return self._page.steps.get(debit.number, [])[after:]
+
+    @property
+    def _books(self) -> Books:
+        return self._page.recorded.books
+
+    def _applied(self, operation: Operation) -> Any:
+        with self._lock:
+            return operation.apply(self._page)

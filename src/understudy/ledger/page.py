@@ -1,52 +1,22 @@
-"""One transaction's work on a ledger: look up what the requests need, apply them in order, write once."""
+"""What a ledger decides: its operations, applied in order to a page.
+
+A page holds what the operations need to know and takes what they decide. The durable ledger's page is read from
+its store and written there in one transaction (`stored_page`); a ledger in memory is one page that is never
+written.
+"""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
-
-from understudy.errors import LedgerError, RequestConflictError
-from understudy.ledger.chain import Entry, answer_hash, canonical, commitment, is_sealed
-from understudy.ledger.interface import Debit
-from understudy.ledger.recorded import Recorded, broken
-from understudy.ledger.schema import ENTRY, KEPT, LEDGER
-from understudy.privacy.event import Event, as_plain, unversioned
-
-CHUNK = 500
-"""Values in one IN list; stores bound the number of parameters of a statement."""
-
-_INSERT_ENTRY = insert(ENTRY)
-_INSERT_KEPT = insert(KEPT)
-_ERASE = (
-    update(KEPT)
-    .where(KEPT.c.ledger == bindparam("of"), KEPT.c.number == bindparam("at_number"))
-    .values(state=None, salt=None)
-)
-_MOVE_HEAD = (
-    update(LEDGER)
-    .where(LEDGER.c.name == bindparam("of"))
-    .values(entries=bindparam("new_entries"), head=bindparam("new_head"))
-)
-# Two simple statements instead of one join: without statistics both SQLite and Postgres find nothing better for
-# the join than to read the whole ledger, and each of these names all columns of a unique index.
-_NUMBERS = select(ENTRY.c.number).where(
-    ENTRY.c.ledger == bindparam("of"), ENTRY.c.request.in_(bindparam("values", expanding=True))
-)
-_ENTRIES = select(ENTRY).where(
-    ENTRY.c.ledger == bindparam("of"), ENTRY.c.number.in_(bindparam("values", expanding=True))
-)
-_ENDS = (
-    select(func.min(ENTRY.c.number), func.max(ENTRY.c.number))
-    .where(ENTRY.c.ledger == bindparam("of"), ENTRY.c.debit.in_(bindparam("values", expanding=True)))
-    .group_by(ENTRY.c.debit)
-)
-_ANSWERS = select(KEPT.c.number, KEPT.c.answer).where(
-    KEPT.c.ledger == bindparam("of"), KEPT.c.number.in_(bindparam("values", expanding=True))
-)
+from understudy.errors import LedgerError, OvertakenError
+from understudy.ledger.books import checked_name, checked_request, short_question
+from understudy.ledger.interface import NOTHING, OPENED, Debit, JournalStep
+from understudy.ledger.recorded import Recorded
+from understudy.privacy.cost import Cost
+from understudy.privacy.event import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,169 +29,179 @@ class Latest:
 
 
 class Operation(Protocol):
-    """A request to the ledger. `apply` runs inside the transaction; a refusal it raises changes nothing."""
+    """A request to the ledger. A refusal that `apply` raises has changed nothing on the page."""
 
     @property
-    def request(self) -> str | None: ...
+    def requests(self) -> Sequence[str]:
+        """The requests whose debits must be on the page."""
+        ...
 
     @property
-    def debit_number(self) -> int | None: ...
+    def continued(self) -> Sequence[str]:
+        """Those of them whose first answer and last step must be on the page as well."""
+        ...
 
     def apply(self, page: Page) -> Any: ...
 
 
 class Page:
-    """The entries of one transaction, not yet written; without a transaction, what would be granted."""
+    """The end of a ledger, and what it knows of the requests at hand: enough to decide."""
 
-    def __init__(self, tx: Connection | None, name: str, recorded: Recorded, now: str) -> None:
-        self._tx = tx
-        self._name = name
-        self._entries: list[Entry] = []
-        self._kept: list[dict[str, Any]] = []
-        self._erased: list[dict[str, Any]] = []
+    def __init__(self, recorded: Recorded, now: str) -> None:
         self.recorded = recorded
         self.at = max(now, recorded.at)
+        self.added = 0
         self.debits: dict[str, Debit] = {}
         self.answers: dict[int, bytes] = {}
         self.latest: dict[int, Latest] = {}
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._entries
+    def append(self, kind: str, *, cost: int = 0, total: int | None = None, **fields: Any) -> int:
+        """Add an entry to the end of the ledger: its number."""
+        del kind, cost, fields
+        return self._numbered(self.recorded.total if total is None else total)
 
-    def look_up(self, operations: Sequence[Operation]) -> None:
-        """Fetch, in a few statements for all of them, what the store already knows about the requests."""
-        requests = {o.request for o in operations if o.request is not None}
-        for entry in self._entries_at(number for (number,) in self._fetch(_NUMBERS, requests)):
-            self.debits[entry.request or ""] = self.recorded.debit(entry)
-        numbers = {o.debit_number for o in operations if o.debit_number is not None}
-        ends = [tuple(row) for row in self._fetch(_ENDS, numbers)]
-        for entry in self._entries_at(last for _, last in ends):
-            self.latest[entry.debit or 0] = Latest(entry.step or 0, entry.number, entry.state is not None)
-        kept = {
-            number: bytes(answer) for number, answer in self._fetch(_ANSWERS, {first for first, _ in ends})
-        }
-        for entry in self._entries_at(kept):
-            if answer_hash(kept[entry.number]) != entry.answer:
-                raise broken(entry.number)
-            self.answers[entry.debit or 0] = kept[entry.number]
+    def _numbered(self, total: int) -> int:
+        self.added += 1
+        self.recorded.entries, self.recorded.at, self.recorded.total = (
+            self.recorded.entries + 1,
+            self.at,
+            total,
+        )
+        return self.recorded.entries
 
-    def _entries_at(self, numbers: Iterable[int]) -> Iterator[Entry]:
-        for row in self._fetch(_ENTRIES, numbers):
-            entry = Entry._make(row[1:])
-            if not is_sealed(entry):
-                raise broken(entry.number)
-            yield entry
-
-    def _fetch(self, statement: Any, values: Iterable[Any]) -> Iterator[Any]:
-        assert self._tx is not None
-        wanted = sorted(values)
-        for start in range(0, len(wanted), CHUNK):
-            chunk = {"of": self._name, "values": wanted[start : start + CHUNK]}
-            yield from self._tx.execute(statement, chunk).all()
-
-    def append(self, kind: str, *, cost: int = 0, total: int | None = None, **fields: Any) -> Entry:
-        """Add an entry to the end of the chain."""
-        blank = dict.fromkeys(Entry._fields)
-        entry = Entry(
-            **{
-                **blank,
-                "number": self.recorded.entries + 1,
-                "kind": kind,
-                "at": self.at,
-                "cost": cost,
-                "total": self.recorded.total if total is None else total,
-                "previous": self.recorded.head,
-                **fields,
-            }
-        ).sealed()
-        self.recorded.append(entry)
-        self._entries.append(entry)
-        return entry
+    def debit(
+        self, event: Event, *, question: str, request: str, analyst: str, cost: Cost, total: Cost
+    ) -> Debit:
+        """Add a debit that the books have admitted."""
+        number = self.append(
+            "debit",
+            request=request,
+            question=question,
+            analyst=analyst,
+            event=event,
+            cost=cost.units,
+            total=total.units,
+        )
+        self.debits[request] = Debit(number, event, cost, question, request, analyst)
+        return self.debits[request]
 
     def keep(
-        self, kind: str, debit: int, step: int, answer: bytes, state: bytes | None, **fields: Any
+        self, debit: Debit, step: int, answer: bytes, state: bytes | None, *, question: str | None = None
     ) -> None:
-        """Add an answer, and the state it left; the state before it is erased."""
-        salt = None if state is None else secrets.token_bytes(32)
-        entry = self.append(
-            kind,
-            debit=debit,
-            step=step,
-            answer=answer_hash(answer),
-            state=None if state is None or salt is None else commitment(state, salt),
-            **fields,
-        )
-        before = self.latest.get(debit)
-        if before is not None:
-            self._erase(before.number)
-        self._kept.append(
-            {"ledger": self._name, "number": entry.number, "answer": answer, "state": state, "salt": salt}
-        )
-        self.latest[debit] = Latest(step, entry.number, state is not None)
-
-    def _erase(self, number: int) -> None:
-        for row in self._kept:  # not written yet: another step of the same transaction
-            if row["number"] == number:
-                row["state"] = row["salt"] = None
-                return
-        self._erased.append({"of": self._name, "at_number": number})
-
-    def write(self) -> bool:
-        """Send everything to the store; False if there was nothing."""
-        if self.is_empty:
-            return False
-        assert self._tx is not None
-        self._tx.execute(
-            _INSERT_ENTRY, [{"ledger": self._name, **entry._asdict()} for entry in self._entries]
-        )
-        if self._kept:
-            self._tx.execute(_INSERT_KEPT, self._kept)
-        if self._erased:
-            self._tx.execute(_ERASE, self._erased)
-        moved = {"of": self._name, "new_entries": self.recorded.entries, "new_head": self.recorded.head}
-        self._tx.execute(_MOVE_HEAD, moved)
-        return True
+        """Add an answer, and the state that it leaves: a debit's one answer is step 0, a handle has later ones."""
+        if step == 0:
+            number = self.append("answer", debit=debit.number, step=step, answer=answer, state=state)
+            self.answers[debit.number] = answer
+        else:
+            number = self.append(
+                "step", debit=debit.number, step=step, answer=answer, state=state, question=question
+            )
+        self.latest[debit.number] = Latest(step, number, state is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """Debit an event, or find the debit that the request has."""
+    """Debit an event, or find the debit that the request has; with it, open a handle or take a journal's step."""
 
     event: Event
     question: str
     request: str
     analyst: str
+    hidden: bytes | None = None
+    step: JournalStep | None = None
 
-    debit_number = None
+    @classmethod
+    def of(
+        cls,
+        event: Event,
+        question: str,
+        request: str,
+        analyst: str,
+        hidden: bytes | None,
+        step: JournalStep | None,
+    ) -> Charge:
+        """A charge with names and questions that every store can keep."""
+        if step is not None:
+            step = replace(
+                step,
+                journal=checked_request(step.journal),
+                terms=short_question(step.terms),
+                analyst=_analyst(step.analyst),
+                question=short_question(step.question),
+            )
+        return cls(event, short_question(question), checked_request(request), _analyst(analyst), hidden, step)
+
+    @property
+    def requests(self) -> tuple[str, ...]:
+        return (self.request,) if self.step is None else (self.request, self.step.journal)
+
+    @property
+    def continued(self) -> tuple[str, ...]:
+        opened = () if self.hidden is None else (self.request,)
+        return opened if self.step is None else (*opened, self.step.journal)
 
     def apply(self, page: Page) -> Debit:
-        known = page.debits.get(self.request)
+        known, step = page.debits.get(self.request), self.step
         if known is not None:
-            if (known.question, unversioned(known.event), known.analyst) != (
-                self.question,
-                unversioned(self.event),
-                self.analyst,
-            ):
-                raise RequestConflictError(
-                    f"the request id {self.request!r} was used for another question; take a new one",
-                    question=known.question,
-                    analyst=known.analyst,
-                )
-            return replace(known, repeated=True)
-        cost, total = page.recorded.books.admit(self.event, analyst=self.analyst, at=page.at)
-        entry = page.append(
-            "debit",
-            request=self.request,
-            question=self.question,
-            analyst=self.analyst,
-            event=canonical(as_plain(self.event)),
-            cost=cost.units,
-            total=total.units,
-        )
-        debit = Debit(entry.number, self.event, cost, self.question, self.request, self.analyst)
-        page.debits[self.request] = debit
+            known.check_same(self.event, question=self.question, analyst=self.analyst)
+        journal = None if step is None else _journal(page, step)
+        books, opening, admitted = page.recorded.books, None, None
+        if step is not None and journal is None:
+            books = books.copy()  # dropped where the debit itself is refused: then its journal is not opened
+            opening = books.admit(NOTHING, analyst=step.analyst, at=page.at)
+        if known is None:
+            admitted = books.admit(self.event, analyst=self.analyst, at=page.at)
+        page.recorded.books = books
+        if step is not None:
+            _keep_step(page, step, journal, opening)
+        if admitted is None:
+            assert known is not None
+            debit = replace(known, repeated=True)
+        else:
+            cost, total = admitted
+            debit = page.debit(
+                self.event,
+                question=self.question,
+                request=self.request,
+                analyst=self.analyst,
+                cost=cost,
+                total=total,
+            )
+        if self.hidden is not None and debit.number not in page.answers:
+            page.keep(debit, 0, OPENED, self.hidden)
         return debit
+
+
+def _analyst(name: str) -> str:
+    return checked_name(name, "an analyst's name")
+
+
+def _journal(page: Page, step: JournalStep) -> Debit | None:
+    """The journal of a step that is its next one; None where the journal is not opened yet."""
+    journal = page.debits.get(step.journal)
+    if journal is None:
+        if step.number:
+            raise _missing("journal")
+        return None
+    journal.check_same(NOTHING, question=step.terms, analyst=step.analyst)
+    latest = page.latest.get(journal.number)
+    if (0 if latest is None else latest.step) != step.number:
+        raise OvertakenError(f"another step of {step.journal!r} came first")
+    return journal
+
+
+def _keep_step(
+    page: Page, step: JournalStep, journal: Debit | None, opening: tuple[Cost, Cost] | None
+) -> None:
+    if journal is None:
+        assert opening is not None
+        cost, total = opening
+        journal = page.debit(
+            NOTHING, question=step.terms, request=step.journal, analyst=step.analyst, cost=cost, total=total
+        )
+    if journal.number not in page.latest:
+        page.keep(journal, 0, OPENED, step.state)
+    page.keep(journal, step.number + 1, step.text, step.state, question=step.question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,20 +213,19 @@ class Settle:
     hidden: bytes | None
 
     @property
-    def request(self) -> str:
-        return self.debit.request
+    def requests(self) -> tuple[str, ...]:
+        return (self.debit.request,)
 
     @property
-    def debit_number(self) -> int:
-        return self.debit.number
+    def continued(self) -> tuple[str, ...]:
+        return self.requests
 
     def apply(self, page: Page) -> bytes:
         _check_debit(page, self.debit)
         known = page.answers.get(self.debit.number)
         if known is not None:
             return known
-        page.keep("answer", self.debit.number, 0, self.answer, self.hidden)
-        page.answers[self.debit.number] = self.answer
+        page.keep(self.debit, 0, self.answer, self.hidden)
         return self.answer
 
 
@@ -261,26 +240,30 @@ class Advance:
     state: bytes
 
     @property
-    def request(self) -> str:
-        return self.debit.request
+    def requests(self) -> tuple[str, ...]:
+        return (self.debit.request,)
 
     @property
-    def debit_number(self) -> int:
-        return self.debit.number
+    def continued(self) -> tuple[str, ...]:
+        return self.requests
 
     def apply(self, page: Page) -> bool:
         _check_debit(page, self.debit)
         latest = page.latest.get(self.debit.number)
         if latest is None or not latest.is_handle or latest.step != self.step:
             return False
-        page.keep("step", self.debit.number, self.step + 1, self.answer, self.state, question=self.question)
+        page.keep(self.debit, self.step + 1, self.answer, self.state, question=self.question)
         return True
 
 
 def _check_debit(page: Page, debit: Debit) -> None:
     """An answer is kept only under a debit that this ledger holds."""
     if page.debits.get(debit.request) != debit:
-        raise LedgerError(
-            "the ledger does not hold the debit of this answer: it was rolled back, or it is another ledger",
-            remedy="The answer was not released; restore the ledger's newest copy",
-        )
+        raise _missing("debit")
+
+
+def _missing(what: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger does not hold the {what} of this answer: it was rolled back, or it is another ledger",
+        remedy="The answer was not released; restore the ledger's newest copy",
+    )

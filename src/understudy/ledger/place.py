@@ -48,9 +48,9 @@ def _database(text: str) -> URL:
     # The text may hold a password: it is in no message.
     try:
         url = make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # a port that is no number
         raise LedgerError(
-            "the ledger's URL cannot be read", remedy="Write postgresql://host/database"
+            "the ledger's URL cannot be read", remedy="Write postgresql://host:port/database"
         ) from None
     backend = url.drivername.split("+")[0]
     if backend in ("postgresql", "postgres"):

@@ -72,6 +72,11 @@ def _counted(events: list[dict[str, Any]]) -> Counter[tuple[str, float]]:
         if kind == "GaussianNoise":
             if number["l2_squared"]:
                 found["gaussian", sqrt(number["variance"] / number["l2_squared"])] += 1
+        elif kind == "SparseVector":
+            runs, told = int(number.get("hits", 1)), number.get("told", Fraction(0))
+            for part in (1 - told, told):
+                if part and number["epsilon"]:
+                    found["pure", float(part * number["epsilon"] / runs)] += runs
         else:
             epsilon = number["l1"] / number["scale"] if kind == "LaplaceNoise" else number["epsilon"]
             if epsilon:

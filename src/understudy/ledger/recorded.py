@@ -30,10 +30,6 @@ class Recorded:
         other.entries, other.head, other.at, other.total = self.entries, self.head, self.at, self.total
         return other
 
-    def append(self, entry: Entry) -> None:
-        """Move the end of the chain to an entry whose cost is already in the books."""
-        self.entries, self.head, self.at, self.total = entry.number, entry.hash, entry.at, entry.total
-
     def read(self, entry: Entry) -> None:
         """Check an entry that was found in the store, and enter it.
 
@@ -52,7 +48,7 @@ class Recorded:
             raise broken(entry.number) from None
         if total != entry.total:
             raise broken(entry.number)
-        self.append(entry)
+        self.entries, self.head, self.at, self.total = entry.number, entry.hash, entry.at, entry.total
 
     def debit(self, entry: Entry) -> Debit:
         cost: Cost = PureDP(entry.cost) if self.books.budget.is_pure else ZCDP(entry.cost)

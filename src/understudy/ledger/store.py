@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, collate, insert, select
 from sqlalchemy.engine import URL
 
 from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger import schema
-from understudy.ledger.books import Books, checked_name, checked_request, short_question, timestamp
+from understudy.ledger.books import Books, short_question, timestamp
 from understudy.ledger.chain import START, Entry, answer_hash, commitment, is_sealed
 from understudy.ledger.database import TIMEOUT, Database
 from understudy.ledger.group import GroupCommit, Ticket
-from understudy.ledger.interface import Debit, Hidden
+from understudy.ledger.interface import Debit, Hidden, JournalStep
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.recorded import Recorded, broken, budget_of, opening_event, terms
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER, SCHEMA
+from understudy.ledger.stored_page import StoredPage
 from understudy.ledger.witness import Witness
 from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
@@ -47,9 +49,28 @@ _STEPS = (
     .join_from(
         ENTRY, KEPT, (KEPT.c.ledger == ENTRY.c.ledger) & (KEPT.c.number == ENTRY.c.number), isouter=True
     )
-    .where(ENTRY.c.ledger == bindparam("of"), ENTRY.c.debit == bindparam("debit"), ENTRY.c.step > 0)
+    .where(
+        ENTRY.c.ledger == bindparam("of"),
+        ENTRY.c.debit == bindparam("debit"),
+        ENTRY.c.step > bindparam("after"),
+    )
     .order_by(ENTRY.c.step)
 )
+_REQUESTED = select(ENTRY).where(ENTRY.c.ledger == bindparam("of"), ENTRY.c.request == bindparam("request"))
+# Text in the order of its bytes, in which all that begins with a prefix stands together and before the prefix
+# with the last of all characters, which no request holds. SQLite's index has that order; Postgres reads the rows
+# of this ledger and sends those that fit.
+_PREFIXED = {
+    backend: select(ENTRY)
+    .where(
+        ENTRY.c.ledger == bindparam("of"),
+        ENTRY.c.request.is_not(None),
+        collate(ENTRY.c.request, order) >= bindparam("first"),
+        collate(ENTRY.c.request, order) < bindparam("beyond"),
+    )
+    .order_by(ENTRY.c.number)
+    for backend, order in (("sqlite", "BINARY"), ("postgresql", "C"))
+}
 _KEPT = select(KEPT).where(KEPT.c.ledger == bindparam("of"), KEPT.c.number == bindparam("number"))
 
 
@@ -90,7 +111,7 @@ class DurableLedger:
         self._group: GroupCommit[Operation] = GroupCommit(self._commit)
         self._process = os.getpid()
         try:
-            self._find()
+            self._is_held()
         except BaseException:
             self.close()
             raise
@@ -114,7 +135,7 @@ class DurableLedger:
     @property
     def is_begun(self) -> bool:
         """Whether anything was ever charged; before that nothing is stored, and the declared budget rules."""
-        return self._find()
+        return self._is_held()
 
     @property
     def budget(self) -> Budget:
@@ -140,17 +161,39 @@ class DurableLedger:
         """Let go of the store's connections."""
         self._database.close()
 
+    # ---- reading what was charged
+
+    def find(self, request: str) -> Debit | None:
+        found = self._debits(_REQUESTED, request=request)
+        return found[0] if found else None
+
+    def debits(self, prefix: str = "") -> list[Debit]:
+        statement = _PREFIXED["sqlite" if self._database.is_sqlite else "postgresql"]
+        return self._debits(statement, first=prefix, beyond=f"{prefix}{chr(sys.maxunicode)}")
+
+    def _debits(self, which: Any, **values: str) -> list[Debit]:
+        if not self._is_held():
+            return []
+        with self._database.reading() as tx:
+            entries = [Entry._make(row[1:]) for row in tx.execute(which, {"of": self._name, **values}).all()]
+        for entry in entries:
+            if not is_sealed(entry):
+                raise broken(entry.number)
+        return [self._blank.debit(entry) for entry in entries]
+
     # ---- the four steps
 
-    def charge(self, event: Event, *, question: str, request: str, analyst: str = "") -> Debit:
-        return self._submit(
-            Charge(
-                event,
-                short_question(question),
-                checked_request(request),
-                checked_name(analyst, "an analyst's name"),
-            )
-        )
+    def charge(
+        self,
+        event: Event,
+        *,
+        question: str,
+        request: str,
+        analyst: str = "",
+        hidden: bytes | None = None,
+        step: JournalStep | None = None,
+    ) -> Debit:
+        return self._submit(Charge.of(event, question, request, analyst, hidden, step))
 
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
         return self._submit(Settle(debit, answer, hidden))
@@ -166,11 +209,11 @@ class DurableLedger:
             raise _changed("an answer")
         return bytes(kept.answer)
 
-    def steps(self, debit: Debit) -> list[bytes]:
-        if not self._find():
+    def steps(self, debit: Debit, *, after: int = 0) -> list[bytes]:
+        if not self._is_held():
             return []
         with self._database.reading() as tx:
-            rows = tx.execute(_STEPS, {"of": self._name, "debit": debit.number}).all()
+            rows = tx.execute(_STEPS, {"of": self._name, "debit": debit.number, "after": after}).all()
         found = []
         for row in rows:
             entry, answer = Entry._make(row[1:-1]), row[-1]
@@ -193,7 +236,7 @@ class DurableLedger:
 
     def _kept(self, which: Any, debit: Debit) -> tuple[Entry | None, Any]:
         """An entry that keeps an answer of a debit, and what it keeps."""
-        if not self._find():
+        if not self._is_held():
             return None, None
         with self._database.reading() as tx:
             row = tx.execute(which, {"of": self._name, "debit": debit.number}).one_or_none()
@@ -215,14 +258,14 @@ class DurableLedger:
 
     def _commit(self, tickets: list[Ticket[Operation]]) -> None:
         """One durable transaction for a batch. A refused request leaves the others alone."""
-        found = self._find()
+        found = self._is_held()
         if not found and not self._would_grant(tickets):
             return
         if not found and self._witness is not None:
             self._witness.check()  # while nothing is spent yet
         with self._database.writing() if found else self._database.making() as tx:
             recorded = self._caught_up(tx, locked=True) if found else self._begun(tx)
-            page = Page(tx, self._name, recorded, timestamp(self._clock()))
+            page = StoredPage(tx, self._name, recorded, timestamp(self._clock()))
             page.look_up([ticket.work for ticket in tickets])
             _apply(tickets, page)
             wrote = page.write()
@@ -233,12 +276,12 @@ class DurableLedger:
 
     def _would_grant(self, tickets: list[Ticket[Operation]]) -> bool:
         """Whether a ledger that nothing was charged to would grant any of them; the others are told why not."""
-        page = Page(None, self._name, self._declared.copy(), timestamp(self._clock()))
+        page = Page(self._declared.copy(), timestamp(self._clock()))
         _apply(tickets, page)
-        return not page.is_empty
+        return page.added > 0
 
     def _now(self) -> Recorded:
-        if not self._find():
+        if not self._is_held():
             return self._declared
         with self._database.reading() as tx:
             recorded = self._caught_up(tx, locked=False)
@@ -270,7 +313,7 @@ class DurableLedger:
 
     # ---- opening
 
-    def _find(self) -> bool:
+    def _is_held(self) -> bool:
         """Whether the store holds this ledger; one that it holds is opened. Looking for one writes nothing."""
         if self._recorded.entries:
             return True
@@ -313,9 +356,9 @@ class DurableLedger:
         tx.execute(insert(LEDGER).values(name=self._name, entries=0, head=START))
         recorded = self._blank.copy()
         total = recorded.books.begin(self._opening).units
-        page = Page(tx, self._name, recorded, timestamp(self._clock()))
+        page = StoredPage(tx, self._name, recorded, timestamp(self._clock()))
         page.append(
-            "open", event=self._opening_text, cost=total, total=total, terms=terms(self._name, self._budget)
+            "open", event=self._opening, cost=total, total=total, terms=terms(self._name, self._budget)
         )
         page.write()
         return recorded

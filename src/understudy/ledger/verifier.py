@@ -265,14 +265,30 @@ def price(event: dict, currency: str) -> Fraction:
         if pure and numbers["l2_squared"]:
             raise Wrong("Gaussian noise has no price in epsilon")
         return numbers["l2_squared"] / (2 * numbers["variance"])
+    if kind == "SparseVector" and {"epsilon"} <= set(numbers) <= {"epsilon", "hits", "told"}:
+        return sparse_vector(numbers["epsilon"], numbers.get("hits"), numbers.get("told"), pure=pure)
     if set(numbers) != {"epsilon"}:
         raise Wrong("its event is not understood")
     epsilon = numbers["epsilon"]
     if kind == "Selection":
         return epsilon if pure else epsilon * epsilon / 8
-    if kind in ("NoisyMaximum", "SparseVector", "RandomizedReport", "SpentBefore"):
+    if kind in ("NoisyMaximum", "RandomizedReport", "SpentBefore"):
         return epsilon if pure else epsilon * epsilon / 2
     raise Wrong("its event is not known to this verifier")
+
+
+def sparse_vector(epsilon: Fraction, hits: Fraction | None, told: Fraction | None, *, pure: bool) -> Fraction:
+    """Runs, each with its share of epsilon, and of that a part for telling a value: their prices in rho add up.
+
+    Without a number of runs it is one, which costs what every such event did when none was recorded.
+    """
+    runs, part = 1 if hits is None else hits, told or Fraction(0)
+    if runs < 1 or Fraction(runs).denominator != 1 or part > 1:
+        raise Wrong("its event is not understood")
+    if pure:
+        return epsilon
+    share = epsilon / runs
+    return runs * ((share - part * share) ** 2 + (part * share) ** 2) / 2
 
 
 class Purse:

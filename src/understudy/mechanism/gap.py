@@ -1,8 +1,7 @@
 """How far public guesses of whole marginals are off: one chosen privately, or all of them with noise.
 
-A gap is ‖c - g‖₁, the distance of a marginal's exact counts c from a public guess g in whole people. Adding or
-removing the rows of one person moves it by at most `max_rows`; replacing a row moves one unit from a cell to
-another, so by at most 2; by at most 1 where there is a single cell, and not at all where that cell is everyone.
+A gap is ‖c - g‖₁, the distance of a marginal's exact counts c from a public guess g in whole people. It moves by
+at most as much as the counts do in L1 (`privacy.relation`, Lemma 3).
 """
 
 from __future__ import annotations
@@ -17,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError, QueryError
+from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import NoiseSource
+from understudy.privacy.columns import CountColumns
 from understudy.privacy.event import Event
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
+from understudy.privacy.relation import NOTHING, Relation, Sensitivity
 from understudy.query.marginal import Marginal
-from understudy.rational import Number, exact, positive
+from understudy.rational import exact, positive
 
 WEIGHT_STEPS = 2**16
 """Weights of candidates are rounded up to this many steps of the largest."""
@@ -64,13 +64,9 @@ class Guess:
     def gap(self, counts: NDArray[np.int64]) -> int:
         return int(np.abs(np.minimum(counts, MAX_COUNT) - self.counts).sum())
 
-    def sensitivity(self, neighbours: Neighbours, max_rows: int) -> int:
+    def sensitivity(self, relation: Relation) -> Sensitivity:
         """How far one person can move the gap."""
-        if neighbours is Neighbours.ADD_REMOVE:
-            return max_rows
-        if self.marginal.size > 1:
-            return 2
-        return 1 if self.marginal.where.factors else 0
+        return relation.moves(CountColumns.counting(self.marginal)).of_distance
 
 
 def _key(guesses: Sequence[Guess]) -> str:
@@ -92,8 +88,7 @@ class WorstGuess:
 
     guesses: tuple[Guess, ...]
     epsilon: Fraction
-    neighbours: Neighbours
-    max_rows: int = 1
+    relation: Relation
 
     def __post_init__(self) -> None:
         if not self.guesses:
@@ -115,7 +110,7 @@ class WorstGuess:
     @cached_property
     def mechanism(self) -> ExponentialMechanism:
         moved = max(
-            step * guess.sensitivity(self.neighbours, self.max_rows)
+            step * guess.sensitivity(self.relation).l1
             for guess, step in zip(self.guesses, self.steps, strict=True)
         )
         return ExponentialMechanism(epsilon=exact(self.epsilon, "epsilon"), sensitivity=moved)
@@ -144,23 +139,19 @@ class WorstGuess:
 
 @dataclass(frozen=True, eq=False)
 class NoisyGaps:
-    """Every gap with discrete Laplace noise (for `epsilon`) or Gaussian noise (for `rho`).
+    """Every gap with the noise that a price buys.
 
-    Privacy     The vector of gaps has L1 sensitivity ΣΔᵢ and squared Euclidean sensitivity ΣΔᵢ²: ε-DP or
-                ρ-zCDP as the mechanism that adds the noise.
+    Privacy     The vector of gaps has L1 sensitivity ΣΔᵢ and squared Euclidean sensitivity ΣΔᵢ², Δᵢ those of the
+                gaps: ε-DP or ρ-zCDP as the mechanism that adds the noise.
     """
 
     guesses: tuple[Guess, ...]
-    neighbours: Neighbours
-    max_rows: int = 1
-    epsilon: Number | None = None
-    rho: Number | None = None
+    relation: Relation
+    price: Price
 
     def __post_init__(self) -> None:
         if not self.guesses:
             raise ParameterError("gaps need at least one guess")
-        if (self.epsilon is None) == (self.rho is None):
-            raise ParameterError("give one price: epsilon for Laplace noise, or rho for Gaussian noise")
         self.mechanism  # noqa: B018
 
     @property
@@ -168,12 +159,8 @@ class NoisyGaps:
         return tuple(guess.marginal for guess in self.guesses)
 
     @cached_property
-    def mechanism(self) -> LaplaceMechanism | GaussianMechanism:
-        moved = [guess.sensitivity(self.neighbours, self.max_rows) for guess in self.guesses]
-        if self.epsilon is not None:
-            return LaplaceMechanism(epsilon=exact(self.epsilon, "epsilon"), l1=sum(moved))
-        assert self.rho is not None
-        return GaussianMechanism(rho=exact(self.rho, "rho"), l2_squared=sum(m * m for m in moved))
+    def mechanism(self) -> Additive:
+        return noise_for(self.price, sum((g.sensitivity(self.relation) for g in self.guesses), NOTHING))
 
     @property
     def event(self) -> Event:

@@ -37,8 +37,18 @@ class GaussianMechanism:
 
     @property
     def variance(self) -> Fraction:
-        """Δ²/(2ρ); of no meaning when nobody can move the values (Δ = 0)."""
+        """σ² = Δ²/(2ρ), which the noise on one entry never exceeds; 0 when nobody can move the values (Δ = 0)."""
         return self.l2_squared / (2 * self.rho)
+
+    @property
+    def parameter(self) -> Fraction:
+        """The number that the law of the noise depends on: σ²."""
+        return self.variance
+
+    @property
+    def spread(self) -> float:
+        """The length that the noise grows with: σ."""
+        return float(self.variance) ** 0.5
 
     @property
     def event(self) -> GaussianNoise:

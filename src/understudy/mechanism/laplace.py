@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import exp
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +42,24 @@ class LaplaceMechanism:
     def scale(self) -> Fraction:
         """Δ/ε; of no meaning when nobody can move the values (Δ = 0)."""
         return self.l1 / self.epsilon
+
+    @property
+    def parameter(self) -> Fraction:
+        """The number that the law of the noise depends on: its scale."""
+        return self.scale
+
+    @property
+    def spread(self) -> float:
+        """The length that the noise grows with: its scale."""
+        return float(self.scale)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise on one entry: 2q/(1 - q)² with q = exp(-ε/Δ); below 2(Δ/ε)², that of continuous noise."""
+        if self.l1 == 0:
+            return 0.0
+        q = exp(-1 / float(self.scale))
+        return 2 * q / (1 - q) ** 2
 
     @property
     def event(self) -> LaplaceNoise:

@@ -1,29 +1,28 @@
 """Private looks at merged counts: many marginals measured at once, combinations of them, and gaps of guesses.
 
-Merging adjacent values of each attribute cuts the universe into fewer cells; a row still lies in exactly one cell
-of each marginal. So the vector of a merged marginal's counts moves as a plain marginal's does
-(`privacy.neighbours`), and its L1 distance from a public guess as a plain gap does (`mechanism.gap`).
+Merging adjacent values of each attribute takes each row to a row of groups. So merged counts move as plain counts
+of groups do, and their L1 distance from a public guess as a plain gap does (`privacy.relation`, Lemmas 3 and 4).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, QueryError
+from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.gap import MAX_COUNT
-from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.matrix.many_marginals import JointStrategy
 from understudy.noise.samplers import NoiseSource
+from understudy.privacy.columns import CountColumns
 from understudy.privacy.event import Event, Together
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.price import Price
+from understudy.privacy.relation import NOTHING, Relation, Sensitivity
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
 
@@ -37,27 +36,26 @@ def _merging_key(merging: Merging) -> str:
     return digest.hexdigest()
 
 
-def _single_cell(merging: Merging, clique: Clique) -> bool:
-    return merging.coarse.size(clique) == 1
+def _moved(relation: Relation, merging: Merging, marginal: Marginal) -> Sensitivity:
+    """How far one person can move a marginal's merged counts."""
+    return relation.moves(CountColumns(merging.coarse.size(marginal.by)))
 
 
 @dataclass(frozen=True, eq=False)
 class MergedMarginals:
-    """Merged counts of several marginals, each with discrete Gaussian noise of its own price.
+    """Merged counts of several marginals, each with the noise that its own price buys.
 
-    Privacy     Σρᵢ-zCDP. Adding or removing the up to m rows of a person moves a marginal's merged counts by at
-                most m in Euclidean length (all of them in one cell); replacing a row moves two cells by one, so by
-                √2, and not at all where everything was merged into one cell. [CKS20, Theorem 14]
+    Privacy     The sum of the prices: each marginal's merged counts are those of a partition of all rows.
+                [CKS20, Theorem 14]
     """
 
     merging: Merging
     marginals: tuple[Marginal, ...]
-    rho: tuple[Fraction, ...]
-    neighbours: Neighbours
-    max_rows: int = 1
+    prices: tuple[Price, ...]
+    relation: Relation
 
     def __post_init__(self) -> None:
-        if not self.marginals or len(self.marginals) != len(self.rho):
+        if not self.marginals or len(self.marginals) != len(self.prices):
             raise ParameterError("merged marginals need one price each, and at least one marginal")
         for marginal in self.marginals:
             if marginal.where.factors or marginal.domain != self.merging.domain:
@@ -65,15 +63,11 @@ class MergedMarginals:
         self.mechanisms  # noqa: B018 (their parameters are checked before anything is charged)
 
     @cached_property
-    def mechanisms(self) -> tuple[GaussianMechanism, ...]:
-        found = []
-        for marginal, rho in zip(self.marginals, self.rho, strict=True):
-            if self.neighbours is Neighbours.ADD_REMOVE:
-                moved = self.max_rows**2
-            else:
-                moved = 0 if _single_cell(self.merging, marginal.by) else 2
-            found.append(GaussianMechanism(rho=rho, l2_squared=moved))
-        return tuple(found)
+    def mechanisms(self) -> tuple[Additive, ...]:
+        return tuple(
+            noise_for(price, _moved(self.relation, self.merging, marginal))
+            for marginal, price in zip(self.marginals, self.prices, strict=True)
+        )
 
     @property
     def event(self) -> Event:
@@ -82,8 +76,8 @@ class MergedMarginals:
     @property
     def key(self) -> str:
         digest = sha256(_merging_key(self.merging).encode())
-        for marginal, rho in zip(self.marginals, self.rho, strict=True):
-            digest.update(f"{marginal.key} {rho}\n".encode())
+        for marginal, price in zip(self.marginals, self.prices, strict=True):
+            digest.update(f"{marginal.key} {price.amount}\n".encode())
         return f"merged counts of {len(self.marginals)} marginals #{digest.hexdigest()}"
 
     def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[list[int]]:
@@ -95,22 +89,20 @@ class MergedMarginals:
 
 @dataclass(frozen=True, eq=False)
 class MergedGaps:
-    """How far guesses of merged marginals are off in L1, in people: weighted, with discrete Gaussian noise.
+    """How far guesses of merged marginals are off in L1, in people: weighted, with the noise that a price buys.
 
     What is released of guess i is wᵢ·gapᵢ + noise, with a whole weight wᵢ: a larger one buys a closer look.
 
-    Privacy     ρ-zCDP: one person moves gapᵢ by at most Δᵢ, which is `max_rows` under add-remove, and under
-                replace 2 (0 where everything was merged into one cell), so the vector by at most √(Σ wᵢ²Δᵢ²).
-                [CKS20, Theorem 14]
+    Privacy     The price: one person moves gapᵢ by at most Δᵢ, the L1 sensitivity of its counts, so the vector by
+                at most √(Σ wᵢ²Δᵢ²) in Euclidean length and Σ wᵢΔᵢ in L1. [CKS20, Theorem 14]
     """
 
     merging: Merging
     marginals: tuple[Marginal, ...]
     guesses: tuple[Whole, ...]
     weights: tuple[int, ...]
-    rho: Fraction
-    neighbours: Neighbours
-    max_rows: int = 1
+    price: Price
+    relation: Relation
 
     def __post_init__(self) -> None:
         if not self.marginals or not len(self.marginals) == len(self.guesses) == len(self.weights):
@@ -127,15 +119,11 @@ class MergedGaps:
         self.mechanism  # noqa: B018
 
     @cached_property
-    def mechanism(self) -> GaussianMechanism:
-        moved = 0
+    def mechanism(self) -> Additive:
+        moved = NOTHING
         for marginal, weight in zip(self.marginals, self.weights, strict=True):
-            if self.neighbours is Neighbours.ADD_REMOVE:
-                own = self.max_rows
-            else:
-                own = 0 if _single_cell(self.merging, marginal.by) else 2
-            moved += (weight * own) ** 2
-        return GaussianMechanism(rho=self.rho, l2_squared=moved)
+            moved += _moved(self.relation, self.merging, marginal).of_distance * weight
+        return noise_for(self.price, moved)
 
     @property
     def event(self) -> Event:

@@ -20,6 +20,9 @@ from understudy.noise.samplers import NoiseSource, discrete_laplace
 from understudy.privacy.event import SparseVector
 from understudy.rational import privacy_parameter
 
+TOLD = Fraction(1, 9)
+"""Of the price of a sparse vector that tells values, the part for telling; the rest is for comparing."""
+
 
 @dataclass(frozen=True, slots=True)
 class SparseState:
@@ -57,7 +60,7 @@ class AboveThreshold:
 
     Privacy     ε-DP for the whole stream, however long: each run is ε'-DP [DworkRoth14, Theorem 3.23] and runs
                 compose [Lecture 4, Theorem 8]. On integers the proof's shift of ρ by Δ and ν by 2Δ is a
-                bijection of the lattice.
+                bijection of the lattice. In zCDP `hits` runs of ε' are ε²/(2·hits) (`privacy.cost`).
     Accuracy    For k values and one hit: except with probability β every answer is right about values that are
                 further than 8Δ(ln k + ln(2/β))/ε from the threshold. [DworkRoth14, Theorem 3.24]
     Complexity  O(1) for each value.
@@ -80,7 +83,7 @@ class AboveThreshold:
 
     @property
     def event(self) -> SparseVector:
-        return SparseVector(epsilon=self.epsilon)
+        return SparseVector(epsilon=self.epsilon, hits=self.hits)
 
     @property
     def threshold_scale(self) -> Fraction:
@@ -142,7 +145,7 @@ class NumericSparse:
     """A sparse vector that also tells the value, with noise, when it is above.
 
     Privacy     ε-DP: 8/9 of ε for saying above or below, 1/9 for `hits` Laplace answers.
-                [DworkRoth14, Theorem 3.27]
+                [DworkRoth14, Theorem 3.27] In zCDP 65/81 of ε²/(2·hits): (8² + 1²)/9².
     Accuracy    That of its two parts; each value told is within ⌈(9Δ·hits/ε)·ln(hits/β)⌉ of the truth.
     Complexity  O(1) for each value.
     Gap         As `AboveThreshold`. The noise of a told value is fresh: that of the comparison is never reused.
@@ -160,12 +163,12 @@ class NumericSparse:
 
     @property
     def event(self) -> SparseVector:
-        return SparseVector(epsilon=self.epsilon)
+        return SparseVector(epsilon=self.epsilon, hits=self.hits, told=TOLD)
 
     @property
     def compare(self) -> AboveThreshold:
         return AboveThreshold(
-            epsilon=self.epsilon * 8 / 9,
+            epsilon=self.epsilon * (1 - TOLD),
             sensitivity=self.sensitivity,
             threshold=self.threshold,
             hits=self.hits,
@@ -173,7 +176,7 @@ class NumericSparse:
 
     @property
     def answer_scale(self) -> Fraction:
-        return 9 * self.sensitivity * self.hits / self.epsilon
+        return self.sensitivity * self.hits / (TOLD * self.epsilon)
 
     def open(self, *, noise: NoiseSource) -> SparseState:
         return self.compare.open(noise=noise)

@@ -18,8 +18,9 @@ from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gap import MAX_COUNT
 from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.noise.samplers import NoiseSource
+from understudy.privacy.columns import ONE_COUNT
 from understudy.privacy.event import Event
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Relation
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
@@ -92,8 +93,8 @@ class QueryClass:
 class WorstQuery:
     """Choose a query by |c - g|, its exact count against a public guess, both in people.
 
-    Privacy     ε-DP by the exponential mechanism (ε²/8-zCDP) or report noisy max: one person moves each count, and
-                with it each score, by at most 1 under `replace` and by `max_rows` under `add-remove`.
+    Privacy     ε-DP by the exponential mechanism (ε²/8-zCDP) or report noisy max: a score
+                moves by at most as much as the one count that it is made of (`privacy.relation`, Lemma 3).
     Accuracy    The chosen gap is within `regret` people of the largest, except with probability γ
                 [Lecture 7, Theorem 6]; guesses are rounded to 1/256 of a person, which is counted.
     """
@@ -101,8 +102,7 @@ class WorstQuery:
     queries: QueryClass
     guesses: NDArray[np.float64]
     epsilon: Fraction
-    neighbours: Neighbours
-    max_rows: int = 1
+    relation: Relation
     law: Law = "exponential"
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class WorstQuery:
 
     @cached_property
     def mechanism(self) -> ExponentialMechanism | ReportNoisyMax:
-        return selection(self.law, self.epsilon, self.neighbours, self.max_rows)
+        return selection(self.law, self.epsilon, self.relation)
 
     @cached_property
     def steps(self) -> NDArray[np.int64]:
@@ -145,11 +145,9 @@ class WorstQuery:
         return self.mechanism.choose_many(scores, times, noise=noise).tolist()
 
 
-def selection(
-    law: Law, epsilon: Fraction, neighbours: Neighbours, max_rows: int
-) -> ExponentialMechanism | ReportNoisyMax:
+def selection(law: Law, epsilon: Fraction, relation: Relation) -> ExponentialMechanism | ReportNoisyMax:
     """The mechanism that selects by gaps in steps of 1/`STEPS` people."""
-    moved = STEPS * (max_rows if neighbours is Neighbours.ADD_REMOVE else 1)
+    moved = (relation.moves(ONE_COUNT).of_distance * STEPS).l1
     price = exact(epsilon, "epsilon")
     if law == "exponential":
         return ExponentialMechanism(epsilon=price, sensitivity=moved)

@@ -1,4 +1,4 @@
-"""The only module that draws noise: exact samplers on integers, from a stream of uniform 64-bit words.
+"""Exact samplers on integers, from a stream of uniform 64-bit words. Noise is drawn here and in `normal` alone.
 
 Every law here is exact. Floats and tables of 64-bit cuts are filters: they settle an outcome only where the
 first bits of a uniform number settle it whatever its later bits are. Where they do not (a tie with a cut, a
@@ -303,14 +303,6 @@ def _fill(sampler: _Sampler, size: int, noise: NoiseSource) -> NDArray[np.int64]
         draws[done : done + batch.size] = batch
         done += batch.size
     return draws
-
-
-def normal(size: int, *, noise: NoiseSource) -> NDArray[np.float64]:
-    """Standard normal numbers, to float accuracy. For validity alone, where nobody's privacy rests on low bits."""
-    from scipy.special import ndtri  # late: it takes a quarter of a second to import, and no privacy needs it
-
-    words = noise.words(_count(size)) >> np.uint64(11)
-    return ndtri((words + 0.5) / 2**53)
 
 
 def _count(size: int) -> int:

@@ -13,16 +13,21 @@ from math import floor
 import numpy as np
 
 from understudy.errors import ParameterError
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.additive import noise_for
 from understudy.noise.samplers import SeededNoise
 from understudy.planner.inputs import PlanInputs
+from understudy.privacy.columns import ONE_COUNT, PARTITION
 from understudy.privacy.compose import zcdp_rho
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation
 
 RUNS = 9
 SIMULATED_QUERIES = 100_000
 SIMULATED_CELLS = 1_000_000
 SEED = 20
+
+RELATION = Relation(Neighbours.REPLACE)
+"""What is planned for: one row is replaced, and the number of rows is public."""
 
 
 def expected(mechanism: str, situation: PlanInputs) -> float | None:
@@ -50,7 +55,9 @@ def _counts(situation: PlanInputs, seed: int) -> np.ndarray:
 
 def _laplace(situation: PlanInputs, seed: int) -> float:
     counts = _counts(situation, seed)
-    mechanism = LaplaceMechanism(epsilon=_epsilon(situation) / situation.queries, l1=1)
+    mechanism = noise_for(
+        Price("epsilon", _epsilon(situation)) / situation.queries, RELATION.moves(ONE_COUNT)
+    )
     return float(np.abs(mechanism.release(counts, noise=SeededNoise(seed)) - counts).max() / situation.rows)
 
 
@@ -59,7 +66,7 @@ def _gaussian(situation: PlanInputs, seed: int) -> float:
         raise ParameterError("Gaussian noise needs a delta")
     rho = Fraction(floor(zcdp_rho(float(_epsilon(situation)), situation.delta) * 10**12), 10**12)
     counts = _counts(situation, seed)
-    mechanism = GaussianMechanism(rho=rho / situation.queries, l2_squared=1)
+    mechanism = noise_for(Price("rho", rho) / situation.queries, RELATION.moves(ONE_COUNT))
     return float(np.abs(mechanism.release(counts, noise=SeededNoise(seed)) - counts).max() / situation.rows)
 
 
@@ -69,7 +76,7 @@ def _histogram(situation: PlanInputs, seed: int) -> float:
         raise ParameterError("the universe is too large to be simulated")
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(situation.rows, rng.dirichlet(np.ones(cells))).astype(np.int64)
-    mechanism = LaplaceMechanism(epsilon=_epsilon(situation), l1=2)
+    mechanism = noise_for(Price("epsilon", _epsilon(situation)), RELATION.moves(PARTITION))
     noise = mechanism.release(counts, noise=SeededNoise(seed)) - counts
     queries = rng.integers(0, 2, (min(situation.queries, max(1, 10**7 // cells), 1000), cells))
     return float(np.abs(queries @ noise).max() / situation.rows)

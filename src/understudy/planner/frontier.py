@@ -11,6 +11,7 @@ import altair as alt
 import vl_convert
 
 from understudy.errors import ParameterError
+from understudy.output import write_file
 from understudy.planner.inputs import PlanInputs, Promise
 from understudy.planner.mechanisms import MECHANISMS
 from understudy.planner.solve import VACUOUS, Plan, width_of
@@ -70,13 +71,14 @@ def check_format(path: Path) -> None:
         raise ParameterError(f"a plot is written as {', '.join(FORMATS)}, not {path.suffix or path.name!r}")
 
 
-def save(chart: alt.Chart, path: Path) -> None:
+def save(chart: alt.Chart, path: Path, *, overwrite: bool = False) -> None:
     """Write a chart as SVG, PNG or a self-contained HTML page; nothing is fetched from anywhere."""
     check_format(path)
     spec: dict[str, Any] = chart.to_dict()
     if path.suffix == ".svg":
-        path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+        drawn: str | bytes = vl_convert.vegalite_to_svg(spec)
     elif path.suffix == ".png":
-        path.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
+        drawn = vl_convert.vegalite_to_png(spec, scale=2)
     else:
-        path.write_text(vl_convert.vegalite_to_html(spec, bundle=True), encoding="utf-8")
+        drawn = vl_convert.vegalite_to_html(spec, bundle=True)
+    write_file(path, drawn, overwrite=overwrite)

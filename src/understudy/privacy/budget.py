@@ -8,10 +8,11 @@ from fractions import Fraction
 from functools import lru_cache
 from math import floor
 
-from understudy.errors import InsufficientBudgetError, ParameterError
+from understudy.errors import ParameterError, RefusedError
 from understudy.privacy.compose import zcdp_rho
-from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, concentrated, pure
-from understudy.privacy.event import Event
+from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, concentrated, pure, rounded_up
+from understudy.privacy.event import Event, Pure
+from understudy.privacy.price import Currency, Price
 from understudy.rational import Number, exact, privacy_parameter
 
 
@@ -45,6 +46,27 @@ class Budget:
             return PureDP(floor(self.epsilon * UNITS))
         return _concentrated_cap(self.epsilon, self.delta)
 
+    @property
+    def currency(self) -> Currency:
+        """The currency of everything that this budget pays for."""
+        return self.cap.currency
+
+    @property
+    def whole(self) -> Price:
+        """All of it, as a price."""
+        return Price.of_cost(self.cap)
+
+    def most(self, price: Price) -> Cost:
+        """The most that something costs here which keeps to a price; a price in rho needs a budget with a delta.
+
+        Whatever is ε-DP is ε²/2-zCDP. [BunSteinke16, Proposition 1.4]
+        """
+        if price.currency == "epsilon":
+            return self.price(Pure(epsilon=price.amount))
+        if self.is_pure:
+            raise RefusedError("a budget of pure epsilon pays for nothing that is priced in rho")
+        return ZCDP(rounded_up(price.amount))
+
     def price(self, event: Event) -> Cost:
         """What one event costs on its own, in this budget's currency."""
         return pure(event) if self.is_pure else concentrated(event)
@@ -60,18 +82,6 @@ class Budget:
         total: Cost = PureDP(0) if self.is_pure else ZCDP(0)
         for event in events:
             total = total + self.price(event)  # type: ignore[operator]  # one currency throughout
-        return total
-
-    def admit(self, spent: Cost, event: Event) -> Cost:
-        """The new total after `event`, or a refusal that says what was asked for and what remains."""
-        price = self.price(event)
-        total = spent + price  # type: ignore[operator]  # one currency throughout
-        if total.units > self.cap.units:
-            raise InsufficientBudgetError(
-                requested=price.amount,
-                remaining=(self.cap.units - spent.units) / UNITS,
-                currency=price.currency,
-            )
         return total
 
     def __str__(self) -> str:

@@ -8,11 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
-from math import ceil
-from typing import ClassVar
+from math import ceil, floor
+from typing import ClassVar, Literal
 
 from understudy.errors import ParameterError, RefusedError
-from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Pure, Selection, Together
+from understudy.privacy.event import (
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    Located,
+    Pure,
+    Selection,
+    SparseVector,
+    Together,
+)
 
 UNITS = 10**15
 """Units in one epsilon or one rho. Every total of a real table fits into 64 bits."""
@@ -23,7 +32,7 @@ class PureDP:
     """ε-differential privacy, as a count of units of 10^-15."""
 
     units: int
-    currency: ClassVar[str] = "epsilon"
+    currency: ClassVar[Literal["epsilon"]] = "epsilon"
 
     @property
     def amount(self) -> float:
@@ -40,7 +49,7 @@ class ZCDP:
     """ρ-zero-concentrated differential privacy, as a count of units of 10^-15."""
 
     units: int
-    currency: ClassVar[str] = "rho"
+    currency: ClassVar[Literal["rho"]] = "rho"
 
     @property
     def amount(self) -> float:
@@ -58,6 +67,11 @@ Cost = PureDP | ZCDP
 def rounded_up(amount: Fraction) -> int:
     """Whole units that cover `amount`."""
     return ceil(amount * UNITS)
+
+
+def rounded_down(amount: Fraction) -> Fraction:
+    """The largest amount of whole units that is no more than `amount`."""
+    return Fraction(floor(amount * UNITS), UNITS)
 
 
 @singledispatch
@@ -127,6 +141,19 @@ def _(event: Selection) -> Fraction:
     α·ε²/8.
     """
     return event.epsilon**2 / 8
+
+
+@rho.register
+def _(event: SparseVector) -> Fraction:
+    """c runs, of which each is (1 - t)ε/c-DP for comparing and tε/c-DP for telling: ((1 - t)² + t²)·ε²/(2c).
+
+    Runs are adaptively composed: each draws all its noise anew and starts when the one before has ended, so what
+    it says is ε/c-DP given everything that was said before, whatever is asked. Pure ε'-DP is ε'²/2-zCDP
+    [BunSteinke16, Proposition 1.4], and zCDP adds up [BunSteinke16, Lemma 1.7]. Other questions may be asked
+    while a run is under way: an interactive ε'-DP mechanism is an interactive post-processing of one randomised
+    response with ε', drawn when it starts [VadhanWang21], which is ε'²/2-zCDP.
+    """
+    return ((1 - event.told) ** 2 + event.told**2) * event.epsilon**2 / (2 * event.hits)
 
 
 @rho.register

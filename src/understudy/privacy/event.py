@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
@@ -58,7 +58,23 @@ class NoisyMaximum(Pure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseVector(Pure):
-    """A sparse vector was opened: everything that it will ever say is paid for."""
+    """A sparse vector was opened: everything that it will ever say is paid for.
+
+    It is `hits` runs one after the other, each with fresh noise and epsilon/`hits`; of this the part `told` buys
+    the noisy value at the end of a run. One that was recorded without them (version 0.1) is one run of all of
+    epsilon.
+    """
+
+    hits: int = 1
+    told: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        Pure.__post_init__(self)
+        if self.hits < 1 or int(self.hits) != self.hits or not 0 <= self.told <= 1:
+            raise ParameterError(
+                "a sparse vector has a whole number of hits, and tells for a part of its epsilon"
+            )
+        object.__setattr__(self, "hits", int(self.hits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +181,8 @@ def as_plain(event: Event) -> dict[str, Any]:
         region = [[span.attribute, span.size, f"{span.mask:x}"] for span in event.region]
         where = {"region": region, "relation": event.relation, "split": event.split}
         return {"event": "Located", "noise": as_plain(event.noise), **where}
-    parameters = {field.name: str(getattr(event, field.name)) for field in fields(event)}
+    given = ((field, getattr(event, field.name)) for field in fields(event))
+    parameters = {field.name: str(value) for field, value in given if value != field.default}
     return {"event": type(event).__name__, **parameters}
 
 
@@ -178,9 +195,13 @@ def from_plain(plain: Any) -> Event:
     if kind == "Located":
         return _located(plain)
     known = _NAMED.get(kind) if isinstance(kind, str) else None
-    if known is None or {field.name for field in fields(known)} != plain.keys() - {"event"}:
+    if known is None:
         raise _not_understood()
-    return known(**{name: recorded_number(text) for name, text in plain.items() if name != "event"})
+    numbers = {name: recorded_number(text) for name, text in plain.items() if name != "event"}
+    needed = {field.name for field in fields(known) if field.default is MISSING}
+    if not needed <= numbers.keys() <= {field.name for field in fields(known)}:
+        raise _not_understood()
+    return known(**numbers)  # type: ignore[arg-type]  # a whole number is checked to be one
 
 
 def from_text(text: str) -> Event:

@@ -44,7 +44,7 @@ class LinearQuery:
     A conjunction over ten attributes is ten short vectors and is never expanded; a table over one clique is a
     single factor. Applied to a database it is the average of f over the rows [Lectures 9-10, Definition 2].
     Sensitivity: a row contributes f(row), so one row moves the sum by at most max f, and replacing a row by
-    at most max f - min f (`privacy.neighbours`).
+    at most max f - min f (`privacy.columns`).
     """
 
     domain: Domain

@@ -20,7 +20,7 @@ class Marginal:
 
     With an empty `by` this is the single query `where`; with `where` = everyone, the plain marginal. Cells are
     disjoint, so one row contributes to one of them: adding a row moves the vector by max f in one place, and
-    replacing a row moves it by at most max f in each of two (`privacy.neighbours`).
+    replacing a row moves it by at most max f in each of two (`privacy.columns`).
     """
 
     domain: Domain

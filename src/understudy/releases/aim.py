@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Clique
 from understudy.errors import RefusedError
 from understudy.mechanism.gap import Guess, WorstGuess
-from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.parameters import whole
+from understudy.privacy.cost import rounded_down
+from understudy.privacy.event import Selection
+from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
-from understudy.releases.distinguisher import square_root, whole_units
 from understudy.releases.evidence import Evidence
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.standin.graphical.model import CandidateSizes, FitSettings, GraphicalStandIn, fit
@@ -81,8 +82,8 @@ class _Aim:
         self.evidence = Evidence(self.run)
         self.left = self.run.total
         limit = ROUNDS_PER_ATTRIBUTE * len(self.run.domain)
-        self.measure_rho = whole_units(MEASURE_SHARE * self.run.total / limit)
-        self.select_rho = whole_units((1 - MEASURE_SHARE) * self.run.total / limit)
+        self.measure_rho = rounded_down(MEASURE_SHARE * self.run.total / limit)
+        self.select_rho = rounded_down((1 - MEASURE_SHARE) * self.run.total / limit)
 
     @property
     def beta(self) -> Fraction:
@@ -90,8 +91,9 @@ class _Aim:
         return self.run.beta / ((ROUNDS_PER_ATTRIBUTE + 1) * len(self.run.domain))
 
     @property
-    def std(self) -> float:
-        return sqrt(float(self.evidence.moved / (2 * self.measure_rho)))
+    def measuring(self) -> Price:
+        """What the next marginal is measured for."""
+        return Price("rho", self.measure_rho)
 
     @cached_property
     def weights(self) -> dict[Clique, int]:
@@ -125,12 +127,12 @@ class _Aim:
         self.rounds += 1
         if self.left < 2 * (self.measure_rho + self.select_rho):
             self.done = True
-            self.select_rho = whole_units((1 - MEASURE_SHARE) * self.left)
-            self.measure_rho = whole_units(self.left - self.select_rho)
+            self.select_rho = rounded_down((1 - MEASURE_SHARE) * self.left)
+            self.measure_rho = rounded_down(self.left - self.select_rho)
         open_ = self.affordable()
         assert self.model is not None
         rows, before = self.evidence.rows, self.model.project_many(open_)
-        declared, noise = self.run.curator.declaration, sqrt(2 / pi) * self.std
+        noise = sqrt(2 / pi) * self.evidence.noise(self.measuring).spread
         guesses = tuple(
             Guess(
                 self.marginals[c],
@@ -140,8 +142,8 @@ class _Aim:
             )
             for c, rates in zip(open_, before, strict=True)
         )
-        epsilon = square_root(8 * self.select_rho)
-        look = WorstGuess(guesses, epsilon, declared.neighbours, declared.max_rows)
+        epsilon = Price("rho", self.select_rho).epsilon_of(Selection(epsilon=Fraction(1)))
+        look = WorstGuess(guesses, epsilon, self.run.curator.relation)
         index = int(self.run.look(f"round {self.rounds} select", look))
         self.left -= self.select_rho
         self.buy(f"round {self.rounds} measure", [open_[index]])
@@ -175,11 +177,11 @@ class _Aim:
             self.select_rho *= 4
 
     def buy(self, step: str, cliques: Sequence[Clique]) -> None:
-        rho = self.measure_rho
+        price = self.measuring
         marginals = [Marginal(self.run.domain, c) for c in cliques]
-        variance = float(GaussianMechanism(rho=rho, l2_squared=self.evidence.moved).variance)
-        self.evidence.measure(step, marginals, [variance] * len(marginals), self.beta, rho=rho)
-        self.left -= rho * len(cliques)
+        variance = float(self.evidence.noise(price).variance)
+        self.evidence.measure(step, marginals, [variance] * len(marginals), self.beta, price)
+        self.left -= price.amount * len(cliques)
 
     def refit(self, settings: FitSettings) -> None:
         self.model = fit(

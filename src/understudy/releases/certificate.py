@@ -33,7 +33,7 @@ def certificate_of(project: Project, run: Run, outcome: Outcome) -> dict[str, An
             "epsilon": float(run.budget.epsilon),
             "delta": float(run.budget.delta),
             "neighbours": str(declared.neighbours),
-            "rows_of_a_person": declared.max_rows,
+            "rows_of_a_person": declared.relation.max_rows,
         },
         "cost": {"currency": spent.currency, "amount": spent.amount, "units": spent.units},
         "run": run.name,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import floor, inf, isqrt
+from math import inf
 from typing import Protocol
 
 import numpy as np
@@ -22,13 +22,10 @@ from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.mechanism.parameters import whole
 from understudy.mechanism.worst_query import Law, QueryClass, WorstQuery, regret, selection
-from understudy.privacy.cost import UNITS, epsilon, rho
+from understudy.privacy.price import Price
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.releases.run import Run
-
-Price = Mapping[str, Fraction]
-"""One amount, under the name of its currency: `epsilon` or `rho`."""
 
 
 class Distinguisher(Protocol):
@@ -48,16 +45,6 @@ class Distinguisher(Protocol):
         ...
 
 
-def whole_units(price: Fraction) -> Fraction:
-    """A price rounded down to the ledger's units, so that many such debits do not add up to more."""
-    return Fraction(floor(price * UNITS), UNITS)
-
-
-def square_root(amount: Fraction) -> Fraction:
-    """sqrt(amount), rounded down to twelve digits behind the point."""
-    return Fraction(isqrt(floor(amount * 10**24)), 10**12)
-
-
 @dataclass(frozen=True, slots=True)
 class PrivateSelection:
     """One private selection over the whole class, by the exponential mechanism or by report noisy max.
@@ -74,21 +61,13 @@ class PrivateSelection:
     def distinguish(
         self, run: Run, step: str, queries: QueryClass, guesses: NDArray[np.float64], price: Price
     ) -> int:
-        declared = run.curator.declaration
         mechanism = self._mechanism(run.curator, price)
-        look = WorstQuery(
-            queries, guesses, mechanism.epsilon, declared.neighbours, declared.max_rows, self.law
-        )
+        look = WorstQuery(queries, guesses, mechanism.epsilon, run.curator.relation, self.law)
         return int(run.look(step, look))
 
     def _mechanism(self, curator: Curator, price: Price) -> ExponentialMechanism | ReportNoisyMax:
-        declared = curator.declaration
-        unit = selection(self.law, Fraction(1), declared.neighbours, declared.max_rows)
-        if "epsilon" in price:
-            affordable = price["epsilon"] / epsilon(unit.event)
-        else:
-            affordable = square_root(price["rho"] / rho(unit.event))
-        return selection(self.law, affordable, declared.neighbours, declared.max_rows)
+        unit = selection(self.law, Fraction(1), curator.relation)
+        return selection(self.law, price.epsilon_of(unit.event), curator.relation)
 
 
 Claim = Callable[[Price, int, float], float]
@@ -120,7 +99,7 @@ class StatisticalLearner:
     def distinguish(
         self, run: Run, step: str, queries: QueryClass, guesses: NDArray[np.float64], price: Price
     ) -> int:
-        each = {currency: whole_units(amount / self.asks) for currency, amount in price.items()}
+        each = (price / self.asks).whole_units
         found = self.learn(Oracle(run, step, each, self.asks), guesses)
         if isinstance(found, bool) or not isinstance(found, int | np.integer):
             raise ParameterError("a learner returns the number of a query of its class")
@@ -146,7 +125,7 @@ class Oracle:
         self.left -= 1
         self._asked += 1
         step = f"{self._step} ask {self._asked}"
-        return float(self._run.measure(step, [Marginal.of(query)], **self._price)[0].noisy)
+        return float(self._run.measure(step, [Marginal.of(query)], self._price)[0].noisy)
 
 
 DISTINGUISHERS: Mapping[str, Distinguisher] = {

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
-from understudy.privacy.neighbours import Neighbours
+from understudy.mechanism.additive import Additive, noise_for
+from understudy.privacy.columns import PARTITION
+from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging
 from understudy.releases.run import MarginalAnswer, Run
@@ -133,12 +135,15 @@ class Evidence:
     @property
     def private_rows(self) -> bool:
         """Whether the number of rows is private, as it is where a person's rows are added or removed."""
-        return self.run.curator.declaration.neighbours is Neighbours.ADD_REMOVE
+        return not self.run.curator.relation.rows_are_public
 
-    @cached_property
-    def moved(self) -> int:
-        """How far one person can move a marginal's counts: squared Euclidean length."""
-        return self.run.curator.declaration.max_rows**2 if self.private_rows else 2
+    def noise(self, price: Price) -> Additive:
+        """What is added to the counts of a marginal that is measured at that price."""
+        return noise_for(price, self.run.curator.relation.moves(PARTITION))
+
+    def precision(self, rho: Fraction) -> float:
+        """1/σ² of a marginal that is measured for so much rho."""
+        return float(1 / self.noise(Price("rho", rho)).variance)
 
     @cached_property
     def plain(self) -> Merging:
@@ -153,10 +158,10 @@ class Evidence:
         marginals: Sequence[Marginal],
         variances: Sequence[float],
         beta: Fraction,
-        **price: Fraction,
+        price: Price,
     ) -> None:
         """Buy noisy counts of marginals, each at the `price` and with noise of that variance; keep all of them."""
-        answers = self.run.measure(step, marginals, **price, beta=beta)
+        answers = self.run.measure(step, marginals, price, beta=beta)
         for marginal, answer, variance in zip(marginals, answers, variances, strict=True):
             self.measurements.append(Measurement(marginal.by, answer.noisy, variance))
             self.prove(self.plain, marginal.by, answer.noisy, answer.error)

@@ -18,7 +18,7 @@ import shutil
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from math import isfinite
@@ -42,6 +42,8 @@ from understudy.releases.stored import from_arrays
 FORMAT = 1
 CERTIFICATE, ANSWERS, SYNTHETIC = "certificate.json", "answers.parquet", "synthetic.parquet"
 STANDIN, SUMS, REPORT = "standin.npz", "sums.npz", "report.html"
+FILES = frozenset({CERTIFICATE, ANSWERS, SYNTHETIC, STANDIN, SUMS, REPORT})
+"""What a release's folder holds: nothing else in it is ever replaced or deleted."""
 
 
 # ---- a folder, whole or not at all
@@ -62,13 +64,26 @@ def whole(folder: Path, *, force: bool = False) -> Iterator[Path]:
         check_free(folder, force=force)
         old = beside(folder, "old")
         if folder.exists():
-            shutil.rmtree(old, ignore_errors=True)
+            _remove(old)
             os.replace(folder, old)
         os.replace(partial, folder)
         _sync(folder.parent)
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the files of a release, and their folder when nothing else is in it."""
+    for name in FILES:
+        with suppress(OSError):
+            (folder / name).unlink(missing_ok=True)
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return
+    except OSError:
+        raise RefusedError(f"{folder} holds what is no part of a release: move it elsewhere") from None
 
 
 def beside(folder: Path, what: str) -> Path:
@@ -82,9 +97,26 @@ def check_free(folder: Path, *, force: bool = False) -> None:
     if not folder.exists():
         return
     if not force:
-        raise RefusedError(f"{folder} exists already: name another folder, or replace it with --force")
-    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / CERTIFICATE).exists()):
+        raise RefusedError(f"{folder} exists already: name another folder, or replace it with `force=True`")
+    if folder.is_symlink() or not folder.is_dir() or not _is_release(folder):
         raise RefusedError(f"{folder} is not the folder of a release, so it is not replaced")
+    foreign = sorted({path.name for path in folder.iterdir()} - FILES)
+    if foreign:
+        named = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
+        raise RefusedError(
+            f"{folder} holds what is no part of a release ({named}), so it is not replaced: move it elsewhere"
+        )
+
+
+def _is_release(folder: Path) -> bool:
+    """Whether a folder is empty, or has the certificate of a release."""
+    if not any(folder.iterdir()):
+        return True
+    try:
+        certificate = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(certificate, dict) and {"format", "domain", "answers"} <= certificate.keys()
 
 
 def _sync(path: Path) -> None:

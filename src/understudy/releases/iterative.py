@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from understudy.curator.curator import Curator
 from understudy.errors import ParameterError, RefusedError
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.worst_query import QueryClass
-from understudy.privacy.cost import Cost, rounded_up
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.columns import ONE_COUNT
+from understudy.privacy.cost import Cost
+from understudy.privacy.price import Price
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.rational import Number, exact, positive
-from understudy.releases.distinguisher import Distinguisher, Price, distinguisher, whole_units
+from understudy.releases.distinguisher import Distinguisher, distinguisher
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
 from understudy.standin.median.median import SurvivingSet
 from understudy.standin.multiplicative import MultiplicativeWeights
@@ -54,13 +54,14 @@ SPLITS = tuple(Fraction(i, 8) for i in range(2, 7))
 class IterativeDesign:
     """Public numbers that a run is made of: fixed before the first debit.
 
-    `margin` is λ and `regret` F of the theorem, as rates; `total_error` is τ, how far off the paid-for number of
-    rows can be, in people. All hold together except with probability β.
+    `total` is the price of the number of rows, None where that is public. `margin` is λ and `regret` F of the
+    theorem, as rates; `total_error` is τ, how far off the paid-for number of rows can be, in people. All hold
+    together except with probability β.
     """
 
     alpha: Fraction
     rounds: int
-    total: Price
+    total: Price | None
     select: Price
     measure: Price
     total_error: float
@@ -102,7 +103,7 @@ class _Planner:
 
     @property
     def private_rows(self) -> bool:
-        return self.curator.declaration.neighbours is Neighbours.ADD_REMOVE
+        return not self.curator.relation.rows_are_public
 
     def design(self, alpha: Fraction, updates: int) -> IterativeDesign:
         """The best split of each of the rounds' prices between selection and measurement."""
@@ -112,37 +113,27 @@ class _Planner:
         return (Fraction(1, 2),) if self.composition == "lecture" else SPLITS
 
     def _split(self, alpha: Fraction, updates: int, share: Fraction) -> IterativeDesign:
-        currency = "epsilon" if self._in_epsilon() else "rho"
-        total = self.run.total * TOTAL_SHARE if self.private_rows else Fraction(0)
+        total = self.run.price(TOTAL_SHARE).whole_units if self.private_rows else None
         select, measure = self._prices(updates, share)
         # β/2 for the distinguisher, γ = β/(2B) a round; β/2 for noise, half of that for the number of rows.
         beta = self.run.beta
         noise = beta / 4 if self.private_rows else beta / 2
-        bought = {self._total_currency(): whole_units(total)} if self.private_rows else {}
-        off = float(self.noise(bought).error(beta / 4)) if self.private_rows else 0.0
-        people = float(self.noise({currency: measure}).error(noise, cells=updates))
-        gap = self.distinguisher.error(
-            self.curator, self.queries, {currency: select}, float(beta / (2 * updates))
-        )
+        off = 0.0 if total is None else float(self.noise(total).error(beta / 4))
+        people = float(self.noise(measure).error(noise, cells=updates))
+        gap = self.distinguisher.error(self.curator, self.queries, select, float(beta / (2 * updates)))
         rows = self.curator.rows_at_least
         return IterativeDesign(
             alpha,
             updates,
-            bought,
-            {currency: select},
-            {currency: measure},
+            total,
+            select,
+            measure,
             off,
             (people + off) / rows,
             (gap + 2 * off) / rows,
         )
 
-    def _in_epsilon(self) -> bool:
-        return self.run.budget.is_pure or self.composition == "lecture"
-
-    def _total_currency(self) -> str:
-        return "epsilon" if self.run.budget.is_pure else "rho"
-
-    def _prices(self, updates: int, share: Fraction) -> tuple[Fraction, Fraction]:
+    def _prices(self, updates: int, share: Fraction) -> tuple[Price, Price]:
         """Of one selection and of one measurement.
 
         Pure: ε₀ = ε/(2B) each, or another split of ε/B. With a δ, `lecture` takes the lecture's ε₀ where its
@@ -151,15 +142,14 @@ class _Planner:
         left = 1 - TOTAL_SHARE if self.private_rows else Fraction(1)
         if self.composition == "lecture" and not self.run.budget.is_pure:
             step = exact(ic_eps0(self.run.budget.epsilon * left, self.run.budget.delta, updates))
-            return whole_units(step), whole_units(step)
-        a_round = self.run.total * left / updates
-        return whole_units(a_round * share), whole_units(a_round * (1 - share))
+            each = Price("epsilon", step).whole_units
+            return each, each
+        a_round = self.run.price(left) / updates
+        return (a_round * share).whole_units, (a_round * (1 - share)).whole_units
 
-    def noise(self, price: Price) -> LaplaceMechanism | GaussianMechanism:
-        moved = self.curator.declaration.max_rows
-        if "epsilon" in price:
-            return LaplaceMechanism(epsilon=price["epsilon"], l1=moved)
-        return GaussianMechanism(rho=price["rho"], l2_squared=moved * moved)
+    def noise(self, price: Price) -> Additive:
+        """The noise that the answer to one query, or the number of rows, is bought with."""
+        return noise_for(price, self.curator.relation.moves(ONE_COUNT))
 
     def smallest(self, rule: UpdateRule, most_rounds: int) -> Fraction:
         """The least α, in millionths, that is certified with at most `most_rounds` rounds. [Lecture 7, Theorem 8]
@@ -279,16 +269,8 @@ def _worst(run: Run, planner: _Planner, design: IterativeDesign, updates: int) -
     """What the whole run costs if no round stops it: the run's price, or less for the lecture's steps."""
     ledger = run.curator.ledger.budget
     total = ledger.total([planner.noise(design.total).event] if design.total else [])
-    each = ledger.price(planner.noise(design.measure).event).units + _select_units(run, design)
+    each = ledger.price(planner.noise(design.measure).event).units + ledger.most(design.select).units
     return type(total)(total.units + updates * each)
-
-
-def _select_units(run: Run, design: IterativeDesign) -> int:
-    """A distinguisher spends its price at most; in a ledger of ρ, ε costs ε²/2 at most."""
-    ((currency, amount),) = design.select.items()
-    if currency == "epsilon" and not run.curator.ledger.budget.is_pure:
-        amount = amount**2 / 2
-    return rounded_up(amount)
 
 
 def _construct(
@@ -308,7 +290,7 @@ def _construct(
             run, f"round {t} select", planner.queries, rates * rows, design.select
         )
         query = planner.queries.query(index)
-        bought = run.measure(f"round {t} measure", [Marginal.of(query)], **dict(design.measure))[0]
+        bought = run.measure(f"round {t} measure", [Marginal.of(query)], design.measure)[0]
         value = float(bought.noisy) / rows
         run.report(Progress("iterative construction", t, updates, run.spent.amount))
         if abs(value - rates[index]) < design.threshold:
@@ -323,7 +305,7 @@ def _rows(run: Run, design: IterativeDesign) -> float:
     """The number of rows: public, or bought and moved into the declared bounds, which brings it nearer."""
     if not design.total:
         return float(run.curator.rows_at_least)
-    bought = run.measure("rows", [Marginal(run.domain, ())], **dict(design.total), beta=run.beta / 4)[0]
+    bought = run.measure("rows", [Marginal(run.domain, ())], design.total, beta=run.beta / 4)[0]
     return float(np.clip(float(bought.noisy), run.curator.rows_at_least, run.curator.rows_at_most))
 
 
@@ -374,8 +356,8 @@ def _proof(
         "threshold": design.threshold,
         "lambda": design.margin,
         "F": design.regret,
-        "select": {currency: float(amount) for currency, amount in design.select.items()},
-        "measure": {currency: float(amount) for currency, amount in design.measure.items()},
+        "select": design.select.as_numbers(),
+        "measure": design.measure.as_numbers(),
         "rows_error": design.total_error,
         "sequence": sequence,
     }

@@ -15,7 +15,6 @@ from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.releases.mwem import MOST_FITTED_CELLS
-from understudy.releases.purchases import is_drawn_on
 from understudy.releases.residual.residual import planned, residual_error
 from understudy.releases.run import Outcome, Run, a_delta_for
 from understudy.releases.smalldb import smalldb_look
@@ -143,7 +142,7 @@ def _measured_error(run: Run) -> float:
     price = run.price(Fraction(1, parts))
     try:
         return max(
-            run.curator.error(marginal, *run.curator.mechanism(marginal, **price), run.beta / parts)
+            run.curator.error(marginal, *run.curator.mechanism(marginal, price), run.beta / parts)
             for marginal in marginals
         )
     except ParameterError:  # too little for any noise that can be drawn
@@ -300,7 +299,7 @@ def _advice(run: Run, method: Method | None, options: Options) -> str:
     ways = []
     other = _best(run, options)
     if other is not None:
-        ways.append(f"take --method {other}")
+        ways.append(f"take `method='{other}'`")
     if _can_have_a_delta(run):
         helped = _with_a_delta(run)
         own = method.name if method is not None and _fits(method, helped, options) else None
@@ -308,7 +307,7 @@ def _advice(run: Run, method: Method | None, options: Options) -> str:
         if wanted is not None:
             ways.append(f"{_how_to_have_a_delta(run)}, then {wanted} fits")
     if other is None and _can_hold_all(run, options):
-        ways.append(f"let mwem hold every cell: --method mwem --option cells={run.domain.size()}")
+        ways.append(f"let mwem hold every cell: `method='mwem', cells={run.domain.size()}`")
     told = ", or ".join(ways) or _smaller_request(run, options)
     return told[0].upper() + told[1:]
 
@@ -332,12 +331,12 @@ def _can_hold_all(run: Run, options: Options) -> bool:
 def _can_have_a_delta(run: Run) -> bool:
     """Whether another declaration, or a release with the budget's delta, is open: a used ledger stays pure."""
     ledger = run.curator.ledger
-    return run.budget.is_pure and (not ledger.budget.is_pure or not is_drawn_on(ledger))
+    return run.budget.is_pure and (not ledger.budget.is_pure or not ledger.is_begun)
 
 
 def _how_to_have_a_delta(run: Run) -> str:
     declared = run.curator.ledger.budget
-    return a_delta_for(declared, USUAL_DELTA) if declared.is_pure else "leave out --delta"
+    return a_delta_for(declared, USUAL_DELTA) if declared.is_pure else "leave out `delta`"
 
 
 def _with_a_delta(run: Run) -> Run:

@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, TooLargeError
+from understudy.mechanism.additive import noise_for
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.parameters import whole
-from understudy.privacy.cost import Cost, rounded_up
-from understudy.privacy.neighbours import Neighbours, sensitivity
+from understudy.privacy.cost import Cost
+from understudy.privacy.event import Selection
+from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
-from understudy.releases.distinguisher import square_root, whole_units
 from understudy.releases.evidence import Evidence, Interval
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
 from understudy.standin.dense.weights import DenseWeights
@@ -90,7 +89,7 @@ def shares(run: Run, rounds: int | None, per_round: int | None) -> Shares:
     """
     whole(1 if rounds is None else rounds, "rounds", at_least=1)
     whole(1 if per_round is None else per_round, "per_round", at_least=1)
-    total = TOTAL_SHARE if run.curator.declaration.neighbours is Neighbours.ADD_REMOVE else Fraction(0)
+    total = Fraction(0) if run.curator.relation.rows_are_public else TOTAL_SHARE
     everything = len(run.workload)
     if rounds is None and per_round is None:
         rounds, per_round = 1, everything
@@ -179,31 +178,18 @@ class _Mwem:
     def pure(self) -> bool:
         return self.run.budget.is_pure
 
-    def price(self, share: Fraction, parts: int = 1) -> dict[str, Fraction]:
+    def price(self, share: Fraction, parts: int = 1) -> Price:
         """One of `parts` equal parts of a share, in whole units of the ledger."""
-        return {name: whole_units(amount / parts) for name, amount in self.run.price(share).items()}
+        return (self.run.price(share) / parts).whole_units
 
     @property
     def selection_epsilon(self) -> Fraction:
-        price = self.price(self.plan.select, self.plan.measured)
-        return price["epsilon"] if self.pure else square_root(8 * price["rho"])
+        return self.price(self.plan.select, self.plan.measured).epsilon_of(Selection(epsilon=Fraction(1)))
 
-    def noise(self, marginal: Marginal, price: dict[str, Fraction]) -> LaplaceMechanism | GaussianMechanism:
-        declared = self.run.curator.declaration
-        moved = sensitivity(marginal, declared.neighbours, max_rows=declared.max_rows)
-        if "epsilon" in price:
-            return LaplaceMechanism(epsilon=price["epsilon"], l1=moved.l1)
-        return GaussianMechanism(rho=price["rho"], l2_squared=moved.l2_squared)
-
-    def variance(self, marginal: Marginal, price: dict[str, Fraction]) -> float:
-        """Of one cell's noise; the discrete Laplace law of scale b has 2q/(1 - q)², q = exp(-1/b)."""
-        mechanism = self.noise(marginal, price)
-        if isinstance(mechanism, GaussianMechanism):
-            return max(float(mechanism.variance), LEAST_VARIANCE)  # never below that of the discrete law
-        if mechanism.l1 == 0:
-            return LEAST_VARIANCE
-        q = np.exp(-1 / float(mechanism.scale))
-        return max(float(2 * q / (1 - q) ** 2), LEAST_VARIANCE)
+    def variance(self, marginal: Marginal, price: Price) -> float:
+        """Of one cell's noise; more than that of an exact count, which the fit could not weigh."""
+        mechanism = noise_for(price, self.run.curator.sensitivity(marginal))
+        return max(float(mechanism.variance), LEAST_VARIANCE)
 
     def worst(self) -> Cost:
         """The whole price, in the ledger's currency; an ε paid from a ledger of ρ costs ε²/2 at most."""
@@ -218,7 +204,7 @@ class _Mwem:
             (plan.bound, 1),
         ]
         return type(ledger.cap)(
-            sum(count * rounded_up((self.run.total * share / count) ** 2 / 2) for share, count in parts)
+            sum(count * ledger.most(self.run.price(share) / count).units for share, count in parts)
         )
 
     # ---- buying
@@ -228,7 +214,7 @@ class _Mwem:
         if self.plan.total:
             everyone = Marginal(self.run.domain, ())
             price = self.price(self.plan.total)
-            answer = self.run.measure("rows", [everyone], **price, beta=self.beta)[0]
+            answer = self.run.measure("rows", [everyone], price, beta=self.beta)[0]
             self.evidence.keep_rows(answer.noisy, self.variance(everyone, price), float(answer.error))
         if self.plan.first:
             cliques = [(name,) for name in self.run.domain.names]
@@ -246,7 +232,6 @@ class _Mwem:
         workload = self.run.workload
         if self.plan.per_round >= len(workload):
             return list(workload)
-        declared = self.run.curator.declaration
         guesses = self._guesses(list(workload))
         left = list(range(len(workload)))
         picked: list[Clique] = []
@@ -254,8 +239,7 @@ class _Mwem:
             look = WorstGuess(
                 tuple(guesses[j] for j in left),
                 self.selection_epsilon,
-                declared.neighbours,
-                declared.max_rows,
+                self.run.curator.relation,
             )
             picked.append(workload.cliques[left.pop(int(self.run.look(f"round {t} select {i}", look)))])
         return picked
@@ -276,10 +260,10 @@ class _Mwem:
         price = self.price(self.plan.measure, self.plan.measured)
         self._buy(f"round {t} measure", cliques, price)
 
-    def _buy(self, step: str, cliques: Sequence[Clique], price: dict[str, Fraction]) -> None:
+    def _buy(self, step: str, cliques: Sequence[Clique], price: Price) -> None:
         marginals = [Marginal(self.run.domain, clique) for clique in cliques]
         variances = [self.variance(marginal, price) for marginal in marginals]
-        self.evidence.measure(step, marginals, variances, self.beta, **price)
+        self.evidence.measure(step, marginals, variances, self.beta, price)
 
     # ---- fitting and answering
 
@@ -323,9 +307,8 @@ class _Mwem:
 
     def _bounds(self, cliques: Sequence[Clique]) -> dict[Clique, float]:
         """Every cell is off by (L1 distance + difference of totals)/2 at most: that is what deviations sum to."""
-        declared = self.run.curator.declaration
         guesses = tuple(self._guesses(cliques))
-        look = NoisyGaps(guesses, declared.neighbours, declared.max_rows, **self.price(self.plan.bound))
+        look = NoisyGaps(guesses, self.run.curator.relation, self.price(self.plan.bound))
         gaps = self.run.look("bounds", look)
         spread = look.mechanism.error(self.beta, cells=len(guesses))
         rows, found = self.evidence.rows, {}

@@ -21,7 +21,7 @@ from understudy.errors import SourceError
 from understudy.mechanism.matrix.bases import Basis, RangeBasis
 from understudy.mechanism.matrix.many_marginals import Combinations, JointStrategy, StrategyPart
 from understudy.mechanism.matrix.residual_plan import Residuals
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.marginal import Marginal
 from understudy.query.workload import Workload
 from understudy.releases.residual.tables import ResidualTables
@@ -74,7 +74,7 @@ class RangeSums:
             ),
             "rows": np.array([] if tables.rows is None else [tables.rows]),
             "share": np.array([str(self.share.numerator), str(self.share.denominator)]),
-            "rows_of_a_person": np.array(tables.look.max_rows),
+            "rows_of_a_person": np.array(tables.look.relation.max_rows),
         }
         for name, one in residuals.bases.items():
             if isinstance(one, RangeBasis):
@@ -94,8 +94,8 @@ class RangeSums:
             raise SourceError("the stored sums are about another workload")
         parts = tuple(StrategyPart(c, p) for c, p in zip(residuals.cliques, precisions, strict=True))
         factors = {name: residuals.bases[name].factor for clique in residuals.cliques for name in clique}
-        neighbours = Neighbours.REPLACE if public else Neighbours.ADD_REMOVE
-        look = JointStrategy(domain, factors, parts, neighbours, int(arrays["rows_of_a_person"]))
+        kind = Neighbours.REPLACE if public else Neighbours.ADD_REMOVE
+        look = JointStrategy(domain, factors, parts, Relation(kind, int(arrays["rows_of_a_person"])))
         rows = float(arrays["rows"][0]) if public else None
         tables = ResidualTables(residuals, look, np.asarray(arrays["released"], np.int64), rows)
         return cls(tables, Fraction(*(int(part) for part in arrays["share"])))

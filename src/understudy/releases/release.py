@@ -23,7 +23,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal

@@ -23,13 +23,13 @@ from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.mechanism.look import Look
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
-from understudy.privacy.cost import UNITS, Cost
+from understudy.privacy.cost import Cost
+from understudy.privacy.price import Price
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
-from understudy.rational import Number, exact
-from understudy.releases.purchases import is_drawn_on
+from understudy.rational import Number
 
 DIGITS = 4
 """Of an epsilon that is proposed."""
@@ -135,10 +135,10 @@ class Run:
     def __post_init__(self) -> None:
         ledger = self.curator.ledger
         if not self.budget.is_pure and ledger.budget.is_pure:
-            given = "" if is_drawn_on(ledger) else f", or {a_delta_for(ledger.budget, self.budget.delta)}"
+            given = "" if ledger.is_begun else f", or {a_delta_for(ledger.budget, self.budget.delta)}"
             raise RefusedError(
                 "this table's budget is a pure epsilon, which pays for no release with a delta. Nothing was "
-                f"spent. Leave --delta out{given}"
+                f"spent. Leave `delta` out{given}"
             )
 
     @property
@@ -152,8 +152,8 @@ class Run:
 
     @property
     def total(self) -> Fraction:
-        """The whole price: epsilon where the budget is pure, else rho."""
-        return Fraction(self.budget.cap.units, UNITS)
+        """The amount of the whole price: epsilon where the budget is pure, else rho."""
+        return self.budget.whole.amount
 
     @property
     def spent(self) -> Cost:
@@ -180,36 +180,34 @@ class Run:
     def smaller(self, left: Cost) -> str:
         """What a release can be asked to cost where the ledger has that much left."""
         if left.units <= 0:
-            return "A release can still be made again under its own --name, from what it bought"
+            return "A release can still be made again under its own `name`, from what it bought"
         if (
             self.budget.is_pure != self.curator.ledger.budget.is_pure
         ):  # only the method knows its steps' price
-            return "Give a smaller --epsilon"
+            return "Give a smaller `epsilon`"
         most = largest_epsilon(left, self.budget.delta)
-        return "Give a smaller --epsilon" + ("" if most is None else f": at most {most:g}")
+        return "Give a smaller `epsilon`" + ("" if most is None else f": at most {most:g}")
 
     def request(self, step: str) -> str:
         """The name of a step's request to the ledger."""
         return f"{self.name} {step}"
 
-    def price(self, share: Number) -> dict[str, Fraction]:
-        """A share of the whole price, as the keyword of `Curator.measure`."""
-        return {"epsilon" if self.budget.is_pure else "rho": self.total * exact(share, "share")}
+    def price(self, share: Number) -> Price:
+        """A share of the whole price."""
+        return self.budget.whole * share
 
     def measure(
         self,
         step: str,
         marginals: Sequence[Marginal],
+        price: Price | Sequence[Price],
         *,
-        epsilon: Number | Sequence[Number] | None = None,
-        rho: Number | Sequence[Number] | None = None,
         beta: Number | None = None,
     ) -> list[Answer]:
-        """Buy noisy counts of marginals, in one debit."""
+        """Buy noisy counts of marginals, each at the given price or its own, in one debit."""
         answers = self.curator.measure_all(
             marginals,
-            epsilon=epsilon,
-            rho=rho,
+            price,
             beta=self.beta if beta is None else beta,
             request=self.request(step),
             analyst=self.analyst,

@@ -18,7 +18,6 @@ from understudy.mechanism.small_database.small_database import (
     best_design,
     cover,
 )
-from understudy.privacy.neighbours import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
@@ -104,7 +103,7 @@ def _asked(run: Run, queries: Iterable[LinearQuery] | DistinctQueries | None) ->
 
 def public_rows(run: Run, method: str) -> int:
     """The number of rows, which a rate's sensitivity 1/n needs to be public."""
-    if run.curator.declaration.neighbours is not Neighbours.REPLACE:
+    if not run.curator.relation.rows_are_public:
         raise RefusedError(
             f"{method} needs the number of rows to be public, as it is under `neighbours: replace`. Nothing was "
             f"spent."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.releases.distinguisher import whole_units
+from understudy.privacy.cost import rounded_down
 
 
 @dataclass
@@ -16,6 +16,6 @@ class UnspentPrice:
 
     def spend(self, price: Fraction) -> Fraction:
         """Take a price, rounded down to whole units, or all that is left where that is less; what was taken."""
-        taken = min(whole_units(price), self.left)
+        taken = min(rounded_down(price), self.left)
         self.left -= taken
         return taken

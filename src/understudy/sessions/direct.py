@@ -10,10 +10,9 @@ import numpy as np
 
 from understudy.answer.answer import Answer
 from understudy.domain.domain import Clique
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.privacy.event import Event
-from understudy.privacy.neighbours import located
+from understudy.privacy.price import Price
+from understudy.privacy.region import located
 from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
 from understudy.query.marginal import Marginal
 from understudy.sessions.knowledge import (
@@ -25,7 +24,7 @@ from understudy.sessions.knowledge import (
     boxes_of,
     nearest,
 )
-from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, price_in, written
+from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult
 
 
 def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
@@ -85,25 +84,22 @@ class DirectPurchase:
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> DirectPurchase:
         marginal = from_plain(calibrator.curator.domain, plan["question"])
-        return cls(marginal, from_text(plan["paid"], marginal.shape), plan["share"], price_in(plan))
+        return cls(marginal, from_text(plan["paid"], marginal.shape), plan["share"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
         cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
-        return {**cells, "share": self.share, **written(self.price)}
+        return {**cells, "share": self.share, **self.price.as_plain()}
 
     def event(self, calibrator: Calibrator) -> Event:
-        mechanism, _ = calibrator.curator.mechanism(self.marginal, **self.price)
-        declared = calibrator.curator.declaration
-        return located(self.marginal, mechanism.event, declared.neighbours, declared.max_rows)
+        mechanism, _ = calibrator.curator.mechanism(self.marginal, self.price)
+        return located(self.marginal, mechanism.event, calibrator.relation)
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
-        measured = calibrator.curator.measure(self.marginal, **self.price, request=request, analyst=analyst)
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
+        measured = calibrator.measure(self.marginal, self.price, request)
         box, found = boxes_of(self.marginal), self._found(calibrator, knowledge, measured.noisy)
         if box is not None:
             self._learn(knowledge, box, found)
-            variance = _variance(calibrator.curator.mechanism(self.marginal, **self.price)[0])
+            variance = float(calibrator.curator.mechanism(self.marginal, self.price)[0].variance)
             knowledge.keep(ReleasedTable(self.marginal.by, box, measured.noisy, variance))
         if bool((found.high - found.low > 2 * calibrator.width + TOUCHING).any()):
             return PurchaseResult(measured.cost)  # what told the other cells then is not known here
@@ -130,9 +126,3 @@ class DirectPurchase:
             knowledge.learn_table(self.marginal.by, box, table)
         else:
             knowledge.learn(box, (float(table.low), float(table.high)))
-
-
-def _variance(mechanism: LaplaceMechanism | GaussianMechanism) -> float:
-    if isinstance(mechanism, LaplaceMechanism):
-        return 2 * float(mechanism.scale) ** 2
-    return float(mechanism.variance)

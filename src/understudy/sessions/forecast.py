@@ -34,7 +34,9 @@ class Forecast:
         That is the number of rows, where it is private and not known yet, and histograms.
         """
         last = self.last(marginal, asked=asked)
-        opening = None if self.funds.calibrator.replaces else self.policy.opening(self.knowledge)
+        opening = (
+            None if self.funds.calibrator.relation.rows_are_public else self.policy.opening(self.knowledge)
+        )
         before = [] if opening is None or not self.funds.is_payable([opening, last]) else [opening]
         prepared = self.policy.preparations(self.knowledge, marginal)
         if prepared and self.funds.is_payable([*before, *prepared, last]):

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.event import Event
-from understudy.privacy.neighbours import located
+from understudy.privacy.price import Price
+from understudy.privacy.region import located
 from understudy.sessions.knowledge import Knowledge, around
 from understudy.sessions.one_way import OneWay, half_widths, shape
-from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, digits, price_in, written
+from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult, digits
 
 LARGEST_BAND = 0.9
 """The widest band of a histogram, as a part of the width, where that does not cost more."""
@@ -45,22 +45,18 @@ class RowCountPurchase:
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> RowCountPurchase:
-        return cls(plan["share"], plan["error"], price_in(plan))
+        return cls(plan["share"], plan["error"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
-        return {"share": self.share, "error": self.error, **written(self.price)}
+        return {"share": self.share, "error": self.error, **self.price.as_plain()}
 
     def event(self, calibrator: Calibrator) -> Event:
-        everyone, declared = calibrator.marginal(()), calibrator.curator.declaration
-        mechanism, _ = calibrator.curator.mechanism(everyone, **self.price)
-        return located(everyone, mechanism.event, declared.neighbours, declared.max_rows)
+        everyone = calibrator.marginal(())
+        mechanism, _ = calibrator.curator.mechanism(everyone, self.price)
+        return located(everyone, mechanism.event, calibrator.relation)
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
-        measured = calibrator.curator.measure(
-            calibrator.marginal(()), **self.price, request=request, analyst=analyst
-        )
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
+        measured = calibrator.measure(calibrator.marginal(()), self.price, request)
         low, high = around(measured.noisy, self.error, knowledge.total)
         knowledge.total = (float(low), float(high))
         return PurchaseResult(measured.cost)
@@ -82,23 +78,23 @@ class HistogramPurchase:
         design = _design(calibrator, name, plain_cells=False)
         mean, deviation, kappa = shape(design, share)
         spread = LARGEST_BAND * calibrator.width / float((mean + kappa * deviation).max())
-        [(currency, price)] = calibrator.price_of_spread(
-            calibrator.marginal((name,)), (design.matrix,), spread
-        ).items()
-        return cls(name, plain_cells=False, share=share, price={currency: min(price, digits(MOST * unit))})
+        found = calibrator.price_of_spread(calibrator.marginal((name,)), (design.matrix,), spread)
+        price = Price(found.currency, min(found.amount, digits(MOST * unit)))
+        return cls(name, plain_cells=False, share=share, price=price)
 
     @classmethod
     def cells(cls, calibrator: Calibrator, name: str, share: float, unit: float) -> HistogramPurchase:
         """A look at every cell, about as good as a direct answer to each."""
         part = LIGHT if calibrator.is_pure else LIGHT**2
-        return cls(name, plain_cells=True, share=share, price={calibrator.currency: digits(2 * unit / part)})
+        price = Price(calibrator.currency, digits(2 * unit / part))
+        return cls(name, plain_cells=True, share=share, price=price)
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> HistogramPurchase:
-        return cls(plan["name"], plan["cells"], plan["share"], price_in(plan))
+        return cls(plan["name"], plan["cells"], plan["share"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
-        return {"name": self.name, "cells": self.plain_cells, "share": self.share, **written(self.price)}
+        return {"name": self.name, "cells": self.plain_cells, "share": self.share, **self.price.as_plain()}
 
     def _strategy(self, calibrator: Calibrator) -> Strategy:
         matrix = _design(calibrator, self.name, plain_cells=self.plain_cells).matrix
@@ -107,21 +103,18 @@ class HistogramPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         return self._strategy(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         design = _design(calibrator, self.name, plain_cells=self.plain_cells)
         strategy = self._strategy(calibrator)
-        found, cost = calibrator.run(strategy, request=request, analyst=analyst)
+        found, cost = calibrator.run(strategy, request)
         released = np.array(found, np.float64)
         mechanism = strategy.mechanism
         if self.plain_cells:
             each = float(mechanism.error(self.share, cells=design.size))
             knowledge.one_ways.setdefault(self.name, OneWay(released, _sums(design, each), ordered=False))
             return PurchaseResult(cost)
-        spread = mechanism.scale if isinstance(mechanism, LaplaceMechanism) else mechanism.variance
         counts = design.histogram(released, knowledge.total[0])
-        widths = half_widths(design, spread, self.share)
+        widths = half_widths(design, mechanism.parameter, self.share)
         knowledge.one_ways[self.name] = OneWay(counts, widths, design.ordered)
         return PurchaseResult(cost)
 
@@ -135,7 +128,7 @@ def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> Histogra
     return HistogramDesign(
         calibrator.curator.domain[name].size,
         ordered=not plain_cells and calibrator.is_ordered(name),
-        centred=calibrator.replaces and not plain_cells,
+        centred=calibrator.relation.rows_are_public and not plain_cells,
         laplace=calibrator.is_pure,
     )
 

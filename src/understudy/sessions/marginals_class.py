@@ -13,13 +13,19 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from understudy.domain.domain import Clique, Domain
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.matrix.residuals_of_order import Places, ResidualLook, ResidualsOfOrder
+from understudy.mechanism.additive import amount_for, noise_for
+from understudy.mechanism.matrix.residuals_of_order import (
+    Places,
+    ResidualColumns,
+    ResidualLook,
+    ResidualsOfOrder,
+)
 from understudy.privacy.event import Event
+from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells, as_text, from_text
 from understudy.query.residuals import assembled, centred, parts_of
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
-from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, digits, price_in, written
+from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult, digits
 
 Values = NDArray[np.float64]
 
@@ -117,8 +123,9 @@ class MarginalsPurchase:
         spread = (PART * calibrator.width - _steps(parts, weights)) / sup
         if spread <= 0:
             return None
-        price = digits(parts.l2_squared(weights) / (2 * spread**2))
-        return cls(order, tuple(weights), paid, share, {"rho": price})
+        moved = calibrator.relation.moves(ResidualColumns(parts, weights))
+        price = Price("rho", digits(amount_for("rho", moved, spread)))
+        return cls(order, tuple(weights), paid, share, price)
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> MarginalsPurchase:
@@ -127,26 +134,24 @@ class MarginalsPurchase:
         for part in parts.all:
             paid[part] = cells[at : at + _cells(parts, part)].reshape([parts.sizes[i] for i in part])
             at += _cells(parts, part)
-        return cls(plan["order"], tuple(plan["weights"]), paid, plan["share"], price_in(plan))
+        return cls(plan["order"], tuple(plan["weights"]), paid, plan["share"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
         paid = as_text(np.concatenate([cells.ravel() for cells in self.paid.values()]))
         fixed = {"order": self.order, "weights": self.weights, "paid": paid}
-        return {**fixed, "share": self.share, **written(self.price)}
+        return {**fixed, "share": self.share, **self.price.as_plain()}
 
     def _look(self, calibrator: Calibrator) -> ResidualLook:
         parts = _parts(calibrator, self.order)
-        mechanism = GaussianMechanism(rho=self.price["rho"], l2_squared=parts.l2_squared(self.weights))
+        mechanism = noise_for(self.price, calibrator.relation.moves(ResidualColumns(parts, self.weights)))
         return ResidualLook(calibrator.curator.domain, parts, self.weights, mechanism)
 
     def event(self, calibrator: Calibrator) -> Event:
         return self._look(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         look = self._look(calibrator)
-        released, cost = calibrator.run(look, request=request, analyst=analyst)
+        released, cost = calibrator.run(look, request)
         residuals, at = {}, 0
         for part, w in zip(look.residuals.all, self.weights, strict=True):
             if w:
@@ -166,7 +171,9 @@ class MarginalsPurchase:
 def can_buy(calibrator: Calibrator, order: int) -> bool:
     """Gaussian noise, a public number of rows, and few enough cells."""
     domain = calibrator.curator.domain
-    if calibrator.is_pure or not calibrator.replaces or not 1 <= order <= min(MOST_ORDER, len(domain)):
+    if calibrator.is_pure or not calibrator.relation.rows_are_public:
+        return False
+    if not 1 <= order <= min(MOST_ORDER, len(domain)):
         return False
     if not _parts(calibrator, order).is_feasible:
         return False

@@ -60,7 +60,7 @@ class PurchasePolicy:
         self._orders: set[int] = set()
         self._marginals_rental = MarginalsSkiRental()
         beta = float(terms.beta)
-        self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if calibrator.replaces else TOTAL))
+        self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if calibrator.relation.rows_are_public else TOTAL))
         self._domain = calibrator.curator.domain
 
     def read(self, plan: Mapping[str, Any]) -> Purchase:
@@ -75,7 +75,7 @@ class PurchasePolicy:
             self._rows_bought = True
         elif isinstance(purchase, HistogramPurchase):
             self._histograms.add((purchase.name, purchase.plain_cells))
-            self._warm += float(*purchase.price.values())
+            self._warm += float(purchase.price.amount)
         else:
             self.left = max(nextafter(self.left - purchase.share, 0.0), 0.0)
 
@@ -102,7 +102,7 @@ class PurchasePolicy:
 
     def opening(self, knowledge: Knowledge) -> Purchase | None:
         """The next purchase that comes before any question."""
-        if not self._calibrator.replaces and not self._rows_bought:
+        if not self._calibrator.relation.rows_are_public and not self._rows_bought:
             return RowCountPurchase.of(self._calibrator, float(self._terms.beta) * TOTAL)
         for i, announced in enumerate(self._terms.classes):
             share = rounded(self.left * ANNOUNCED / (len(self._terms.classes) - i))
@@ -123,7 +123,7 @@ class PurchasePolicy:
             if is_feasible(self._calibrator, by)
             else None
         )
-        if found is None or not found.price:
+        if found is None:
             raise QueryError(
                 f"the class {announced} is too large to be bought at once: announce fewer attributes, or none"
             )
@@ -156,7 +156,7 @@ class PurchasePolicy:
                 continue
             make = HistogramPurchase.cells if plain else HistogramPurchase.of
             one = make(self._calibrator, name, beta * (CELLS if plain else HISTOGRAMS), self._unit)
-            spent += float(*one.price.values())
+            spent += float(one.price.amount)
             if spent <= WARM * self._unit * self._terms.queries:
                 found.append(one)
         return found
@@ -198,4 +198,4 @@ class PurchasePolicy:
     def _unit(self) -> float:
         """The price of one question asked directly."""
         share = rounded(float(self._terms.beta) / self._terms.queries)
-        return float(*self._calibrator.price_of_counts(self._calibrator.one, share, 1).values())
+        return float(self._calibrator.price_of_counts(self._calibrator.one, share, 1).amount)

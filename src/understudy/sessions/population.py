@@ -5,7 +5,7 @@ population's values, where V comes from the privacy curve of everything that may
 (α, β_s) gives CVaR ≤ α + β_s/β, since an error is at most 1; for pure ε-privacy V = tanh(ε/4) on every transcript.
 
 The theorem is about tables of equally many rows, one of them replaced. A replaced row is one that is removed and
-one that is added: what is charged under `add-remove` counts there as 2ε, or as 4ρ. [BunSteinke16, Proposition 1.9]
+one that is added: what is charged under `add-remove` counts there for more (`Relation.steps_to_replace`).
 It holds for every number n of rows, and so where n is private. Counts are then compared with n times the
 population's share. Shares are counts over a number that is itself only known to within e rows, and so within
 (width + e)/(least number of rows) of the table's.
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Protect
-from understudy.privacy.neighbours import Neighbours
 from understudy.sessions.terms import Terms
 from understudy.theory.cvar import cvar_V_zcdp
 from understudy.theory.transfer import pure_dp_width
@@ -69,20 +68,20 @@ class Population:
 
 def population(curator: Curator, terms: Terms, *, share_error: float | None = None) -> Population:
     """The certificate of a session, from public values alone; its shares are within `share_error`, or alpha."""
-    declared, budget = curator.declaration, curator.ledger.budget
-    if declared.max_rows != 1:
+    declared, budget, relation = curator.declaration, curator.ledger.budget, curator.relation
+    if relation.max_rows != 1:
         return Population(None, "the theorem needs rows that are independent: one for each person")
     if declared.protect is not Protect.PRIVACY:
         return Population(None, "exact values may be looked at here, which the budget does not count")
     if float(terms.beta) > MOST:
         return Population(None, f"the session's beta must be at most {MOST:g}, not {float(terms.beta):g}")
-    replaces = declared.neighbours is Neighbours.REPLACE
+    steps = relation.steps_to_replace
     if budget.is_pure:
-        transfer = pure_dp_width(budget.epsilon if replaces else 2 * budget.epsilon)
+        transfer = pure_dp_width(steps * budget.epsilon)
     else:
-        transfer = cvar_V_zcdp(budget.cap.amount if replaces else 4 * budget.cap.amount, BETA)
+        transfer = cvar_V_zcdp(steps**2 * budget.cap.amount, BETA)
     # Where the number of rows is private, what was learnt of it enters, and may be wrong too.
-    beta = BETA if replaces else BETA + float(terms.beta)
+    beta = BETA if relation.rows_are_public else BETA + float(terms.beta)
     drift = float(terms.beta) / BETA + transfer
     half_width = (float(terms.alpha) if share_error is None else share_error) + drift
     if half_width >= 1:

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
-from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.event import Event
+from understudy.privacy.price import Price
 from understudy.query.box import Box, from_plain, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.families import Kind, Product, band, product_of, slack
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge
-from understudy.sessions.purchase import Calibrator, Price, PurchaseResult, price_in, written
+from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult
 
 Values = NDArray[np.float64]
 
@@ -92,20 +92,20 @@ class ProductPurchase:
         where: LinearQuery,
         share: float,
         kinds: tuple[Kind, ...] = (),
-    ) -> ProductPurchase:
-        """Of ranges and subsets, unless other `kinds` are named. The price is empty where there is none."""
+    ) -> ProductPurchase | None:
+        """Of ranges and subsets, unless other `kinds` are named; None where no price buys a band so narrow."""
         kinds = kinds or usual_kinds(calibrator, by)
         product = grid_product(calibrator, by, kinds)
         sup, room = band(product, share), calibrator.width * 0.9995 - slack(product)
         if sup is None or room <= 0:
-            return cls(by, kinds, where, share, {})
+            return None
         price = calibrator.price_of_spread(calibrator.marginal(by, where), product.matrices, room / sup)
         return cls(by, kinds, where, share, price)
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> ProductPurchase:
         question = from_plain(calibrator.curator.domain, plan["question"])
-        return cls(question.by, tuple(plan["kinds"]), question.where, plan["share"], price_in(plan))
+        return cls(question.by, tuple(plan["kinds"]), question.where, plan["share"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
         question = plain(Marginal(self.where.domain, self.by, self.where))
@@ -113,7 +113,7 @@ class ProductPurchase:
             "question": question,
             "kinds": list(self.kinds),
             "share": self.share,
-            **written(self.price),
+            **self.price.as_plain(),
         }
 
     def _strategy(self, calibrator: Calibrator) -> Strategy:
@@ -123,18 +123,14 @@ class ProductPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         return self._strategy(calibrator).event
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         product, strategy = grid_product(calibrator, self.by, self.kinds), self._strategy(calibrator)
-        found, cost = calibrator.run(strategy, request=request, analyst=analyst)
+        found, cost = calibrator.run(strategy, request)
         released = np.array(found, np.float64)
         mechanism = strategy.mechanism
-        laplace = isinstance(mechanism, LaplaceMechanism)
-        unit = float(mechanism.scale) if laplace else float(mechanism.variance) ** 0.5
         sup = band(product, self.share)
         assert sup is not None
-        width = unit * sup + slack(product)
+        width = mechanism.spread * sup + slack(product)
         where = Box.of(self.where)
         assert where is not None
         counts = product.cells(released.reshape(strategy.shape))

@@ -5,7 +5,6 @@ Everything that decides a purchase is public or was released; it is written into
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,21 +18,19 @@ from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.ledger.interface import JournalStep
+from understudy.mechanism.additive import amount_for, noise_for
 from understudy.mechanism.look import Look
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
-from understudy.privacy.neighbours import Neighbours, Sensitivity
+from understudy.privacy.price import Currency, Price
+from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import exact
 from understudy.sessions.knowledge import Knowledge
-
-Price = dict[str, Fraction]
-"""One currency and an amount, as a keyword of the Curator."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +46,12 @@ class Calibrator:
         return self.curator.ledger.budget.is_pure
 
     @property
-    def currency(self) -> str:
-        return "epsilon" if self.is_pure else "rho"
+    def currency(self) -> Currency:
+        return self.curator.ledger.budget.currency
 
     @property
-    def replaces(self) -> bool:
-        """The number of rows is public."""
-        return self.curator.declaration.neighbours is Neighbours.REPLACE
+    def relation(self) -> Relation:
+        return self.curator.relation
 
     def is_ordered(self, name: str) -> bool:
         attribute = self.curator.domain[name]
@@ -65,11 +61,8 @@ class Calibrator:
         everyone = LinearQuery.everyone(self.curator.domain)
         return Marginal(self.curator.domain, by, everyone if where is None else where)
 
-    def strategy(
-        self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Mapping[str, Fraction | int]
-    ) -> Strategy:
-        declared = self.curator.declaration
-        return Strategy(marginal, matrices, declared.neighbours, declared.max_rows, **price)
+    def strategy(self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Price) -> Strategy:
+        return Strategy(marginal, matrices, self.relation, price)
 
     def price_of_spread(
         self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], spread: float
@@ -78,18 +71,16 @@ class Calibrator:
         key = (bool(marginal.where.factors), *(matrix.tobytes() for matrix in matrices))
         moved = self._moved.get(key)
         if moved is None:
-            moved = self._moved[key] = self.strategy(marginal, matrices, {self.currency: 1}).sensitivity
-        amount = moved.l1 / spread if self.is_pure else moved.l2_squared / (2 * spread**2)
-        return {self.currency: digits(amount)}
+            some = Price(self.currency, Fraction(1))
+            moved = self._moved[key] = self.strategy(marginal, matrices, some).sensitivity
+        return Price(self.currency, digits(amount_for(self.currency, moved, spread)))
 
     def price_of_counts(self, marginal: Marginal, share: float, cells: int) -> Price:
         """The smallest price at which `cells` of a marginal's counts are within the width, except with `share`."""
         if not marginal.where.is_counting:
             return self.curator.price_of(marginal, error=self.width, beta=share)
         moved = self.curator.sensitivity(marginal)
-        if self.is_pure:
-            return {"epsilon": _laplace_price(moved.l1, self.width, share, cells)}
-        return {"rho": _gaussian_price(moved.l2_squared, self.width, share, cells)}
+        return _price_within(self.currency, moved, self.width, share, cells)
 
     @cached_property
     def one(self) -> Marginal:
@@ -102,14 +93,29 @@ class Calibrator:
         """An event as the Curator charges it: with the version of the table in it."""
         return self.curator.versioned(event)
 
-    def run(self, look: Look, *, request: str, analyst: str) -> tuple[Any, Cost]:
+    def measure(self, marginal: Marginal, price: Price, request: PurchaseRequest) -> Answer:
+        """Noisy counts of a marginal's cells, and what they were charged."""
+        prepared = self.curator.prepare([marginal], price)
+        return self.curator.perform(
+            prepared, request=request.name, analyst=request.analyst, step=request.step
+        )[0]
+
+    def run(self, look: Look, request: PurchaseRequest) -> tuple[Any, Cost]:
         """What a look releases, and what it was charged."""
-        released = self.curator.run(look, request=request, analyst=analyst)
-        event = self.charged(look.event)
-        again = self.curator.ledger.charge(
-            event, question=look.key + self.curator.edition, request=request, analyst=analyst
-        )
-        return released, again.cost
+        paid = self.curator.buy(look, request=request.name, analyst=request.analyst, step=request.step)
+        return paid.released, paid.debit.cost
+
+
+@dataclass(frozen=True)
+class PurchaseRequest:
+    """Under which name a purchase is charged, to whose share, and the step that writes it down with its debit.
+
+    Without a `step` the purchase is written down already: it is made, or found made.
+    """
+
+    name: str
+    analyst: str
+    step: JournalStep | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,21 +141,13 @@ class Purchase(Protocol):
         """What will be charged."""
         ...
 
-    def make(
-        self, calibrator: Calibrator, knowledge: Knowledge, *, request: str, analyst: str
-    ) -> PurchaseResult:
-        """Pay, look, and learn; under a `request` that was made before, the same again for nothing."""
+    def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
+        """Pay, look, and learn; under a `request` that was made before, the same again for nothing.
+
+        Raises an `InsufficientBudgetError` or, where the request's step is no longer the next, an
+        `OvertakenError`: then nothing was written or paid.
+        """
         ...
-
-
-def written(price: Price) -> dict[str, str]:
-    """A price as text."""
-    return {currency: str(amount) for currency, amount in price.items()}
-
-
-def price_in(plan: Mapping[str, Any]) -> Price:
-    """The inverse of `written`, from a plan."""
-    return {key: Fraction(plan[key]) for key in ("epsilon", "rho") if key in plan}
 
 
 def rounded(share: float) -> float:
@@ -168,16 +166,10 @@ def digits(price: float) -> Fraction:
 
 
 @lru_cache(maxsize=1 << 14)
-def _gaussian_price(l2_squared: int, width: int, share: float, cells: int) -> Fraction:
-    return cheapest(
-        lambda rho: (
-            GaussianMechanism(rho=rho, l2_squared=l2_squared).error(exact(share), cells=cells) <= width
-        )
-    )
+def _price_within(currency: Currency, moved: Sensitivity, width: int, share: float, cells: int) -> Price:
+    """The smallest price at which so many noises are all within the width, except with probability `share`."""
 
+    def suffices(amount: Fraction) -> bool:
+        return noise_for(Price(currency, amount), moved).error(exact(share), cells=cells) <= width
 
-@lru_cache(maxsize=1 << 14)
-def _laplace_price(l1: int, width: int, share: float, cells: int) -> Fraction:
-    return cheapest(
-        lambda epsilon: LaplaceMechanism(epsilon=epsilon, l1=l1).error(exact(share), cells=cells) <= width
-    )
+    return Price(currency, cheapest(suffices))

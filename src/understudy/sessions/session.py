@@ -9,7 +9,8 @@ deduction from bands, which costs nothing. If the deduced interval is no wider t
 else fresh noise is bought, and frozen: never topped up, never drawn again. Decisions read public values and
 released values only. [the joint promise: P[some band fails] ≤ E Σ P[band j fails | history] ≤ β]
 
-The purchases are written into the ledger (`handle`), so that another process goes on where this one stopped.
+The purchases are written into the ledger (`purchase_journal`), so that another process goes on where this one
+stopped.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
 from understudy.errors import (
     InsufficientBudgetError,
+    OvertakenError,
     ParameterError,
     QueryError,
     RefusedError,
     RequestConflictError,
 )
-from understudy.ledger.interface import fresh_request
+from understudy.ledger.interface import JournalStep, fresh_request
 from understudy.privacy.cost import Cost
-from understudy.privacy.neighbours import Neighbours
 from understudy.project import Project
 from understudy.query.box import Grid
 from understudy.query.linear import LinearQuery
@@ -53,7 +54,7 @@ from understudy.sessions.histogram import rows_error
 from understudy.sessions.knowledge import UNBOUNDED, Interval, IntervalTable, Knowledge, boxes_of, nearest
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.population import Population, population
-from understudy.sessions.purchase import Calibrator, Purchase, PurchaseResult
+from understudy.sessions.purchase import Calibrator, Purchase, PurchaseRequest, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.terms import Announced, Terms
 
@@ -68,10 +69,6 @@ TRIES = 100
 """How often a process starts over because another one bought something in between."""
 
 Identity = tuple[Any, ...]
-
-
-class _Overtaken(Exception):
-    """Another process made a purchase first."""
 
 
 class Session:
@@ -93,7 +90,6 @@ class Session:
             )
         self._lock = RLock()
         self._asked = 0
-        self._step = 0
         self._paid: dict[Identity, Answer] = {}
         self._free: OrderedDict[Identity, Answer] = OrderedDict()
         self._free_cells = 0
@@ -106,16 +102,20 @@ class Session:
         self._standin: tuple[int, FittedStandin] | None = None
         self._policy = PurchasePolicy(self._calibrator, terms)
         self._forecast = Forecast(self._policy, self._funds, self._knowledge)
-        self._journal = PurchaseJournal(
-            curator.ledger,
-            name=self.name,
-            terms=terms.text() + curator.edition,
-            analyst=analyst,
-            lazily=lazily,
+        self._journal = curator.recorded(
+            terms.text(),
+            lambda text: PurchaseJournal(
+                curator.ledger, text, name=self.name, analyst=analyst, lazily=lazily
+            ),
         )
         self._catch_up()
         if terms.classes:
             self._open()
+
+    @property
+    def _step(self) -> int:
+        """How many purchases are known here."""
+        return self._journal.length
 
     @property
     def remaining(self) -> Cost:
@@ -125,7 +125,7 @@ class Session:
     @cached_property
     def population(self) -> Population:
         """How far answers can be from the population behind the table, or why nobody can tell."""
-        public = self.curator.declaration.neighbours is Neighbours.REPLACE
+        public = self.curator.relation.rows_are_public
         share_error = None if public else (self.width + rows_error(self.width)) / self.rows
         return population(self.curator, self.terms, share_error=share_error)
 
@@ -287,7 +287,7 @@ class Session:
                     return found
             try:
                 return self._buy(marginal)
-            except _Overtaken:
+            except OvertakenError:
                 continue
             except InsufficientBudgetError:
                 return None
@@ -311,7 +311,7 @@ class Session:
         while (purchase := self._policy.opening(self._knowledge)) is not None:
             try:
                 self._make(purchase)
-            except _Overtaken:
+            except OvertakenError:
                 self._catch_up()
 
     def _needed(self, marginals: Sequence[Marginal]) -> list[Purchase]:
@@ -320,26 +320,23 @@ class Session:
         return self._forecast.of_all(unknown, asked=self._asked + 1)
 
     def _make(self, purchase: Purchase) -> PurchaseResult:
-        """Write a purchase down, make it, and learn from it; nothing is written that cannot be paid."""
+        """Write a purchase down and pay for it in one transaction, look, and learn.
+
+        Raises an `InsufficientBudgetError` for what cannot be paid and an `OvertakenError` when another process
+        bought something first: then nothing is written or paid.
+        """
         self._funds.check([purchase])
-        if not self._journal.write(self._step, {"kind": purchase.kind, **purchase.plain()}):
-            raise _Overtaken
-        result = self._carry_out(purchase)
+        try:
+            result = self._carry_out(purchase, self._journal.plan(purchase.kind, purchase.plain()))
+        except RequestConflictError as conflict:
+            raise self._journal.taken(conflict) from None
         self._bill = self._bill + result.cost  # type: ignore[operator]  # one currency
         return result
 
-    def _carry_out(self, purchase: Purchase) -> PurchaseResult:
-        """Make the purchase of the next step, or find it made."""
-        try:
-            result = purchase.make(
-                self._calibrator,
-                self._knowledge,
-                request=self._journal.request(self._step + 1),
-                analyst=self.analyst,
-            )
-        except (InsufficientBudgetError, RequestConflictError):
-            self._noted(purchase)  # never paid: its share of β is gone all the same
-            raise
+    def _carry_out(self, purchase: Purchase, step: JournalStep | None = None) -> PurchaseResult:
+        """Make the purchase of the next step, or find it made; `step` writes one down that is not yet."""
+        request = PurchaseRequest(self._journal.request, self.analyst, step)
+        result = purchase.make(self._calibrator, self._knowledge, request)
         self._noted(purchase)
         self._policy.made(purchase, result.cost)
         if result.answer is not None and result.marginal is not None:
@@ -349,19 +346,24 @@ class Session:
         return result
 
     def _noted(self, purchase: Purchase) -> None:
-        """The step is done. One that was interrupted is not: it is made, in its place, by whoever comes next."""
-        self._step += 1
+        """A purchase is done with. One that failed between its debit and its answer is not: it is still the
+        next step of the journal, and whoever catches up with the journal looks for it first.
+        """
+        self._journal.length += 1
         self._policy.note(purchase)
 
     def _catch_up(self) -> bool:
         """Make, or find made, every purchase that is written down and not known here; whether there were any."""
-        found = self._journal.after(self._step)
-        for plan in found:
+        before = self._step
+        for plan in self._journal.later():
+            purchase = self._policy.read(plan)
             try:
-                self._carry_out(self._policy.read(plan))
+                self._carry_out(purchase)
             except (InsufficientBudgetError, RequestConflictError):
-                continue  # it was never paid, or was paid on another version of the table and never answered
-        return bool(found)
+                # It was never paid, or was paid on another version of the table and never answered: its share of
+                # β is gone all the same.
+                self._noted(purchase)
+        return self._step > before
 
     # ---- answers
 

@@ -23,13 +23,14 @@ from scipy.stats import norm
 
 from understudy.domain.domain import Clique
 from understudy.privacy.joint import WIDE
+from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells
 from understudy.query.marginal import Marginal
 from understudy.sessions.families import Family, Kind, Product
 from understudy.sessions.knowledge import Knowledge, Place
 from understudy.sessions.marginals_class import can_buy
 from understudy.sessions.product_class import ProductPurchase, grid_product, is_feasible, usual_kinds
-from understudy.sessions.purchase import Calibrator, Price, coarse
+from understudy.sessions.purchase import Calibrator, coarse
 
 SMALL = 1 << 10
 """Cells of a whole domain that are thought of as one class."""
@@ -160,7 +161,7 @@ class SkiRental:
 
     def pay(self, box: Box, price: Price, charged: float) -> None:
         """A question was bought by itself; with joint accounting it was `charged` less than its price, or more."""
-        amount = float(*price.values())
+        amount = float(price.amount)
         self._runs = self._runs_with(box)
         self._asked_for += amount
         self._charged += charged
@@ -180,7 +181,7 @@ class SkiRental:
         """A class was bought: what was paid for its questions speaks for no other."""
         by, place = purchase.by, _place(purchase)
         alike = by, bool(place)
-        self._paid[alike] = self._paid.get(alike, 0.0) + float(*purchase.price.values())
+        self._paid[alike] = self._paid.get(alike, 0.0) + float(purchase.price.amount)
         if (by, place) not in self._held:
             self._like[by] = purchase.kinds
         self._held[by, place] = purchase.kinds
@@ -225,7 +226,7 @@ class SkiRental:
 
         `asked` questions came, and about as many as `ahead` are to come.
         """
-        payment, runs = self._payment(box, float(*price.values())), self._runs_with(box)
+        payment, runs = self._payment(box, float(price.amount)), self._runs_with(box)
         for found in self._classes(box):
             by, place = found
             if self._held.get(found) == usual_kinds(self._calibrator, by):
@@ -248,7 +249,7 @@ class SkiRental:
             part = coarse(left * min(0.5, likely / (ahead + 1)))
             where = Box(box.domain, {name: cells for name, cells in box.sides.items() if name not in by})
             offer = ProductPurchase.of(self._calibrator, by, where.query, part, kinds)
-            if offer.price and self._is_due(offer, worth, at_once=at_once):
+            if offer is not None and self._is_due(offer, worth, at_once=at_once):
                 return offer
         return None
 
@@ -266,7 +267,7 @@ class SkiRental:
 
     def _is_due(self, offer: ProductPurchase, worth: float, *, at_once: bool) -> bool:
         """The rent has reached the price; or the class is being asked for, and classes have saved as much."""
-        price = float(*offer.price.values())
+        price = float(offer.price.amount)
         saved = sum(self._served.values()) - sum(self._paid.values())
         return worth > price or (at_once and (self._is_proven((offer.by, _place(offer))) or saved >= price))
 
@@ -290,7 +291,7 @@ class SkiRental:
         return max(rent, forecast)
 
     def _joint_rent(self, by: Clique, members: Sequence[tuple[Sides, _Payment]]) -> float:
-        """Wide questions by their sum, others by what the worst cell pays: twice that, where a row is replaced."""
+        """Wide questions by their sum, others by what the worst cells of two neighbours pay."""
         shape = self._calibrator.curator.domain.shape(by)
         table, flat = np.zeros(shape), 0.0
         for sides, paid in members:
@@ -300,14 +301,14 @@ class SkiRental:
             table[
                 np.ix_(*(np.ones(n, bool) if s is None else s for s, n in zip(sides, shape, strict=True)))
             ] += paid.amount
-        return flat + (2 if self._calibrator.replaces else 1) * float(table.max())
+        return flat + self._calibrator.relation.cells_of_a_difference * float(table.max())
 
     def _least(self, by: Clique, kinds: tuple[Kind, ...]) -> float:
         """A class costs more than this, whatever its share of β: its widest member alone does."""
         product = grid_product(self._calibrator, by, kinds)
         spread = self._calibrator.width / (_norm(product) * float(norm.isf(0.25)))
         found = self._calibrator.price_of_spread(self._calibrator.marginal(by), product.matrices, spread)
-        return float(*found.values())
+        return float(found.amount)
 
 
 def _sides(box: Box, by: Clique) -> Sides:
@@ -351,7 +352,7 @@ class MarginalsSkiRental:
     def pay(self, marginal: Marginal, price: Price) -> None:
         """A marginal was bought by itself."""
         if not marginal.where.factors:
-            self._rent += float(*price.values())
+            self._rent += float(price.amount)
             self._seen += 1
             self._order = max(self._order, len(marginal.by))
 
@@ -360,7 +361,7 @@ class MarginalsSkiRental:
         order = max(self._order, len(marginal.by))
         if marginal.where.factors or self._seen + 1 < SEEN or not can_buy(calibrator, order):
             return 0
-        amount = float(*price.values())
+        amount = float(price.amount)
         rent, seen = self._rent + amount, self._seen + 1
         others = sum(comb(len(marginal.domain), size) for size in range(1, order + 1)) - seen
         coming = max(min(ahead * seen / max(asked, 1), others), 0) * rent / seen
@@ -371,7 +372,7 @@ class MarginalsSkiRental:
 
     def is_worth(self, price: Price) -> bool:
         """Whether the class is due at this price; if not, it is not asked for again until more is at stake."""
-        if self._worth <= float(*price.values()):
+        if self._worth <= float(price.amount):
             self._tried = self._worth
             return False
         return True

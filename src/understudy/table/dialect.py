@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import ibis
@@ -63,6 +63,10 @@ class Dialect(Protocol):
 
     def is_nan(self, number: Expression) -> Expression:
         """Whether a float64 is not a number."""
+        ...
+
+    def composed(self, text: Expression) -> Expression:
+        """Text in Unicode's normal form C: two spellings of the same characters become one."""
         ...
 
     def place(self, number: Expression, starts: Sequence[Edge]) -> Expression:
@@ -139,6 +143,12 @@ def _infinite(stripped: Expression, end: str) -> Expression:
     )
 
 
+@ibis.udf.scalar.builtin
+def nfc_normalize(text: str) -> str:
+    """DuckDB: Unicode's normal form C."""
+    ...
+
+
 class DuckDB:
     """The embedded engine, whose `TRY_CAST` sets the rule for the others."""
 
@@ -164,6 +174,9 @@ class DuckDB:
 
     def is_nan(self, number: Expression) -> Expression:
         return number.isnan()
+
+    def composed(self, text: Expression) -> Expression:
+        return nfc_normalize(text)
 
     def place(self, number: Expression, starts: Sequence[Edge]) -> Expression:
         return search(number, starts)
@@ -194,6 +207,12 @@ def _whole_bucket(number: Any, starts: Any) -> Any: ...
     name="width_bucket", signature=((dtypes.date, dtypes.dtype("array<date>")), dtypes.int32)
 )
 def _date_bucket(number: Any, starts: Any) -> Any: ...
+
+
+@ibis.udf.scalar.builtin
+def normalize(text: str) -> str:
+    """Postgres: Unicode's normal form C, of text in UTF-8."""
+    ...
 
 
 class Postgres:
@@ -243,6 +262,9 @@ class Postgres:
     def is_nan(self, number: Expression) -> Expression:
         return number.isnan()
 
+    def composed(self, text: Expression) -> Expression:
+        return normalize(text)
+
     def place(self, number: Expression, starts: Sequence[Any]) -> Expression:
         bucket: Expression
         if isinstance(starts[0], dt.date):
@@ -267,6 +289,13 @@ def unhex(digits: str) -> bytes:
 def decode(text: bytes, encoding: str) -> str:
     """Spark: text from bytes."""
     ...
+
+
+@ibis.udf.scalar.builtin(
+    name="reflect", signature=((dtypes.string, dtypes.string, dtypes.string, dtypes.boolean), dtypes.string)
+)
+def _java(name: Any, method: Any, text: Any, flag: Any) -> Any:
+    """Spark: a static method of Java."""
 
 
 class Spark:
@@ -318,12 +347,23 @@ class Spark:
     def is_nan(self, number: Expression) -> Expression:
         return number.isnan()
 
+    def composed(self, text: Expression) -> Expression:
+        # Spark has no function for it, and carries the library that does: since version 4.
+        exactly = _constant(0).cast("boolean")  # not what is merely alike, such as a ligature and its letters
+        return _java("com.ibm.icu.text.Normalizer", "compose", text, exactly)
+
     def place(self, number: Expression, starts: Sequence[Edge]) -> Expression:
         return search(number, starts)
 
 
 class Portable:
-    """What any SQL engine can say. Casts of text may fail there, so columns of text stay text."""
+    """What any SQL engine can say. Casts of text may fail there, so columns of text stay text.
+
+    `composing` is the engine's function for Unicode's normal form C, where it is known to have one.
+    """
+
+    def __init__(self, composing: Callable[[Expression], Expression] | None = None) -> None:
+        self._composing = composing
 
     def find(self, text: Expression, known: Mapping[str, int]) -> Expression:
         return chain(text, known)
@@ -343,6 +383,14 @@ class Portable:
     def is_nan(self, number: Expression) -> Expression:
         return number != number
 
+    def composed(self, text: Expression) -> Expression:
+        if self._composing is not None:
+            return self._composing(text)
+        raise SourceError(
+            "this engine cannot bring the spellings of a unit's text into one form (Unicode NFC), and would take "
+            "one person for two; declare a `unit` column of whole numbers"
+        )
+
     def place(self, number: Expression, starts: Sequence[Edge]) -> Expression:
         return search(number, starts)
 
@@ -351,3 +399,4 @@ DUCKDB = DuckDB()
 POSTGRES = Postgres()
 SPARK = Spark()
 PORTABLE = Portable()
+PORTABLE_DUCKDB = Portable(nfc_normalize)

@@ -23,6 +23,7 @@ from understudy.declaration import cells
 from understudy.declaration.declaration import SourceSpec
 from understudy.declaration.outline import MARK, Entry, Outline, name_from, scalar, unquoted, unreviewed
 from understudy.errors import SourceError
+from understudy.output import check_no_dangling_link, write_file
 from understudy.table.source import TEXT_ENDINGS, open_source, read_header
 
 __all__ = ["MARK", "draft", "unreviewed", "write", "write_described"]
@@ -197,7 +198,7 @@ def write(data: Path, target: Path, *, table: str = "", overwrite: bool = False)
     _check_free(target, overwrite=overwrite, read=[data])
     outline = _guarded(data, lambda: _outline(data, table=table, location=_location(data, target)))
     text = outline.text()
-    target.write_text(text, encoding="utf-8")
+    write_file(target, text, overwrite=overwrite)
     return text
 
 
@@ -230,12 +231,13 @@ def write_described(
         outline = outline.with_setting(Entry.of("source", scalar(_location(beside, target))))
     if complete is not None:
         outline = complete(outline)
-    target.write_text(outline.text(), encoding="utf-8")
+    write_file(target, outline.text(), overwrite=overwrite)
     return outline
 
 
 def _check_free(target: Path, *, overwrite: bool, read: Sequence[Path]) -> None:
     """Refuse to write over a file that nobody asked to replace, and ever over what is read."""
+    check_no_dangling_link(target)
     if target.exists() and any(path.exists() and target.samefile(path) for path in read):
         raise SourceError(f"{target} is what is to be described: write elsewhere with --output")
     if target.exists() and overwrite and not _is_declaration(target):

@@ -14,7 +14,7 @@ import ibis
 import ibis.expr.datatypes as dtypes
 import numpy as np
 
-from understudy.domain.attribute import Attribute, Boolean, Categories, Outside, spellings
+from understudy.domain.attribute import WHOLE_FLOAT, Attribute, Boolean, Categories, Outside, spellings
 from understudy.domain.bins import Bins
 from understudy.errors import SourceError
 from understudy.table.dialect import DUCKDB, Dialect, Edge, Expression, day_number
@@ -34,8 +34,8 @@ def check_type(attribute: Attribute, dtype: dtypes.DataType, *, candid: bool = F
     The type is named to the custodian only (`candid`): a structure's type lists names of its fields.
     """
     readable = {
-        "category": dtype.is_string() or dtype.is_integer() or dtype.is_boolean(),
-        "boolean": dtype.is_boolean() or dtype.is_string() or dtype.is_integer(),
+        "category": dtype.is_string() or dtype.is_integer() or dtype.is_boolean() or dtype.is_floating(),
+        "boolean": dtype.is_boolean() or dtype.is_string() or dtype.is_integer() or dtype.is_floating(),
         "integer": dtype.is_numeric() or dtype.is_string(),
         "real": dtype.is_numeric() or dtype.is_string(),
         "date": dtype.is_date() or dtype.is_timestamp() or dtype.is_string(),
@@ -60,8 +60,9 @@ def encode(attribute: Attribute, column: Expression, dialect: Dialect = DUCKDB) 
 @encode.register
 def _(attribute: Categories, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
     cell = find_cell(attribute, column, dialect)
+    missing = is_missing(column, dialect)
     return ibis.ifelse(
-        column.isnull(), _code(attribute.null_cell), ibis.coalesce(cell, _code(attribute.outside_cell))
+        missing, _code(attribute.null_cell), ibis.coalesce(cell, _code(attribute.outside_cell))
     )
 
 
@@ -69,7 +70,7 @@ def _(attribute: Categories, column: Expression, dialect: Dialect = DUCKDB) -> E
 def _(attribute: Boolean, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
     if column.type().is_boolean():
         return ibis.coalesce(column.cast("int32"), _code(attribute.null_cell))
-    word = dialect.word(column.cast("string"))
+    word = dialect.word(as_text(column))
     return ibis.cases(
         (word.isin(attribute.TRUE), _code(1)),
         (word.isin(attribute.FALSE), _code(0)),
@@ -103,9 +104,27 @@ def within(attribute: Bins, number: Expression) -> Expression:
     return (number >= ibis.literal(first)) & (number <= ibis.literal(last))
 
 
+def is_missing(column: Expression, dialect: Dialect) -> Expression:
+    """Whether there is no value, or a number that is not one."""
+    if column.type().is_floating():
+        return column.isnull() | dialect.is_nan(column.cast("float64"))
+    return column.isnull()
+
+
+def as_text(column: Expression) -> Expression:
+    """How a value is written; of a float, the whole number that it is, and null where it is none."""
+    if column.type().is_string():
+        return column
+    if not column.type().is_floating():
+        return column.cast("string")
+    number = column.cast("float64")  # NaN is above every bound, and so is left out
+    whole = (number >= -WHOLE_FLOAT) & (number <= WHOLE_FLOAT) & (number == number.floor())
+    return ibis.ifelse(whole, number, ibis.null("float64")).cast("int64").cast("string")
+
+
 def find_cell(attribute: Categories, column: Expression, dialect: Dialect) -> Expression:
     """The declared cell of each text; null where it is none."""
-    text = column if column.type().is_string() else column.cast("string")
+    text = as_text(column)
     known = {spelling: cell for cell, value in enumerate(attribute.values) for spelling in spellings(value)}
     return dialect.find(text, known)
 

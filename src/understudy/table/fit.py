@@ -12,7 +12,7 @@ from functools import singledispatch
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.table.dialect import Dialect, Expression
-from understudy.table.encode import as_number, find_cell, within
+from understudy.table.encode import as_number, as_text, find_cell, is_missing, within
 
 WORTH_A_WORD = 0.05
 """A larger part of the rows than this is more likely a mistake in the declaration than in the rows."""
@@ -113,16 +113,18 @@ def misfit(attribute: Attribute, column: Expression, dialect: Dialect) -> Misfit
 @misfit.register
 def _(attribute: Categories, column: Expression, dialect: Dialect) -> Misfit:
     unknown = find_cell(attribute, column, dialect).isnull()
-    return Misfit(column.isnull(), _never(column), column.notnull() & unknown)
+    missing = is_missing(column, dialect)
+    return Misfit(missing, _never(column), ~missing & unknown)
 
 
 @misfit.register
 def _(attribute: Boolean, column: Expression, dialect: Dialect) -> Misfit:
-    unreadable = _never(column)
+    unreadable, missing = _never(column), is_missing(column, dialect)
     if not column.type().is_boolean():
-        word = dialect.word(column.cast("string"))
-        unreadable = column.notnull() & ~word.isin(attribute.TRUE + attribute.FALSE)
-    return Misfit(column.isnull(), unreadable, _never(column))
+        text = as_text(column)  # null for a number that is not whole
+        known = dialect.word(text).isin(attribute.TRUE + attribute.FALSE)
+        unreadable = ~missing & (text.isnull() | ~known)
+    return Misfit(missing, unreadable, _never(column))
 
 
 @misfit.register

@@ -146,7 +146,7 @@ def _column(domain: Domain, name: str) -> str:
     return f"code_{domain.position(name)}"
 
 
-def coded_rows(rows: Any, domain: Domain, clique: Clique, engine: Engine, **kept: str) -> Any:
+def coded_rows(rows: Any, domain: Domain, clique: Clique, engine: Engine, **kept: Expression) -> Any:
     """The codes of the clique's attributes for each row, with the columns in `kept` beside them."""
     codes: dict[str, Any] = {}
     for name in clique:
@@ -166,10 +166,13 @@ def at_most(rows: Any, domain: Domain, unit: Unit, engine: Engine) -> Any:
     """At most `max_rows` coded rows of each unit, those with the smallest keyed hash; rows of nobody go.
 
     Which rows stay depends on the unit's own rows alone, so adding or removing a unit changes at most
-    `max_rows` rows of the result.
+    `max_rows` rows of the result. Texts that Unicode writes in two ways (NFC, NFD) are one unit.
     """
     known = rows.filter(rows[unit.column].notnull())
-    coded = coded_rows(known, domain, domain.names, engine, unit=unit.column)
+    whose = known[unit.column]
+    if whose.type().is_string():
+        whose = engine.dialect.composed(whose)
+    coded = coded_rows(known, domain, domain.names, engine, unit=whose)
     codes = [coded[_column(domain, name)] for name in domain.names]
     key: Expression = ibis.literal(unit.key)
     digest = key.concat(*(part for code in codes for part in ("|", code.cast("string"))))

@@ -65,7 +65,7 @@ WHERE c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class PostgresTable:
     """A table's identity: its number in the catalogue, and its columns with their types."""
 
     oid: int
@@ -110,7 +110,7 @@ class PostgresEngine:
     """
 
     address: _Address
-    relation: Relation
+    relation: PostgresTable
     time_limit: int = TIME_LIMIT
     dialect: Dialect = POSTGRES
     habits: Habits = HABITS
@@ -228,13 +228,15 @@ def _sql(expression: Expression) -> str:
     return ibis.to_sql(expression, dialect="postgres")
 
 
-def _relation(connection: Any, schema: str, name: str) -> Relation | None:
+def _relation(connection: Any, schema: str, name: str) -> PostgresTable | None:
     found = connection.execute(_RELATION, (name, schema, schema)).fetchone()
     if found is None:
         return None
     oid, where = found
     columns = connection.execute(_COLUMNS, (oid,)).fetchall()
-    return Relation(oid, where, name, tuple((column, written, kind) for column, written, kind in columns))
+    return PostgresTable(
+        oid, where, name, tuple((column, written, kind) for column, written, kind in columns)
+    )
 
 
 def open_postgres(spec: SourceSpec, *, base: Path) -> tuple[Expression, PostgresEngine]:

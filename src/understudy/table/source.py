@@ -7,7 +7,7 @@ somebody's row: so what was read from a source is named to the custodian only (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points, metadata
@@ -25,20 +25,34 @@ import pyarrow.compute
 from understudy.declaration.declaration import Counting, SourceSpec, Unit
 from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError, UnderstudyError
+from understudy.table.dialect import PORTABLE, PORTABLE_DUCKDB
 from understudy.table.encode import check_type
 from understudy.table.engine import AnyIbis, Embedded, Engine
-from understudy.table.files import ASK_CUSTODIAN, TEXT_ENDINGS, file_stamp, is_text, open_file, read_header
+from understudy.table.files import (
+    ASK_CUSTODIAN,
+    READING,
+    TEXT_ENDINGS,
+    is_text,
+    logs_of,
+    open_file,
+    read_header,
+)
 from understudy.table.fit import Fit
 from understudy.table.look import Codes, Look, check_compiles
 from understudy.table.postgres import open_postgres, password
 from understudy.table.spark import open_spark
+from understudy.table.stamp import Stamps, settled_stamps, stamps_of
 
 __all__ = ["TEXT_ENDINGS", "Codes", "Source", "in_memory", "open_source", "read_header"]
 
 
 @dataclass(frozen=True)
 class Source:
-    """An open table. `stamp` is what the file looked like when it was opened.
+    """An open table. `stamps` are what the files looked like that it is read from, when it was opened.
+
+    `description` is all that the declaration says about how the rows are read. `pinned` says that no row can
+    change without a change of the stamps; a view in a database's file, say, may read other files. `names` are
+    those of all columns, where the expression has only the declared ones.
 
     Whether an engine drops a malformed line of text depends on the columns it reads; `text` makes it read the
     same ones always, so that every look sees the same rows. `count` says where a remote engine's rows are counted.
@@ -47,7 +61,10 @@ class Source:
 
     expression: Any
     path: Path | None = None
-    stamp: tuple[int, int, int] | None = None
+    stamps: Stamps | None = None
+    description: str = ""
+    pinned: bool = True
+    names: tuple[str, ...] = ()
     text: bool = False
     engine: Engine = field(default_factory=Embedded)
     count: Counting = Counting.AUTO
@@ -56,14 +73,21 @@ class Source:
 
     @property
     def version(self) -> str | None:
-        """A name for the rows as they are now, made of nothing that is in them.
+        """A name for the rows as they were when the source was opened, made of nothing that is in them.
 
-        That of a file is its time stamp and identity; a frame's copy is nobody else's. In a database rows can
-        change unnoticed: it has none.
+        That of a file is made of how it is read and of the stamps of all files that are read with it; a frame's
+        copy is nobody else's. Where rows can change unnoticed, in a database or behind a view, there is none.
         """
-        if self.engine.remote:
+        if self.engine.remote or not self.pinned:
             return None
-        return self.token if self.stamp is None else repr(self.stamp[1:])
+        return self.token if self.stamps is None else repr((self.description, self.stamps))
+
+    @property
+    def former_version(self) -> str | None:
+        """The name that version 0.1 gave to a file's rows, under which its ledgers hold questions."""
+        if self.stamps is None:
+            return None
+        return repr((self.stamps[0].modified_ns, self.stamps[0].inode))
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -87,7 +111,7 @@ class Source:
         if not self.candid:
             plural = "s" if len(missing) > 1 else ""
             return f"the table lacks the declared column{plural} {lacking}: {ASK_CUSTODIAN}"
-        columns = list(self.columns)
+        columns = list(self.names or self.columns)
         hint = ""
         if len(columns) == 1:
             hint = f" The table has the single column {columns[0]!r}: is the delimiter right?"
@@ -104,10 +128,10 @@ class Source:
         if self.path is None:
             return
         try:
-            now = file_stamp(self.path)
+            now = stamps_of(self.path, logs=logs_of(self.path))
         except OSError as error:
             raise SourceError(f"the table {self.path} cannot be read any more: {error.strerror}") from None
-        if now != self.stamp:
+        if now != self.stamps:
             raise SourceChangedError(
                 f"the table {self.path} has changed since it was opened. A budget belongs to one table: open the "
                 f"project again if this is the same people's data, or start a new project for a new table"
@@ -115,7 +139,7 @@ class Source:
 
     @contextmanager
     def look(self) -> Iterator[Look]:
-        """A look at the table, for as many questions as belong together.
+        """A look at the table, for as many questions as belong together: at the rows that were stamped, or none.
 
         The engine's own error text may quote data, so it is not passed on.
         """
@@ -169,10 +193,13 @@ def _quiet(what: str) -> Iterator[None]:
         ) from None
 
 
-def open_source(spec: SourceSpec, *, base: Path, candid: bool = False) -> Source:
+def open_source(
+    spec: SourceSpec, *, base: Path, columns: Collection[str] | None = None, candid: bool = False
+) -> Source:
     """Open a file, a Postgres or Spark table, or what else Ibis has a URL for.
 
-    Relative paths are seen from `base`. `candid` is for the custodian: errors then list what the source has.
+    Relative paths are seen from `base`. `columns` are those that will be read, if not all: a file with many others
+    is then opened faster. `candid` is for the custodian: errors then list what the source has.
     """
     scheme = spec.location.partition(":")[0]
     if scheme in ("postgres", "postgresql") and "://" in spec.location:
@@ -185,10 +212,22 @@ def open_source(spec: SourceSpec, *, base: Path, candid: bool = False) -> Source
         return _open_url(spec, base=base, candid=candid)
     path = (base / spec.location).resolve()
     try:
-        stamp = file_stamp(path)
+        stamps = settled_stamps(path, logs=logs_of(path))
     except OSError as error:
         raise SourceError(f"the table {path} cannot be read: {error.strerror}") from None
-    return Source(open_file(path, spec, candid=candid), path, stamp, text=is_text(path), candid=candid)
+    table = open_file(path, spec, columns=columns, candid=candid)
+    source = Source(
+        table.expression,
+        path,
+        stamps,
+        description=repr((spec, READING)),
+        pinned=table.pinned,
+        names=table.names,
+        text=is_text(path),
+        candid=candid,
+    )
+    source.check_unchanged()
+    return source
 
 
 def _open_url(spec: SourceSpec, *, base: Path, candid: bool) -> Source:
@@ -209,7 +248,8 @@ def _open_url(spec: SourceSpec, *, base: Path, candid: bool) -> Source:
             f"no engine answers to this URL with such a table ({type(error).__name__}); check host, user, "
             f"password and `table:`"
         ) from None
-    return Source(expression, engine=AnyIbis(connection), count=spec.count, candid=candid)
+    dialect = PORTABLE_DUCKDB if connection.name == "duckdb" else PORTABLE
+    return Source(expression, engine=AnyIbis(connection, dialect), count=spec.count, candid=candid)
 
 
 def _no_driver(scheme: str) -> str:

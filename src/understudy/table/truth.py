@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
-from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from understudy.errors import QueryError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.query.tables import RememberedTables
 from understudy.table.counts import MarginalCounter
+from understudy.table.fork import LookLock
 from understudy.table.inside import group_counts, grouped_cover, grouped_sums
 from understudy.table.look import Codes, Look
 from understudy.table.source import Source
@@ -38,8 +38,9 @@ class Truth:
     """Exact counts over cliques of a domain, one pass over the source for any number of them.
 
     Complexity  One pass of the engine for each look, or one GROUP BY for each clique of a cover; from the
-                second look on, one pass over the codes in memory where the table is local and rows ×
-                attributes fit into `CACHE_BYTES`; none for cliques that were counted before, of a file or a frame.
+                second look on, one pass over the codes in memory where the table is local, its changes are
+                noticed, and rows × attributes fit into `CACHE_BYTES`; none for cliques that were counted
+                before, of a file or a frame.
                 Memory is bounded by the accumulators of the clique cover, one batch and what is kept.
     Gap         The time of a look grows with the number of rows, also where that number is private.
     """
@@ -49,7 +50,7 @@ class Truth:
         self.source = source
         self.domain = domain
         self.unit = unit
-        self._lock = Lock()  # an engine's connection serves one thread at a time
+        self._lock = LookLock()  # an engine's connection serves one thread at a time
         self._looks = 0
         self._kept: list[Codes] | None = None
         self._counted: OrderedDict[Clique, Counts] = OrderedDict()
@@ -68,15 +69,23 @@ class Truth:
     @cached_property
     def version(self) -> str | None:
         """A name for the rows and how they are cut; None where changes of the rows cannot be noticed."""
-        if self.source.version is None:
+        return self._named(self.source.version)
+
+    @cached_property
+    def former_version(self) -> str | None:
+        """The name that version 0.1 would have given to the same file; None for what is no file."""
+        return self._named(self.source.former_version)
+
+    def _named(self, rows: str | None) -> str | None:
+        if rows is None:
             return None
-        meaning = repr((self.source.version, self.domain.attributes, self.unit))
+        meaning = repr((rows, self.domain.attributes, self.unit))
         return sha256(meaning.encode()).hexdigest()[:16]
 
     @property
     def is_file(self) -> bool:
         """Whether the rows are in a file, whose versions can be told apart."""
-        return self.source.stamp is not None
+        return self.source.stamps is not None and self.source.pinned
 
     def check_unchanged(self) -> None:
         """Refuse to go on with another table than the one that was opened. Reads no data."""
@@ -117,9 +126,14 @@ class Truth:
             weights = marginal.where.factors[0].weights.reshape(-1)[self._places[1]]
             return np.array(np.rint(weights * resolution).astype(np.int64).sum())
 
+    @property
+    def _is_lasting(self) -> bool:
+        """Whether what was read once may be kept: every change of the rows is noticed before the next look."""
+        return self.source.version is not None
+
     def _in_memory(self) -> bool:
         """Whether the codes are; from the second look on they are, where they fit."""
-        if self._kept is None and self._looks and not self.source.engine.remote:
+        if self._kept is None and self._looks and self._is_lasting:
             with self._look() as look:
                 self._keep(look)
         return bool(self._kept)
@@ -133,7 +147,7 @@ class Truth:
 
     def _counts(self, look: Look, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """What was not counted before, in one pass; nothing is kept of rows that can change unnoticed."""
-        if self.source.version is None or self.source.engine.remote:
+        if not self._is_lasting:
             return self._count(look, wanted)
         found = {clique: self._counted[clique] for clique in wanted if clique in self._counted}
         new = [clique for clique in wanted if clique not in found]
@@ -244,7 +258,7 @@ class Truth:
 
     def _batches(self, look: Look, clique: Clique) -> Iterator[Codes]:
         clique = clique or self.domain.names[:1]  # an engine streams at least one column
-        if self._kept is None and self._looks > 1 and not self.source.engine.remote:
+        if self._kept is None and self._looks > 1 and self._is_lasting:
             self._keep(look)
         if self._kept:
             return iter(self._kept)

@@ -23,19 +23,19 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import ParameterError
-from understudy.noise.samplers import NoiseSource, normal
+from understudy.noise.samplers import NoiseSource
 from understudy.theory.composition import log_gdp_delta
 from understudy.theory.minimise import best_from
 from understudy.validity.certificate import (
     ADVANCE,
     BOUNDED,
     CAP,
-    CONTINUOUS,
     INDEPENDENT,
+    ROUNDED,
     SEALED,
     Certificate,
 )
-from understudy.validity.modes import Heard, Said, SealedLook, between_0_and_1
+from understudy.validity.modes import Heard, Said, SealedLook, with_normal_noise
 from understudy.validity.transfer import quantile
 
 PAIRS = "the score is the area under the curve, and which rows are positive is public"
@@ -75,7 +75,11 @@ def auc_width(positive: int, negative: int, queries: int, beta: float) -> tuple[
 
 @dataclass(frozen=True)
 class Auc:
-    """The area under the curve with continuous normal noise, certified as a query of sensitivity 1/min(p, q)."""
+    """The area under the curve with normal noise, certified as a query of sensitivity 1/min(p, q).
+
+    The area is a whole number of steps of 1/(2pq), as a tie counts half; p and q are public. What is told is the
+    rounding to this grid of an ideal answer, half a step from it at most.
+    """
 
     positive: int
     negative: int
@@ -102,13 +106,19 @@ class Auc:
 
     @property
     def certificate(self) -> Certificate:
-        assumed = (INDEPENDENT, SEALED, ADVANCE, PAIRS, CONTINUOUS, CAP)
-        return Certificate(self._best[0], self.beta, "Bassily et al. 2016, sensitivity 1/min(p, q)", assumed)
+        assumed = (INDEPENDENT, SEALED, ADVANCE, PAIRS, ROUNDED, CAP)
+        return Certificate(
+            self._best[0] + _half_step(self.positive, self.negative),
+            self.beta,
+            "Bassily et al. 2016, sensitivity 1/min(p, q)",
+            assumed,
+        )
 
     def width_with(self, rows: int) -> float:
         """With the classes in the same proportion."""
         positive = max(1, round(rows * self.positive / self.rows))
-        return auc_width(positive, max(1, rows - positive), self.queries, self.beta)[0]
+        negative = max(1, rows - positive)
+        return auc_width(positive, negative, self.queries, self.beta)[0] + _half_step(positive, negative)
 
     @property
     def text(self) -> str:
@@ -116,8 +126,12 @@ class Auc:
 
     def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del heard
-        return {"value": between_0_and_1(look.mean + self.sigma * float(normal(1, noise=noise)[0]))}
+        return {"value": with_normal_noise(look, self.sigma, noise)}
 
     def read(self, step: dict[str, Any], heard: Heard) -> Said:
         heard.asked += 1
         return Said(step["value"], self.certificate.width, "measured")
+
+
+def _half_step(positive: int, negative: int) -> float:
+    return 1 / (4 * positive * negative)

@@ -147,7 +147,7 @@ class Board:
             if guess is not None:
                 mode = self.holdout.mode.name
                 raise RefusedError(
-                    f"the mode {mode} checks no guesses: leave --guess out. Nothing was counted"
+                    f"the mode {mode} checks no guesses: leave `guess` out. Nothing was counted"
                 )
             return None
         if guess is not None:
@@ -156,7 +156,7 @@ class Board:
             return guess
         if self.needs_guess:
             raise RefusedError(
-                "this board checks guesses and has no public rows to make them from: give --guess, the score on "
+                "this board checks guesses and has no public rows to make them from: give `guess`, the score on "
                 "other rows. Nothing was counted"
             )
         metric, truth, shown = self.holdout.metric, self._truth[self._public], predicted[self._public]
@@ -217,7 +217,7 @@ def create(path: Path, labels: Path, *, id: str, label: str, public: float = 0.0
             raise RefusedError(f"{file} exists, and a board is created once: give another name")
     if terms.get("mode") == "free-ladder":
         raise ParameterError(
-            "the parameter-free ladder remembers rows, and keeps no file of them: use --mode ladder, or Python"
+            "the parameter-free ladder remembers rows, and keeps no file: use `mode='ladder'`, or a Holdout"
         )
     if not 0 <= public < 1:
         raise ParameterError("the public share is at least 0 and below 1")

@@ -5,11 +5,12 @@
 
 The rows are sealed in here. A score is computed on them, told through a mode (`modes`) that generalises, and
 counted. The rows that scikit-learn hands to a scorer are other rows: where a mode needs a guess, it is the
-score on those.
+score on those. What a score is about depends on who saw the rows (`scope`).
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -20,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.engine import URL
 
-from understudy.errors import HandleClosedError, ParameterError
+from understudy.errors import HandleClosedError, ParameterError, RefusedError
 from understudy.ledger.interface import Ledger
+from understudy.ledger.journal import Journal
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.store import DurableLedger
 from understudy.noise.samplers import NoiseSource, SystemNoise
@@ -30,28 +32,33 @@ from understudy.rational import Number, probability
 from understudy.validity.auc import about_pairs
 from understudy.validity.certificate import VACUOUS
 from understudy.validity.choice import auc_mode_of, mode_of
+from understudy.validity.frozen import predict_frozen
 from understudy.validity.ladder import FreeLadder
-from understudy.validity.memory import Memory
+from understudy.validity.lattice import grid
 from understudy.validity.metrics import Area, Metric, metric_of
 from understudy.validity.modes import Heard, HoldoutMode, Said, SealedLook, check_worth
 from understudy.validity.predictions import guess_fault
+from understudy.validity.scope import About, Way, about, assumptions, sentence
 
 
 @dataclass(frozen=True)
 class Score:
-    """A score in [0, 1], larger is better, within `width` of the population's, jointly with all the others."""
+    """A score in [0, 1], larger is better, within `width` of what it is about, jointly with all the others."""
 
     value: float
     width: float
     source: str
     left: int
     """Scores that the certificate still covers."""
+    about: About = About.THESE_ROWS
+    """The population, or new labels for these rows: by how this score and those before it were asked for."""
 
     def __float__(self) -> float:
         return self.value
 
     def as_dict(self) -> dict[str, Any]:
-        return {"value": self.value, "width": self.width, "source": self.source, "left": self.left}
+        return {"value": self.value, "width": self.width, "source": self.source, "left": self.left,
+                "about": str(self.about)}  # fmt: skip
 
 
 class Holdout:
@@ -65,6 +72,9 @@ class Holdout:
                 `rejections` says how many of them may be wrong. `theorem` names the certificate of "gaussian".
     slack       how far a right guess may be from the sealed rows' score; by default 3/sqrt(n), for guesses from
                 as many rows. Fewer rows to guess from need more.
+    strict      `score` is refused: what is certified rests on no assumption about estimators of this process. As a
+                scorer, a strict holdout freezes each estimator (`score_frozen`). The mode "strict" is "auto" with
+                this.
     tolerance   a mode whose certificate would be wider is refused, with the number of rows that it would take.
     path        a file in which everything said is kept: a restart goes on where it stopped. Without it, the
                 memory of the holdout lasts as long as this object.
@@ -82,6 +92,7 @@ class Holdout:
         theorem: str = "cvar",
         rejections: int | None = None,
         slack: float | None = None,
+        strict: bool = False,
         tolerance: float = VACUOUS,
         groups: Any = None,
         classes: Any = None,
@@ -97,6 +108,8 @@ class Holdout:
             raise ParameterError("a holdout is asked at least once: give `queries`")
         self._people = _people(groups, len(self._y))
         self._classes = np.unique(self._y) if classes is None else np.asarray(classes)
+        self.strict = strict or mode == "strict"
+        mode = "auto" if mode == "strict" else mode
         self.metric = metric_of("auc" if mode == "auc" else metric)
         self.queries = queries
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
@@ -112,9 +125,11 @@ class Holdout:
             check_worth(self.mode, tolerance)
         self._lock = RLock()
         self._heard = Heard()
+        self._ways: set[str] = set()
+        self._unprevented: set[str] = set()
         terms = f"holdout of {self.rows} rows #{_digest(self._y)} by {self.metric.name}: {self.mode.text}"
         self._ledger = _ledger(path, name)
-        self._memory = Memory(self._ledger, terms, name=name)
+        self._journal = Journal(self._ledger, terms, name=name, start=lambda: b"{}")
         self._catch_up()
 
     def _chosen(
@@ -146,47 +161,115 @@ class Holdout:
     # ---- scoring
 
     def score(self, estimator: Any, X: Any = None, y: Any = None) -> Score:
-        """The score of a fitted estimator; X and y, if given, are other rows to guess from."""
-        if isinstance(self.metric, Area):
-            look = SealedLook(
-                self.metric.estimate(estimator, self._X, self._y),
-                None if y is None else self.metric.estimate(estimator, X, np.asarray(y)),
+        """The score of a fitted estimator, which predicts in this process; X and y, if given, are rows to guess
+        from.
+
+        The estimator is shown the sealed features, and could keep them for the next one: the certificate assumes
+        that it does not, in words. A strict holdout refuses this; `score_frozen` needs no such assumption.
+        """
+        if self.strict:
+            raise RefusedError(
+                "this holdout is strict: an estimator of this process could keep the sealed rows. Use "
+                "score_frozen for a certificate about the population. Nothing was counted"
             )
-            return self._tell(look)
-        values = self._by_person(self.metric.estimate(estimator, self._X, self._y))
-        guess = None if y is None else float(self.metric.estimate(estimator, X, np.asarray(y)).mean())
-        return self._tell(SealedLook(float(values.mean()), guess, values))
+        predicted = self.metric.predictions(estimator, self._X)
+        look = self._look(predicted, getattr(estimator, "classes_", None), self._guess(estimator, X, y))
+        return self._tell(look, {"way": Way.IN_PROCESS})
+
+    def score_frozen(
+        self, estimator: Any, X: Any = None, y: Any = None, *, label: str = "", seconds: float = 600
+    ) -> Score:
+        """The score of a fitted estimator that is frozen first: it predicts in a process of its own (`frozen`).
+
+        As long as every score is asked for so, certificates are about the population, whatever the estimators
+        do. X and y, if given, are other rows to guess from. An estimator that cannot be serialised and loaded by
+        a new process is refused, and not counted. One that fails at the sealed rows, takes longer than `seconds`
+        or gives something else than predictions is counted, as wrong at every row: that it failed is told in no
+        other way.
+        """
+        if self._X is None:
+            raise ParameterError("this holdout was given no features to predict from: hand in predictions")
+        guess = self._guess(estimator, X, y)
+        classes = getattr(estimator, "classes_", None)
+        columns = len(self._classes if classes is None else classes)
+        made = predict_frozen(
+            estimator, self._X, self.metric.responses, rows=len(self._y), columns=columns, seconds=seconds
+        )
+        how = {"way": Way.FROZEN, "label": label, "unprevented": list(made.unprevented)}
+        try:
+            look = None if made.found is None else self._look(made.found, classes, guess)
+        except (ParameterError, ValueError, TypeError, IndexError):
+            look = None
+        return self._tell(self._all_wrong(guess) if look is None else look, how)
 
     def score_predictions(self, predicted: Any, *, guess: float | None = None, label: str = "") -> Score:
         """The score of predictions for the sealed rows, in their order; probabilities in the order of classes.
 
-        A `label` is kept with the score, for `history`. Predictions that are missing, of another kind than the
-        labels (text for numbers) or no probabilities, and guesses outside [0, 1], are refused and not counted.
-        That says nothing of the sealed labels but what is public: see `predictions`.
+        Whoever can predict knows the features. So this certifies new labels for these rows (fixed design), and
+        nothing about new rows; of the area under the curve it certifies nothing without an assumption, and a
+        strict holdout refuses it. A `label` is kept with the score, for `history`. Predictions that are missing,
+        of another kind than the labels (text for numbers) or no probabilities, and guesses outside [0, 1], are
+        refused and not counted. That says nothing of the sealed labels but what is public: see `predictions`.
         """
+        if self.strict and isinstance(self.metric, Area):
+            raise RefusedError(
+                "this holdout is strict: the area under the curve has no certificate for predictions of "
+                "somebody who knows the rows. Use score_frozen. Nothing was counted"
+            )
         found = np.asarray(predicted)
         if fault := self.metric.fault(found, self._classes) or guess_fault(guess):
             raise ParameterError(f"{fault}. Nothing was counted")
+        look = self._look(found, self._classes, guess)
+        return self._tell(look, {"way": Way.PREDICTIONS, "label": label})
+
+    @property
+    def _steps(self) -> int:
+        """Steps between 0 and 1 for the value of one row, or person."""
+        return grid(self.mode.rows)
+
+    def _look(self, predicted: NDArray[Any], classes: Any, guess: float | None) -> SealedLook:
         if isinstance(self.metric, Area):
-            return self._tell(SealedLook(self.metric.area(self._y, found), guess), label)
-        values = self._by_person(self.metric.of(self._y, found, self._classes))
-        return self._tell(SealedLook(float(values.mean()), guess, values), label)
+            right, pairs = self.metric.half_pairs(self._y, predicted)
+            return SealedLook(right / pairs, right, pairs, guess)
+        return SealedLook.of(self._by_person(self.metric.of(self._y, predicted, classes)), self._steps, guess)
+
+    def _all_wrong(self, guess: float | None) -> SealedLook:
+        """A look at predictions that are right nowhere."""
+        if isinstance(self.metric, Area):
+            return SealedLook(0.0, 0, self.metric.half_pairs(self._y, np.zeros(len(self._y)))[1], guess)
+        return SealedLook.of(np.zeros(self.rows), self._steps, guess)
+
+    def _guess(self, estimator: Any, X: Any, y: Any) -> float | None:
+        """The estimator's score on other rows, if there are any."""
+        if y is None:
+            return None
+        predicted, truth = self.metric.predictions(estimator, X), np.asarray(y)
+        if isinstance(self.metric, Area):
+            return self.metric.area(truth, predicted)
+        return float(self.metric.of(truth, predicted, getattr(estimator, "classes_", None)).mean())
 
     def history(self) -> list[tuple[str, Score]]:
         """Everything that was said, in order, with the labels it was asked under."""
-        heard, told = Heard(), []
-        for step in self._memory.all():
+        heard, told, ways = Heard(), [], set()
+        for step in self._journal.all():
+            ways.add(_way(step))
             try:
                 said = self.mode.read(step, heard)
             except HandleClosedError:
                 continue
-            score = Score(said.value, said.width, said.source, self.queries - heard.asked)
+            score = Score(said.value, said.width, said.source, self.queries - heard.asked, self._about(ways))
             told.append((step.get("label", ""), score))
         return told
 
+    def _about(self, ways: set[str]) -> About:
+        return about(ways, has_features=self._X is not None)
+
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
-        """As a scorer: what is sealed here is scored, and (X, y), which are other rows, serve as a guess."""
-        return self.score(estimator, X, y).value
+        """As a scorer: what is sealed here is scored, and (X, y), which are other rows, serve as a guess.
+
+        A strict holdout freezes the estimator first.
+        """
+        return (self.score_frozen if self.strict else self.score)(estimator, X, y).value
 
     @property
     def left(self) -> int:
@@ -200,11 +283,16 @@ class Holdout:
         return self.mode.certificate.width
 
     def certificate(self) -> dict[str, Any]:
-        """What is promised, on what assumptions, and what is left of it."""
-        found = self.mode.certificate
-        promised = (about_pairs(found) if isinstance(self.metric, Area) else found).as_dict()
-        about = {"mode": self.mode.text, "rows": self.rows, "metric": self.metric.name}
-        return about | promised | {"queries": self.queries, "left": self.left}
+        """What is promised about what, on which assumptions, and what is left of it."""
+        found, area = self.mode.certificate, isinstance(self.metric, Area)
+        promised = (about_pairs(found) if area else found).as_dict()
+        with self._lock:
+            ways, unprevented = set(self._ways), set(self._unprevented)
+        scope = self._about(ways)
+        promised["assumptions"] += assumptions(scope, ways, unprevented, area=area)
+        named = {"mode": self.mode.text, "rows": self.rows, "metric": self.metric.name}
+        said = {"about": sentence(scope, area=area)}
+        return named | promised | said | {"queries": self.queries, "left": self.left}
 
     def close(self) -> None:
         """Let go of the file that the memory is kept in; the next question opens it again."""
@@ -216,7 +304,9 @@ class Holdout:
             return rowwise
         return np.bincount(self._people, weights=rowwise) / np.bincount(self._people)
 
-    def _tell(self, look: SealedLook, label: str = "") -> Score:
+    def _tell(self, look: SealedLook, how: dict[str, Any]) -> Score:
+        """Say what the mode says of a look; `how` it was asked for is kept with the answer."""
+        kept = {name: value for name, value in how.items() if value}
         with self._lock:
             while True:
                 self._catch_up()
@@ -225,27 +315,33 @@ class Holdout:
                         f"all {self.queries} scores were given: the certificate covers no more. New rows make a "
                         f"new holdout"
                     )
-                step = self.mode.say(look, self._heard, noise=self._noise) | (
-                    {"label": label} if label else {}
-                )
+                step = self.mode.say(look, self._heard, noise=self._noise) | kept
                 secret = {} if isinstance(self.mode, FreeLadder) else self._heard.secret
-                if self._memory.keep(f"score {self._heard.asked + 1}", step, secret):
+                hidden = json.dumps(secret).encode()
+                if self._journal.add(f"score {self._heard.asked + 1}", step, hidden=hidden):
+                    self._asked_by(step)
                     return self._scored(self.mode.read(step, self._heard))
-                # another process spoke first: what was drawn here was never said
-                self._heard.secret = dict(self._memory.secret)
+                # Another process spoke first: what was drawn here was never said, and `_catch_up` forgets it.
 
     def _scored(self, said: Said) -> Score:
-        return Score(said.value, said.width, said.source, self.queries - self._heard.asked)
+        left = self.queries - self._heard.asked
+        return Score(said.value, said.width, said.source, left, self._about(self._ways))
+
+    def _asked_by(self, step: dict[str, Any]) -> None:
+        self._ways.add(_way(step))
+        self._unprevented.update(step.get("unprevented", ()))
 
     def _catch_up(self) -> None:
-        later = self._memory.later()
-        for step in later:
+        before = self._journal.length
+        for step in self._journal.later():
+            self._asked_by(step)
             try:
                 self.mode.read(step, self._heard)
             except HandleClosedError:  # it halted there, and says so to whoever asks next
                 continue
-        if later:  # a noisy threshold belongs to the holdout, not to this process: it is never drawn again
-            self._heard.secret = dict(self._memory.secret)
+        if self._journal.length > before:
+            # A noisy threshold belongs to the holdout, not to this process: it is never drawn again.
+            self._heard.secret = json.loads(self._journal.hidden)
 
     # ---- one holdout, one memory
 
@@ -264,6 +360,11 @@ class Holdout:
 
     def __repr__(self) -> str:
         return f"Holdout({self.rows} rows, {self.metric.name}, {self.mode.text}, {self.left} scores left)"
+
+
+def _way(step: dict[str, Any]) -> str:
+    """How a step was asked for. Version 0.1 did not say: what holds for predictions holds in any case."""
+    return step.get("way", Way.PREDICTIONS)
 
 
 def _people(groups: Any, rows: int) -> NDArray[np.intp] | None:

@@ -39,14 +39,23 @@ class Metric:
         found = np.asarray(self.rowwise(truth, np.asarray(predicted), labels), dtype=np.float64)
         return np.clip(np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1.0)
 
-    def estimate(self, estimator: Any, X: Any, truth: NDArray[Any]) -> Values:
-        """The scores of an estimator's predictions for the rows of X."""
-        predict = getattr(estimator, self.response, None)
-        if predict is None:
-            raise ParameterError(
-                f"{self.name} needs an estimator with {self.response}; {type(estimator).__name__} has none"
-            )
-        return self.of(truth, np.asarray(predict(X)), getattr(estimator, "classes_", None))
+    @property
+    def responses(self) -> tuple[str, ...]:
+        """Methods of an estimator that make the predictions: the first that it has."""
+        return (self.response,)
+
+    def predictions(self, estimator: Any, X: Any) -> NDArray[Any]:
+        """An estimator's predictions for the rows of X, made in this process."""
+        return _predictions(estimator, X, self.responses, self.name)
+
+
+def _predictions(estimator: Any, X: Any, responses: tuple[str, ...], metric: str) -> NDArray[Any]:
+    for response in responses:
+        predict = getattr(estimator, response, None)
+        if predict is not None:
+            return np.asarray(predict(X))
+    wanted, kind = " or ".join(responses), type(estimator).__name__
+    raise ParameterError(f"{metric} needs an estimator with {wanted}; {kind} has none")
 
 
 def _right(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
@@ -140,26 +149,32 @@ class Area:
     name: str = "auc"
     fault: Fault = as_numbers
 
+    @property
+    def responses(self) -> tuple[str, ...]:
+        """The decision function, or the probability of the positive class: the first that an estimator has."""
+        return ("decision_function", "predict_proba")
+
+    def predictions(self, estimator: Any, X: Any) -> NDArray[Any]:
+        """An estimator's scores for the rows of X, made in this process."""
+        return _predictions(estimator, X, self.responses, self.name)
+
     def area(self, truth: NDArray[Any], scores: NDArray[Any]) -> float:
         """The share of pairs, a positive and a negative row, that the scores put in the right order."""
+        right, pairs = self.half_pairs(truth, scores)
+        return right / pairs
+
+    def half_pairs(self, truth: NDArray[Any], scores: NDArray[Any]) -> tuple[int, int]:
+        """The area as whole numbers: pairs in the right order count 2, ties 1; and twice the number of pairs."""
         found = np.asarray(scores, dtype=np.float64)
         found = found[:, 1] if found.ndim == 2 else found
         if found.shape != truth.shape:
             raise ParameterError(f"{len(truth)} rows need {len(truth)} scores")
         positive = truth == np.unique(truth)[-1]
-        ranks = rankdata(np.nan_to_num(found, nan=-np.inf))
+        twice = np.rint(2 * rankdata(np.nan_to_num(found, nan=-np.inf))).astype(np.int64)
         count = int(positive.sum())
         if not 0 < count < len(truth):
             raise ParameterError("the area under the curve needs rows of both classes")
-        return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(truth) - count)))
-
-    def estimate(self, estimator: Any, X: Any, truth: NDArray[Any]) -> float:
-        """The area of an estimator's decision function, or of its probability for the positive class."""
-        for response in ("decision_function", "predict_proba"):
-            predict = getattr(estimator, response, None)
-            if predict is not None:
-                return self.area(truth, np.asarray(predict(X)))
-        raise ParameterError("auc needs an estimator with decision_function or predict_proba")
+        return int(twice[positive].sum()) - count * (count + 1), 2 * count * (len(truth) - count)
 
 
 AUC = Area()

@@ -7,16 +7,18 @@ noise (`Gaussian`, `Thresholdout`). Others: guesses (`checking`), the running be
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
-from math import log, tanh
+from math import ceil, log, tanh
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import HandleClosedError, ParameterError, RefusedError
-from understudy.noise.samplers import NoiseSource, normal
+from understudy.noise.normal import rounded_normal
+from understudy.noise.samplers import NoiseSource, discrete_laplace
 from understudy.theory.capacity import rows_needed
 from understudy.theory.guess_and_check import step_grid
 from understudy.validity.certificate import (
@@ -29,6 +31,7 @@ from understudy.validity.certificate import (
     VACUOUS,
     Certificate,
 )
+from understudy.validity.lattice import grid, rounding, told, total
 from understudy.validity.transfer import THEOREMS, best_sigma, gaussian
 
 USEFUL = 0.1
@@ -37,11 +40,28 @@ USEFUL = 0.1
 
 @dataclass(frozen=True, eq=False)
 class SealedLook:
-    """One look at the sealed rows: the exact score, one number for each person, and a guess from elsewhere."""
+    """One look at the sealed rows: the exact score, the same on the public grid, and a guess from elsewhere.
+
+    `mean` is for modes that count what they can say; noise is added to `total`, in steps of 1/`steps` (`lattice`),
+    and nothing finer is told. `values` has one number for each person.
+    """
 
     mean: float
+    total: int
+    steps: int
     guess: float | None = None
     values: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], steps: int, guess: float | None = None) -> SealedLook:
+        """A look at one number in [0, 1] for each person, in so many steps."""
+        return cls(float(values.mean()), total(values, steps), len(values) * steps, guess, values)
+
+    @classmethod
+    def at(cls, mean: float, rows: int, guess: float | None = None) -> SealedLook:
+        """A look at so many rows of which only the mean is known, as in a game."""
+        steps = rows * grid(rows)
+        return cls(mean, round(mean * steps), steps, guess)
 
 
 @dataclass
@@ -112,7 +132,7 @@ class HoldoutMode(Protocol):
 
 @dataclass(frozen=True)
 class Gaussian:
-    """The mean with continuous normal noise.
+    """The mean with normal noise, rounded to the public grid: exactly the law of a rounded ideal answer.
 
     Certificate  One of `transfer.THEOREMS`, named in advance: "cvar" by default, for every privacy curve
                  transfers; "drift" is narrower, our own, and used by name only. All k answers at once.
@@ -139,10 +159,11 @@ class Gaussian:
 
     @cached_property
     def _certificate(self) -> Certificate:
-        return gaussian(self.rows, self.queries, self.beta, sigma=self.sigma, theorem=self.theorem)
+        ideal = gaussian(self.rows, self.queries, self.beta, sigma=self.sigma, theorem=self.theorem)
+        return replace(ideal, width=ideal.width + rounding(self.rows))
 
     def width_with(self, rows: int) -> float:
-        return gaussian(rows, self.queries, self.beta, theorem=self.theorem).width
+        return gaussian(rows, self.queries, self.beta, theorem=self.theorem).width + rounding(rows)
 
     @property
     def text(self) -> str:
@@ -150,7 +171,7 @@ class Gaussian:
 
     def say(self, look: SealedLook, heard: Heard, *, noise: NoiseSource) -> dict[str, Any]:
         del heard
-        return {"value": between_0_and_1(look.mean + self.sigma * float(normal(1, noise=noise)[0]))}
+        return {"value": with_normal_noise(look, self.sigma, noise)}
 
     def read(self, step: dict[str, Any], heard: Heard) -> Said:
         heard.asked += 1
@@ -162,13 +183,14 @@ class Thresholdout:
     """The score on other rows while the holdout agrees within a noisy threshold; else the holdout's, with noise.
 
     It is a sparse vector on statistical queries [DFHPRR15]: Lap(2s) on the threshold T, Lap(4s) on each
-    comparison, Lap(s) on an answer, so each of the B answers costs 2/(ns) of pure ε. s is chosen for the
-    certificate, and T is how far a comparison can be wrong; the published parameters are in
-    `theory.thresholdout`.
+    comparison, Lap(s) on an answer, so each of the B answers costs 2/(ns) of pure ε. All of it is discrete Laplace
+    noise on the public grid, where a row moves a score by M steps. s is chosen for the certificate, and T is how
+    far a comparison can be wrong; the published parameters are in `theory.thresholdout`.
 
     Certificate  All comparisons are right beyond a = 8s(ln k + ln(200B/β)), so that answers are within T + a of
                  the sample, but for β/100. ε-DP moves no query by more than tanh(ε/4) from the sample's posterior.
-                 Together T + a + 1/100 + tanh(B/(2ns)).
+                 Together T + a + 1/100 + tanh(B/(2ns)), and what rounding moves: T and the guess by a step and a
+                 half, and 2 for the discrete law, whose P[|X| > t + 1] ≤ e^{-t/b} at every real t.
     """
 
     rows: int
@@ -186,7 +208,8 @@ class Thresholdout:
         return min((self._at(tau / 1000, rows), tau / 1000) for tau in step_grid(1.0, 200))
 
     def _at(self, scale: float, rows: int) -> float:
-        return 2 * self._slack(scale) + 0.01 + tanh(self.rejections / (2 * rows * scale))
+        private = tanh(self.rejections / (2 * rows * scale))
+        return 2 * self._slack(scale) + 0.01 + private + rounding(rows, 3.5)
 
     def _slack(self, scale: float) -> float:
         return 8 * scale * (log(self.queries) + log(200 * self.rejections / self.beta))
@@ -219,12 +242,18 @@ class Thresholdout:
         guess = needed_guess(look)
         if heard.failures >= self.rejections:
             raise HandleClosedError(f"its {self.rejections} answers from the holdout are used up")
+        scale = Fraction(self.scale) * look.steps
         if "threshold" not in heard.secret:
-            heard.secret["threshold"] = self.threshold + 2 * self.scale * _laplace(noise)
-        if abs(look.mean - guess) + 4 * self.scale * _laplace(noise) < heard.secret["threshold"]:
+            heard.secret["threshold"] = ceil(self.threshold * look.steps) + _laplace(2 * scale, noise)
+        off = abs(look.total - round(guess * look.steps)) + _laplace(4 * scale, noise)
+        if off < self._in_steps(heard.secret["threshold"], look.steps):
             return {"accepted": True, "value": guess}
         del heard.secret["threshold"]
-        return {"accepted": False, "value": between_0_and_1(look.mean + self.scale * _laplace(noise))}
+        return {"accepted": False, "value": told(look.total + _laplace(scale, noise), look.steps)}
+
+    def _in_steps(self, threshold: float, steps: int) -> int:
+        """A noisy threshold in steps: whole, or as version 0.1 kept it, a float between 0 and 1 or so."""
+        return threshold if isinstance(threshold, int) else round(threshold * steps)
 
     def read(self, step: dict[str, Any], heard: Heard) -> Said:
         heard.asked += 1
@@ -246,10 +275,14 @@ def between_0_and_1(value: float) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-def _laplace(noise: NoiseSource) -> float:
-    """A continuous Laplace number of scale 1, for validity alone."""
-    first, second = ((float(word) + 0.5) / 2**53 for word in noise.words(2) >> 11)
-    return log(first) - log(second)
+def with_normal_noise(look: SealedLook, sigma: float, noise: NoiseSource) -> float:
+    """A look's score with normal noise of this deviation, rounded to its grid."""
+    drawn = int(rounded_normal(Fraction(sigma) * look.steps, 1, noise=noise)[0])
+    return told(look.total + drawn, look.steps)
+
+
+def _laplace(scale: Fraction, noise: NoiseSource) -> int:
+    return int(discrete_laplace(scale, 1, noise=noise)[0])
 
 
 def check_worth(mode: HoldoutMode, tolerance: float = VACUOUS) -> None:

@@ -37,9 +37,9 @@ from understudy.validity.certificate import (
     BEST,
     BOUNDED,
     CAP,
-    CONTINUOUS,
     ELSEWHERE,
     INDEPENDENT,
+    ROUNDED,
     SEALED,
     UNREVIEWED,
     Certificate,
@@ -56,19 +56,19 @@ THEOREMS = {
     "jlnrss20": "Jung et al. 2020",
     "rogers20": "Rogers et al. 2020",
 }
-"""Certificates for means with continuous normal noise. The drift ones are used by name only."""
+"""Certificates for means with normal noise, continuous or rounded. The drift ones are used by name only."""
 
 
 def gaussian(
     rows: Whole, queries: Whole, beta: Number, *, sigma: Number | None = None, theorem: str = "cvar"
 ) -> Certificate:
-    """Means with continuous normal noise of standard deviation `sigma`; the theorem's best where none is given."""
+    """Means with normal noise of standard deviation `sigma`; the theorem's best where none is given."""
     if theorem not in THEOREMS:
         raise ParameterError(f"no certificate {theorem!r}; there are: {', '.join(THEOREMS)}")
     n, k, failure = whole(rows, "rows"), whole(queries, "queries"), float(probability(beta))
     width = _BEST[theorem](n, k, failure) if sigma is None else _at(theorem, n, k, failure, sigma)
     extra = (UNREVIEWED,) if theorem.startswith("drift") else ()
-    return Certificate(width, failure, THEOREMS[theorem], (*_ALWAYS, CONTINUOUS, CAP, *extra))
+    return Certificate(width, failure, THEOREMS[theorem], (*_ALWAYS, ROUNDED, CAP, *extra))
 
 
 def discrete_gaussian(rows: Whole, queries: Whole, beta: Number) -> Certificate:

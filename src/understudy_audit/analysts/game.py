@@ -74,7 +74,7 @@ class Game:
     def ask(self, mean: float, truth: float, guess: float | None = None) -> float:
         """An answer about a query with this mean on the sample and this one in the population."""
         try:
-            step = self.mode.say(SealedLook(mean, guess), self.heard, noise=self.noise)
+            step = self.mode.say(SealedLook.at(mean, self.mode.rows, guess), self.heard, noise=self.noise)
             said = self.mode.read(step, self.heard)
         except RefusedError as error:
             self.refusal = str(error)

@@ -12,7 +12,7 @@ from audit.replay import control_flow
 from understudy.curator.curator import Curator
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.releases.adaptive.adaptive import adaptive
 from understudy.releases.run import Run
 from understudy_audit.acts import WORKLOAD

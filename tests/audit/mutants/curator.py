@@ -17,13 +17,14 @@ from audit.mutants.mutant import ERROR, ONE, Mutant
 from audit.mutants.noise import laplace
 from audit.mutants.sensitivity import HalfCounts
 from audit.mutants.tables import ROWS, SETTING
-from understudy.curator.curator import Curator
+from understudy.curator.curator import Curator, Paid
 from understudy.curator.sparse_handle import SparseHandle
+from understudy.ledger.journal import Journal
 from understudy.mechanism.sparse_vector import AboveThreshold
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import LaplaceNoise, Selection
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import AB, CELLS, ONE_CELL, A
 from understudy_audit.claim import PureClaim
@@ -39,51 +40,52 @@ class Forgetful(Curator):
         debit = self.ledger.charge(mechanism.event, question="sparse", request=request or "r")
         fresh = mechanism.open(noise=self._noise).as_bytes()
         if debit.repeated:
-            self.ledger._hidden[debit.number] = replace(self.ledger.hidden(debit), state=fresh)
+            self.ledger._page.hidden[debit.number] = replace(self.ledger.hidden(debit), state=fresh)
         else:
             self.ledger.settle(debit, b"opened", hidden=fresh)
-        return SparseHandle(self._truth, self.ledger, debit, mechanism, self._noise)
+        journal = Journal(self.ledger, "sparse", name=request or "r", event=mechanism.event)
+        return SparseHandle(self._truth, journal, mechanism, self._noise)
 
 
 class Redrawing(Curator):
     """Answers a repeated request with new noise."""
 
-    def _paid(self, event, question, request, analyst, look):
-        return self.ledger.charge(event, question=question, request=request or "r"), look()
+    def _paid(self, event, question, request, analyst, look, step=None):
+        return Paid(self.ledger.charge(event, question=question, request=request or "r"), look())
 
 
 class Hasty(Curator):
     """Looks, then charges."""
 
-    def _paid(self, event, question, request, analyst, look):
+    def _paid(self, event, question, request, analyst, look, step=None):
         found = look()
-        return super()._paid(event, question, request, analyst, lambda: found)
+        return super()._paid(event, question, request, analyst, lambda: found, step)
 
 
 class Free(Curator):
     """Charges nothing."""
 
-    def _paid(self, event, question, request, analyst, look):
-        return super()._paid(LaplaceNoise(l1=Fraction(0), scale=ONE), question, request, analyst, look)
+    def _paid(self, event, question, request, analyst, look, step=None):
+        return super()._paid(LaplaceNoise(l1=Fraction(0), scale=ONE), question, request, analyst, look, step)
 
 
 class HalfPrice(Curator):
     """Charges half of what it does."""
 
-    def _paid(self, event, question, request, analyst, look):
+    def _paid(self, event, question, request, analyst, look, step=None):
         half = Selection(epsilon=Fraction(1, 2))
-        return super()._paid(half, question, request, analyst, look)
+        return super()._paid(half, question, request, analyst, look, step)
 
 
 class Refunding(Curator):
     """Gives the price back when a look fails."""
 
-    def _paid(self, event, question, request, analyst, look):
-        state = self.ledger._books.copy()
+    def _paid(self, event, question, request, analyst, look, step=None):
+        state = self.ledger._page.recorded.books.copy()
         try:
-            return super()._paid(event, question, request, analyst, look)
+            return super()._paid(event, question, request, analyst, look, step)
         except Exception:
-            self.ledger._books = state
+            self.ledger._page.recorded.books = state
             raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +13,13 @@ import numpy as np
 from scipy.stats import binom
 
 from audit.mutants.mutant import Mutant
-from understudy.errors import HandleClosedError
+from low_bits import AllBits, read_labels
+from memorising import SEEN, Memoriser, Turncoat, label_of
+from understudy.errors import HandleClosedError, RefusedError
 from understudy.noise.samplers import SeededNoise
 from understudy.validity.checking import Checking
 from understudy.validity.holdout import Holdout
-from understudy.validity.modes import HoldoutMode, Thresholdout
+from understudy.validity.modes import Gaussian, HoldoutMode, Thresholdout
 from understudy_audit.analysts.correlation import majority
 from understudy_audit.analysts.game import Plain
 from understudy_audit.validity import made, play
@@ -67,7 +70,7 @@ class Forgetful(Holdout):
     """Opened again, it has said nothing."""
 
     def _catch_up(self) -> None:
-        self._memory.later()
+        deque(self._journal.later(), maxlen=0)
 
 
 class Redrawing(Holdout):
@@ -94,7 +97,7 @@ def reopened(kind: type[Holdout], told: Callable[[Holdout], object]) -> bool:
             if seed == 1:
                 holdout.score_predictions(LABELS, guess=1.0)
             seen.append(told(holdout))
-            holdout._memory._ledger.close()  # type: ignore[attr-defined]
+            holdout._journal._ledger.close()  # type: ignore[attr-defined]
     return seen[0] != seen[1]
 
 
@@ -126,7 +129,53 @@ def gives_more_than_promised(kind: type[Holdout]) -> bool:
     return True
 
 
+def low_bits_tell(kind: type[Gaussian]) -> bool:
+    """Whether an analyst reads most labels off the floats that a holdout with noise of many counts tells."""
+    draw, rows, times = np.random.default_rng(1), 90, 30
+    labels = draw.integers(0, 2, rows)
+    mode = kind(rows, rows // 3 * times, BETA)
+    holdout = Holdout(None, labels, queries=mode.queries, mode=mode, classes=[0, 1], tolerance=9.0,
+                      noise=SeededNoise(1))  # fmt: skip
+    found = read_labels(
+        lambda p: holdout.score_predictions(p).value, rows, mode.sigma, times=times, draw=draw
+    )
+    return bool(binom.sf((found == labels).sum() - 1, rows, 0.5) < FALSE_ALARM)
+
+
+class Trusting(Holdout):
+    """Says that it is strict, and shows its rows to any estimator."""
+
+    def score(self, estimator, X=None, y=None):
+        self.strict = False
+        try:
+            return super().score(estimator, X, y)
+        finally:
+            self.strict = True
+
+
+def rows_are_memorised(kind: type[Holdout]) -> bool:
+    """Whether an estimator that is wrong about the population is told, by a strict holdout, that it is right."""
+    rows = np.random.default_rng(2).normal(size=(4000, 1))
+    holdout = kind(rows, label_of(rows), queries=4, beta=BETA, strict=True, noise=SeededNoise(1))
+    SEEN.clear()
+    first = Memoriser()
+    try:
+        holdout.score(first)
+        told = holdout.score(Turncoat(first))
+    except RefusedError:
+        return False
+    finally:
+        SEEN.clear()
+    return told.value - told.width > 0
+
+
 HOLDOUT = [
+    Mutant("a holdout that tells all bits of its scores", "low bits", lambda: low_bits_tell(AllBits)),
+    Mutant(
+        "a strict holdout that shows its rows to estimators of this process",
+        "memorising",
+        lambda: rows_are_memorised(Trusting),
+    ),
     Mutant("a holdout that answers exactly", "analysts", lambda: uncovered(Plain(ROWS, QUERIES + 1, BETA))),
     Mutant(
         "a holdout's widths divided by six",
@@ -154,6 +203,8 @@ HOLDOUT = [
 ]
 
 HOLDOUT_HONEST = [
+    Mutant("the low bits of the Gaussian holdout", "low bits", lambda: low_bits_tell(Gaussian)),
+    Mutant("a strict holdout", "memorising", lambda: rows_are_memorised(Holdout)),
     Mutant("the Gaussian holdout", "analysts", lambda: uncovered(made("gaussian", ROWS, QUERIES + 1, BETA))),
     Mutant(
         "guess and check halts",

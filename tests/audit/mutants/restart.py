@@ -11,7 +11,7 @@ from understudy.curator.curator import Curator
 from understudy.ledger.interface import Ledger, fresh_request
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.session import Session
 from understudy.sessions.terms import Terms
@@ -41,26 +41,27 @@ def begins_anew(open_: Open) -> bool:
 class Nameless(PurchaseJournal):
     """Buys every step under a name that nobody knows again."""
 
-    def request(self, step: int) -> str:
-        return f"{super().request(step)} {fresh_request()}"
+    @property
+    def request(self) -> str:
+        return f"{super().request} {fresh_request()}"
 
 
 class Blank(PurchaseJournal):
     """Does not read what was written down before."""
 
-    def after(self, step: int):
-        return []
+    def later(self):
+        return iter(())
 
-    def write(self, step: int, plan) -> bool:
-        super().write(step, plan)
-        return True
+    def plan(self, kind, purchase):
+        return None
 
-    def request(self, step: int) -> str:
-        return f"{super().request(step)} {fresh_request()}"
+    @property
+    def request(self) -> str:
+        return f"{super().request} {fresh_request()}"
 
 
-def with_handle(kind: type[PurchaseJournal]) -> Open:
-    """A session whose handle is of that kind from before its first purchase."""
+def with_journal(kind: type[PurchaseJournal]) -> Open:
+    """A session whose journal is of that kind from before its first purchase."""
 
     def opened(curator: Curator) -> Session:
         class Broken(Session):
@@ -76,8 +77,8 @@ def with_handle(kind: type[PurchaseJournal]) -> Open:
 
 RESTART = [
     Mutant("a session that buys its steps again after a restart", "contract",
-           lambda: begins_anew(with_handle(Nameless))),
-    Mutant("a session that begins anew after a restart", "contract", lambda: begins_anew(with_handle(Blank))),
+           lambda: begins_anew(with_journal(Nameless))),
+    Mutant("a session that begins anew after a restart", "contract", lambda: begins_anew(with_journal(Blank))),
 ]  # fmt: skip
 
 RESTART_HONEST = [

@@ -12,7 +12,8 @@ from audit.replay import sensitivities
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
-from understudy.privacy.neighbours import Neighbours, Sensitivity
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation, Sensitivity
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import AB, A
 from understudy_audit.neighbours import table_pairs
@@ -62,7 +63,7 @@ class LongestColumn(Strategy):
 
 def long_column(curator):
     matrix = np.array([[1, 0], [0, 1]])
-    curator.run(LongestColumn(A, (matrix,), Neighbours.REPLACE, epsilon=1))
+    curator.run(LongestColumn(A, (matrix,), Relation(Neighbours.REPLACE), Price.of(epsilon=1)))
 
 
 SENSITIVITY = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from understudy.privacy.budget import Budget
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Neighbours
 from understudy_audit.neighbours import Setting, table_pairs
 
 SETTING = Setting(Budget.of(10), rows_at_least=1, rows_at_most=4096)

@@ -23,7 +23,7 @@ from understudy.noise.law import variance_parameter
 from understudy.noise.samplers import NoiseSource, discrete_gaussian
 from understudy.privacy.cost import UNITS, rounded_up
 from understudy.privacy.event import GaussianNoise
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Relation
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import parts_of
 
@@ -154,12 +154,13 @@ class JointStrategy:
     Privacy     ρ-zCDP with ρ = max Σ_A t_A·‖x_A‖²/2, where x_A is what one person moves part A by and the maximum
                 is over pairs of neighbours *of the sum*: for each pair the Rényi divergences of independent parts
                 add up, and that of discrete Gaussian noise is at most α·t_A‖x_A‖²/2. [CKS20, Theorem 14]
-                Adding or removing up to m rows moves part A by at most m·max‖w_a‖, all parts at once when the rows
-                agree and lie in the longest columns, so ρ is exact. Replacing a by b moves it by
-                ‖w_a‖² + ‖w_b‖² - 2⟨w_a, w_b⟩ = Π g(a_i) + Π g(b_i) - 2 Π ⟨w_{a_i}, w_{b_i}⟩. As a function of one
-                attribute's three numbers ρ is linear, and not decreasing in the squared lengths (as no product
-                exceeds its lengths); so it is largest with each attribute at its longest columns and, where a
-                and b differ, at one end of its products.
+                All parts together, each times √t_A, are one vector of sums over rows (`privacy.relation`). A row
+                adds a column of the squared length Σ_A t_A·Π g(a_i), g(a) = ‖w_a‖². Under add-remove the
+                longest column has each attribute at its longest, in all parts at once: ρ is exact. Under replace
+                two columns are apart by Σ_A t_A·(Π g(a_i) + Π g(b_i) - 2 Π ⟨w_{a_i}, w_{b_i}⟩), squared. As a
+                function of one attribute's three numbers that is linear, and not decreasing in the squared lengths
+                (as no product exceeds its lengths); so it is largest with each attribute at its longest columns
+                and, where a and b differ, at one end of its products.
                 ρ is the maximum over all such patterns: exact where a factor's columns are all alike (`Centred`),
                 else from above. Too many patterns are split by cliques, each at its own worst (`_split_bound`).
     Complexity  O(Σ cells) and Σ_i log of the patterns times the patterns: the products are never expanded.
@@ -169,14 +170,11 @@ class JointStrategy:
     domain: Domain
     factors: Mapping[str, AttributeFactor]
     parts: tuple[StrategyPart, ...]
-    neighbours: Neighbours
-    max_rows: int = 1
+    relation: Relation
 
     def __post_init__(self) -> None:
         if not self.parts:
             raise ParameterError("strategies need at least one part")
-        if self.neighbours is Neighbours.REPLACE and self.max_rows != 1:
-            raise ParameterError("a privacy unit of several rows needs `neighbours: add-remove`")
         if len({part.clique for part in self.parts}) != len(self.parts):
             raise ParameterError("strategies list a clique twice; give it more precision instead")
         for part in self.parts:
@@ -212,15 +210,16 @@ class JointStrategy:
     @cached_property
     def rho(self) -> Fraction:
         """The joint price, in whole units, rounded up."""
-        if self.neighbours is Neighbours.ADD_REMOVE:
-            price = self.max_rows**2 * self._whole / 2
-        else:
-            price = Fraction(worst_pair(self.factors, self._weighted))
-        return Fraction(rounded_up(price), UNITS)
+        squared = self.relation.moves_squared(self._longest, self._farthest)
+        return Fraction(rounded_up(squared / 2), UNITS)
 
-    @property
-    def _whole(self) -> Fraction:
+    def _longest(self) -> Fraction:
+        """Σ_A t_A·max‖w_a‖²: the squared length of the longest column."""
         return sum((p.precision * self._norm(p) for p in self.parts), Fraction(0))
+
+    def _farthest(self) -> Fraction:
+        """At least the squared distance of the two columns that are farthest apart."""
+        return 2 * Fraction(worst_pair(self.factors, self._weighted))
 
     def _norm(self, part: StrategyPart) -> int:
         return prod(self.factors[name].own for name in part.clique)
@@ -316,6 +315,7 @@ def hosts(cliques: Sequence[Clique], holders: Sequence[Clique]) -> list[int]:
 def worst_pair(factors: Mapping[str, AttributeFactor], weighted: Mapping[Clique, float]) -> float:
     """max over patterns T of Σ_A weighted_A·(1 - Π_{i ∈ A} f_i(T_i)), and `MARGIN` of Σ weighted on top.
 
+    That is half of the squared distance of the farthest two columns, where weighted_A is that of the longest in A.
     f_i is 1 where two rows agree on attribute i, else an extreme of ⟨w_a, w_b⟩ over the longest ‖w‖².
     Every |f| is at most 1, so floats err by less than 2^-45 of Σ weighted.
     """
@@ -355,7 +355,7 @@ def _split_bound(ratios: Mapping[str, list[float]], weighted: Mapping[Clique, fl
             holders[part] = holders.get(part, 0) + 1
     total = 0.0
     for clique in held:
-        inside = {}
+        inside: dict[Clique, float] = {}
         for part in _subsets(clique):
             named = tuple(name for name in clique if name in part)
             if weighted.get(named):

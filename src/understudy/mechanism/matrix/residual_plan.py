@@ -27,7 +27,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError, TooLargeError
 from understudy.mechanism.matrix.bases import Basis, basis
 from understudy.mechanism.matrix.many_marginals import JointStrategy, StrategyPart
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Relation
 from understudy.query.residuals import parts_of
 from understudy.query.workload import Workload
 
@@ -161,24 +161,18 @@ class Residuals:
             weights /= weights.sum()
         return found
 
-    def strategies(
-        self, precisions: Values, neighbours: Neighbours, max_rows: int, rho: Fraction
-    ) -> JointStrategy:
+    def strategies(self, precisions: Values, relation: Relation, rho: Fraction) -> JointStrategy:
         """The look with these precisions, scaled until its joint price is `rho` or just below."""
         factors = {name: self.bases[name].factor for clique in self.cliques for name in clique}
         steps = np.exp2(np.round(np.log2(precisions) * STEPS) / STEPS)
 
         def look(scale: float) -> JointStrategy:
             parts = zip(self.cliques, (steps * scale).tolist(), strict=True)
-            return JointStrategy(
-                self.domain,
-                factors,
-                tuple(StrategyPart(c, _short(t)) for c, t in parts),
-                neighbours,
-                max_rows,
-            )
+            short = tuple(StrategyPart(c, _short(t)) for c, t in parts)
+            return JointStrategy(self.domain, factors, short, relation)
 
-        scale = 2 * float(rho) / (max_rows**2 * float(steps @ self.price))
+        # A first scale of about the right size: the next line finds the exact one.
+        scale = 2 * float(rho) / (relation.max_rows**2 * float(steps @ self.price))
         scale *= float(rho / look(scale).rho)
         while (found := look(scale)).rho > rho:
             scale *= 1 - 1e-8

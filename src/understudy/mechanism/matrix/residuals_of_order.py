@@ -4,9 +4,10 @@ The residual of a set A of attributes is what its marginal c tells beyond those 
 The marginal of C is the sum of the residuals of its parts, spread out evenly. d·(I - J/d) is whole, so
 w·⊗(dI - J)·c with whole weights w has exact noise; all residuals are drawn together, with one variance.
 
-Privacy     A row that is replaced by one that differs in the attributes T moves the combinations of A by
-            w²·2(Π d(d-1) - Π g), g = d(d-1) where the rows agree and -d where they differ: the squared length
-            of one, and the product of two, columns of dI - J. Δ² is the largest sum over all A, over all sets T.
+Privacy     The combinations of all A together are a sum over rows (`privacy.relation`). The columns of two rows
+            that differ in the attributes T are apart by the sum over A of w²·2(Π d(d-1) - Π g), squared; g is
+            d(d-1) if the rows agree and -d if they differ: the squared length of one, and the product of two,
+            columns of dI - J. The farthest two are those of the worst set T. The L1 norm of a column is 2(d-1).
 Accuracy    A cell of C has the variance Σ_A Π_A (1 - 1/d)·Π_{C-A} 1/d² · σ²/(w·Π_A d)².
 """
 
@@ -23,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Domain
-from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.additive import Additive
 from understudy.mechanism.matrix.many_marginals import Centred
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event
+from understudy.privacy.relation import NOTHING, Sensitivity
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import parts_of
 
@@ -116,8 +118,8 @@ class ResidualsOfOrder:
             max(round(scale * w / area), 1) if w > 0 else 0 for w, area in zip(wanted, areas, strict=True)
         ]
 
-    def l2_squared(self, weights: Sequence[int]) -> int:
-        """Δ² in exact integers: the largest sum over sets of differing attributes."""
+    def farthest_squared(self, weights: Sequence[int]) -> int:
+        """The squared distance of the farthest two columns, in exact integers."""
         scales = np.array(
             [(w * prod(self.sizes[i] for i in part)) ** 2 for w, part in zip(weights, self.all, strict=True)],
             np.float64,
@@ -147,17 +149,37 @@ class ResidualsOfOrder:
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualLook:
-    """Noisy residuals of all sets with a positive weight, w·⊗(dI - J)·c each, with one discrete Gaussian noise.
+class ResidualColumns:
+    """What a row adds to the combinations w·⊗(dI - J)·c of all sets, one after the other."""
 
-    Privacy     ρ-zCDP, where `mechanism` has the ρ and, as its sensitivity, the Δ² of these weights
-                (`ResidualsOfOrder.l2_squared`). [CKS20, Theorem 14]
+    residuals: ResidualsOfOrder
+    weights: Sequence[int]
+
+    @property
+    def longest(self) -> Sensitivity:
+        sizes, found = self.residuals.sizes, NOTHING
+        for w, part in zip(self.weights, self.residuals.all, strict=True):
+            l1 = prod(2 * (sizes[i] - 1) for i in part)
+            found += Sensitivity(l1, prod(sizes[i] * (sizes[i] - 1) for i in part)) * w
+        return found
+
+    @property
+    def farthest(self) -> Sensitivity:
+        return Sensitivity(2 * self.longest.l1, self.residuals.farthest_squared(self.weights))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualLook:
+    """Noisy residuals of all sets with a positive weight, w·⊗(dI - J)·c each, with the noise of one mechanism.
+
+    Privacy     The price of the `mechanism`, where it was made for the sensitivity of these weights
+                (`ResidualColumns`). [CKS20, Theorem 14]
     """
 
     domain: Domain
     residuals: ResidualsOfOrder
     weights: tuple[int, ...]
-    mechanism: GaussianMechanism
+    mechanism: Additive
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:

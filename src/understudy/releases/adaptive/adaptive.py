@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.errors import RefusedError
-from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.privacy.price import Price
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging, simplex
@@ -98,23 +98,23 @@ def _rows(
     run, declared = evidence.run, evidence.run.curator.declaration
     price = unspent.spend(run.total * ROWS_SHARE) if evidence.private_rows else Fraction(0)
     if evidence.private_rows:
-        noisy = run.measure("rows", [Marginal(run.domain, ())], rho=price)[0].noisy
+        noisy = run.measure("rows", [Marginal(run.domain, ())], Price("rho", price))[0].noisy
         rows = max(float(declared.rows_at_least or 1), float(noisy))
     else:
         noisy, rows = None, float(run.curator.rows)
     used = rule or rule_for(
         run.domain,
         run.workload,
-        precision=float(2 * run.total / evidence.moved),
+        precision=evidence.precision(run.total),
         rows=rows,
         memory=memory,
         seconds=seconds,
     )
     if noisy is not None:
-        noise = GaussianMechanism(rho=price, l2_squared=evidence.moved)
+        noise = evidence.noise(Price("rho", price))
         # Its share is fixed beforehand: the number of rounds, which the others depend on, follows the noise.
         error = float(noise.error(run.beta / (max(MOST_ROUNDS, used.rounds) + 4)))
-        evidence.keep_rows(noisy, 1 / float(2 * price / evidence.moved), error)
+        evidence.keep_rows(noisy, 1 / evidence.precision(price), error)
     return used
 
 
@@ -170,13 +170,13 @@ class _Adaptive:
         wanted = [Fraction(round(1000 * sqrt(m.size))) for m in marginals]
         share = self.rule.first * (1 - self.rule.guard) if len(self.candidates) else 1 - ROWS_SHARE
         prices = [self.unspent.spend(run.total * share * w / sum(wanted)) for w in wanted]
-        found = run.measure("first", marginals, rho=prices, beta=self.beta / len(marginals))
+        asked = [Price("rho", price) for price in prices]
+        found = run.measure("first", marginals, asked, beta=self.beta / len(marginals))
         merging = self._merged(Merging.of(run.domain, [a.noisy for a in found], self.rule.merge))
         for marginal, answer, price, begin in zip(marginals, found, prices, merging.starts, strict=True):
             evidence.prove(evidence.plain, marginal.by, answer.noisy, answer.error)
             merged = np.add.reduceat(answer.noisy, begin)
-            precision = float(2 * price / evidence.moved)
-            spread = marginal.size / merged.size / precision
+            spread = marginal.size / merged.size / evidence.precision(price)
             evidence.measurements.append(Measurement(marginal.by, merged, spread))
         tree = [m.by for m in marginals]
         learner = Learner(evidence, merging, self.constraints, self.rule.cells, tree)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Clique
 from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.mechanism.merged import MergedStrategy
-from understudy.privacy.neighbours import Neighbours
 from understudy.query.merging import Merging
 from understudy.query.workload import Workload
 from understudy.releases.residual.tables import ResidualTables
@@ -60,12 +59,14 @@ def sweep(
     run: Run, merging: Merging, cliques: Sequence[Clique], weights: Sequence[Fraction], price: Fraction
 ) -> Sweep:
     """Measure the residuals below the cliques, so that the largest variance of their cells is least."""
-    declared = run.curator.declaration
-    replace = declared.neighbours is Neighbours.REPLACE
-    residuals = Residuals.of(Workload.of(merging.coarse, cliques, weights), total=not replace)
+    relation = run.curator.relation
+    residuals = Residuals.of(
+        Workload.of(merging.coarse, cliques, weights), total=not relation.rows_are_public
+    )
     if not residuals.cliques:
         return Sweep()
-    look = residuals.strategies(residuals.precisions(), declared.neighbours, declared.max_rows, price)
+    look = residuals.strategies(residuals.precisions(), relation, price)
     released = np.array(run.look("guard", MergedStrategy(merging, look)), np.int64)
-    tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
+    rows = float(run.curator.rows) if relation.rows_are_public else None
+    tables = ResidualTables(residuals, look, released, rows)
     return Sweep(tuple(cliques), tables)

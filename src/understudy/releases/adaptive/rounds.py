@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.mechanism.merged import MergedGaps, MergedMarginals
+from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.releases.adaptive.learner import FINAL, ROUGH, Learner
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Picks, RoundSituation, pick
@@ -59,8 +60,8 @@ class Rounds:
         measure = price - select
         coarse = self.learner.merging.coarse
         situation = RoundSituation(self.candidates, coarse, gaps, NoiseForecast(tables))
-        precision = float(2 * measure / self.evidence.moved)  # the sum of 1/σ² that the price buys
-        found = pick(situation, precision, most=rule.most)
+        # The price buys so much 1/σ² in all.
+        found = pick(situation, self.evidence.precision(measure), most=rule.most)
         if found is None and last:
             found = self._again(situation)
         if found is not None:
@@ -79,7 +80,6 @@ class Rounds:
     def _gaps(self, t: int, tables: Sequence[Values], price: Fraction) -> Values:
         """Noisy L1 distances of the stand-in from the table; the last ones also bound what no sweep measures."""
         run, pairs = self.evidence.run, self.candidates.pairs
-        declared = run.curator.declaration
         weights = (PAIR_WEIGHT,) * pairs + (1,) * (len(self.candidates) - pairs)
         guesses = tuple(np.rint(table).astype(np.int64) for table in tables)
         look = MergedGaps(
@@ -87,9 +87,8 @@ class Rounds:
             self._marginals,
             guesses,
             weights,
-            price,
-            declared.neighbours,
-            declared.max_rows,
+            Price("rho", price),
+            run.curator.relation,
         )
         scale = np.array(weights, np.float64)
         noisy = np.array(run.look(f"round {t} gaps", look), np.float64) / scale
@@ -119,11 +118,10 @@ class Rounds:
 
     def _measure(self, t: int, found: Picks, price: Fraction) -> None:
         run, merging = self.evidence.run, self.learner.merging
-        declared = run.curator.declaration
         parts = [Fraction(round(10**9 * share)) for share in found.share]
-        prices = tuple(self.unspent.spend(price * part / sum(parts)) for part in parts)
+        prices = tuple(Price("rho", self.unspent.spend(price * part / sum(parts))) for part in parts)
         marginals = tuple(self._marginals[i] for i in found.which)
-        look = MergedMarginals(merging, marginals, prices, declared.neighbours, declared.max_rows)
+        look = MergedMarginals(merging, marginals, prices, run.curator.relation)
         beta = self.beta / len(prices)
         released = run.look(f"round {t} measure", look)
         for marginal, mechanism, counts in zip(marginals, look.mechanisms, released, strict=True):

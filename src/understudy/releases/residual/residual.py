@@ -21,7 +21,7 @@ from understudy.errors import ParameterError, RefusedError, TooLargeError
 from understudy.mechanism.matrix.bases import RangeBasis
 from understudy.mechanism.matrix.many_marginals import JointStrategy
 from understudy.mechanism.matrix.residual_plan import Objective, Residuals, check_size
-from understudy.privacy.neighbours import Neighbours
+from understudy.privacy.relation import Relation
 from understudy.query.projection import Projection
 from understudy.query.workload import Workload
 from understudy.rational import Number, exact
@@ -67,7 +67,7 @@ def residual(
     run.report(Progress("measuring residuals", 0, 2))
     released = np.array(run.look("residuals", look), np.int64)
     run.report(Progress("fitting a stand-in", 1, 2, run.spent.amount))
-    replace = run.curator.declaration.neighbours is Neighbours.REPLACE
+    replace = run.curator.relation.rows_are_public
     tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
     found = _Answers(run, tables, _share(run, residuals)).outcome()
     run.report(Progress("done", 2, 2, run.spent.amount))
@@ -80,43 +80,38 @@ def planned(
     """What would be measured, from public numbers; nothing where all that is asked is public."""
     if run.budget.is_pure:
         raise RefusedError(
-            "residuals are measured with Gaussian noise, which needs a delta: ask for one, or use --method mwem. "
-            "Nothing was spent"
+            "residuals are measured with Gaussian noise, which needs a delta: ask for one, or use "
+            "`method='mwem'`. Nothing was spent"
         )
-    declared = run.curator.declaration
     for name in ranges:
         if not isinstance(run.domain[name], Bins):
             raise ParameterError(f"{name} has no order, so it has no ranges: name integers, reals or dates")
     if cells_limit < 1:
         raise ParameterError(f"cells_limit must be at least 1, not {cells_limit}")
-    return _plan(
-        run.workload, declared.neighbours, declared.max_rows, run.total, cells_limit, ranges, objective
-    )
+    return _plan(run.workload, run.curator.relation, run.total, cells_limit, ranges, objective)
 
 
 def _plan(
     workload: Workload,
-    neighbours: Neighbours,
-    max_rows: int,
+    relation: Relation,
     rho: Fraction,
     cells_limit: int,
     ranges: Sequence[str],
     objective: Objective,
 ) -> tuple[Residuals, JointStrategy] | None:
-    residuals = Residuals.of(workload, ranges, total=neighbours is Neighbours.ADD_REMOVE)
+    residuals = Residuals.of(workload, ranges, total=not relation.rows_are_public)
     if not residuals.cliques:
         return None
     check_size(residuals, cells_limit)
-    return residuals, residuals.strategies(residuals.precisions(objective), neighbours, max_rows, rho)
+    return residuals, residuals.strategies(residuals.precisions(objective), relation, rho)
 
 
 def predicted_error(
     domain: Domain,
     workload: Workload,
     price: Number,
-    neighbours: Neighbours,
+    relation: Relation,
     *,
-    max_rows: int = 1,
     objective: Objective = "largest",
     cells_limit: int = CELLS_LIMIT,
 ) -> float:
@@ -126,7 +121,7 @@ def predicted_error(
     """
     if domain != workload.domain:
         raise ParameterError("the workload is about another domain")
-    plan = _plan(workload, neighbours, max_rows, exact(price, "price"), cells_limit, (), objective)
+    plan = _plan(workload, relation, exact(price, "price"), cells_limit, (), objective)
     if plan is None:
         return 0.0
     residuals, look = plan
@@ -145,7 +140,7 @@ def residual_error(run: Run) -> float:
     if plan is None:
         return 0.0
     residuals, look = plan
-    replace = run.curator.declaration.neighbours is Neighbours.REPLACE
+    replace = run.curator.relation.rows_are_public
     tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0 if replace else None)
     beta = _share(run, residuals)
     return max(float(tables.error(clique, beta).max()) for clique in run.workload)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -15,11 +16,14 @@ from numpy.typing import NDArray
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
-from understudy.privacy.neighbours import Neighbours, Sensitivity, lattice_bounds, sensitivity
+from understudy.privacy.columns import ONE_COUNT, PARTITION, CountColumns, lattice_bounds
+from understudy.privacy.relation import NOTHING, Neighbours, Relation, Sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 
 Row = tuple[int, ...]
+REPLACE = Relation(Neighbours.REPLACE)
+ADD = Relation(Neighbours.ADD_REMOVE)
 
 RESOLUTIONS = [1, 2, 7, 128, 10**6]
 
@@ -71,12 +75,18 @@ def furthest(differences: Iterator[NDArray[np.int64]]) -> Sensitivity:
     return Sensitivity(l1, l2_squared)
 
 
-def brute_force(marginal: Marginal, relation: Neighbours, resolution: int, max_rows: int = 1) -> Sensitivity:
+def moves(marginal: Marginal, relation: Relation, resolution: int = 1) -> Sensitivity:
+    return relation.moves(CountColumns.of(marginal, resolution=resolution))
+
+
+def brute_force(marginal: Marginal, relation: Relation, resolution: int) -> Sensitivity:
     """Over all ways to exchange a row, or to add up to `max_rows` of them: the other rows cancel."""
     vectors = [contribution(marginal, row, resolution) for row in universe(marginal.domain)]
-    if relation is Neighbours.REPLACE:
+    if relation == REPLACE:
         return furthest(a - b for a, b in product(vectors, repeat=2))
-    groups = (g for rows in range(1, max_rows + 1) for g in combinations_with_replacement(vectors, rows))
+    groups = (
+        g for rows in range(1, relation.max_rows + 1) for g in combinations_with_replacement(vectors, rows)
+    )
     return furthest(sum(group[1:], group[0]) for group in groups)
 
 
@@ -88,8 +98,8 @@ def test_lattice_bounds_are_those_of_the_rows(marginal, resolution):
 
 @given(marginals(), st.sampled_from(RESOLUTIONS))
 def test_lecture4_definition_3_replacing_a_row(marginal, resolution):
-    claimed = sensitivity(marginal, Neighbours.REPLACE, resolution=resolution)
-    true = brute_force(marginal, Neighbours.REPLACE, resolution)
+    claimed = moves(marginal, REPLACE, resolution)
+    true = brute_force(marginal, REPLACE, resolution)
     assert true.l1 <= claimed.l1
     assert true.l2_squared <= claimed.l2_squared
     if marginal.size == 1 or not set(marginal.by) & set(marginal.where.clique):
@@ -98,8 +108,8 @@ def test_lecture4_definition_3_replacing_a_row(marginal, resolution):
 
 @given(marginals(), st.sampled_from(RESOLUTIONS), st.integers(1, 3))
 def test_adding_or_removing_the_rows_of_one_person(marginal, resolution, max_rows):
-    claimed = sensitivity(marginal, Neighbours.ADD_REMOVE, resolution=resolution, max_rows=max_rows)
-    assert brute_force(marginal, Neighbours.ADD_REMOVE, resolution, max_rows) == claimed
+    relation = Relation(Neighbours.ADD_REMOVE, max_rows)
+    assert brute_force(marginal, relation, resolution) == moves(marginal, relation, resolution)
 
 
 SMALL = Domain((Bins.integers("a", 0, 1), Bins.integers("b", 0, 2)))
@@ -129,7 +139,7 @@ def sums(marginal: Marginal, table: tuple[Row, ...]) -> NDArray[np.int64]:
 def test_lecture4_definition_3_on_whole_tables(by, where, claimed):
     """Counts of all tables of three rows; two exchanged rows can do more than one."""
     marginal = Marginal(SMALL, by, LinearQuery.conjunction(SMALL, where))
-    assert sensitivity(marginal, Neighbours.REPLACE) == claimed
+    assert moves(marginal, REPLACE) == claimed
     pairs = ((sums(marginal, x), sums(marginal, y)) for x, y in neighbouring_tables(3))
     assert furthest(x - y for x, y in pairs) == claimed
     if claimed.l1:
@@ -160,7 +170,7 @@ def test_lectures9_10_definition_2_a_rate_moves_by_at_most_one_over_n(weights, n
     rates = [query.answer(Table((*table, row))) for row in universe(SMALL)]
     moved = max(rates) - min(rates)
     resolution = 10**6
-    claimed = sensitivity(Marginal.of(query), Neighbours.REPLACE, resolution=resolution).l1 / (resolution * n)
+    claimed = moves(Marginal.of(query), REPLACE, resolution).l1 / (resolution * n)
     assert moved <= 1 / n + 1e-12
     assert claimed <= 1 / n
     assert moved == pytest.approx(claimed, abs=1.01 / (resolution * n))
@@ -169,31 +179,132 @@ def test_lectures9_10_definition_2_a_rate_moves_by_at_most_one_over_n(weights, n
 def test_a_condition_that_some_weight_never_leaves_moves_less():
     """Everyone weighs between 1/4 and 3/4: replacing one moves the sum by half a person."""
     query = LinearQuery.conjunction(SMALL, {"a": [0.25, 0.75]})
-    assert sensitivity(Marginal.of(query), Neighbours.REPLACE, resolution=4) == Sensitivity(2, 4)
-    assert sensitivity(Marginal.of(query), Neighbours.ADD_REMOVE, resolution=4) == Sensitivity(3, 9)
+    assert moves(Marginal.of(query), REPLACE, 4) == Sensitivity(2, 4)
+    assert moves(Marginal.of(query), ADD, 4) == Sensitivity(3, 9)
     constant = LinearQuery.conjunction(SMALL, {"a": [0.5, 0.5]})
-    assert sensitivity(Marginal.of(constant), Neighbours.REPLACE, resolution=4) == Sensitivity(0, 0)
+    assert moves(Marginal.of(constant), REPLACE, 4) == NOTHING
 
 
 def test_a_wide_condition_is_not_expanded():
     wide = Domain(tuple(Bins.integers(f"a{i}", 0, 9) for i in range(40)))
     query = LinearQuery.conjunction(wide, {name: np.eye(10)[3] for name in wide.names})
-    assert sensitivity(Marginal.of(query), Neighbours.REPLACE) == Sensitivity(1, 1)
+    assert moves(Marginal.of(query), REPLACE) == Sensitivity(1, 1)
 
 
 def test_a_person_of_many_rows_cannot_be_replaced():
-    marginal = Marginal(SMALL, ("a",))
     with pytest.raises(ParameterError, match="add-remove"):
-        sensitivity(marginal, Neighbours.REPLACE, max_rows=2)
+        Relation(Neighbours.REPLACE, 2)
 
 
 @pytest.mark.parametrize("max_rows", [0, -1])
-@pytest.mark.parametrize("relation", list(Neighbours))
-def test_a_person_has_at_least_one_row(relation, max_rows):
+@pytest.mark.parametrize("kind", list(Neighbours))
+def test_a_person_has_at_least_one_row(kind, max_rows):
     """A sensitivity of 0 would release exact counts."""
-    with pytest.raises(ParameterError):
-        sensitivity(Marginal(SMALL, ("a",)), relation, max_rows=max_rows)
+    with pytest.raises(ParameterError, match="at least one row"):
+        Relation(kind, max_rows)
 
 
 def test_relations_have_the_names_of_a_declaration():
     assert [Neighbours("replace"), Neighbours("add-remove")] == [Neighbours.REPLACE, Neighbours.ADD_REMOVE]
+
+
+def test_relations_have_the_names_that_events_store():
+    assert [str(relation) for relation in (REPLACE, ADD, Relation(Neighbours.ADD_REMOVE, 7))] == [
+        "replace", "add-remove 1", "add-remove 7",
+    ]  # fmt: skip
+
+
+@st.composite
+def looks(draw: st.DrawFn) -> NDArray[np.int64]:
+    """A row of whole numbers for each of a few cells: what a row in it adds."""
+    cells, size = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    numbers = st.lists(st.integers(-5, 5), min_size=size, max_size=size)
+    return np.array(draw(st.lists(numbers, min_size=cells, max_size=cells)))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Columns that are listed, with the norms of the longest and the farthest two."""
+
+    columns: NDArray[np.int64]
+
+    @property
+    def longest(self) -> Sensitivity:
+        return furthest(iter(self.columns))
+
+    @property
+    def farthest(self) -> Sensitivity:
+        return furthest(a - b for a, b in product(self.columns, repeat=2))
+
+
+def differences(columns: NDArray[np.int64], relation: Relation) -> Iterator[NDArray[np.int64]]:
+    """What the sums of all pairs of neighbours differ by: the rows that they have in common cancel."""
+    if relation == REPLACE:
+        yield from (a - b for a, b in product(columns, repeat=2))
+        return
+    for rows in range(1, relation.max_rows + 1):
+        for group in combinations_with_replacement(list(columns), rows):
+            yield np.sum(group, axis=0)
+
+
+RELATIONS = st.sampled_from([REPLACE, ADD, Relation(Neighbours.ADD_REMOVE, 3)])
+
+
+@given(looks(), RELATIONS)
+def test_lemma_1_is_attained_by_all_sums_over_rows(columns, relation):
+    claimed = relation.moves(Listed(columns))
+    assert furthest(differences(columns, relation)) == claimed
+    listed = Listed(columns)
+    squared = relation.moves_squared(
+        lambda: Fraction(listed.longest.l2_squared), lambda: Fraction(listed.farthest.l2_squared)
+    )
+    assert squared == claimed.l2_squared
+
+
+@given(looks(), looks(), RELATIONS, st.integers(-3, 3))
+def test_lemma_2_a_stack_moves_by_no_more_than_its_parts_together(one, two, relation, weight):
+    cells = min(len(one), len(two))
+    one, two = one[:cells], two[:cells]
+    true = furthest(differences(np.hstack([one, weight * two]), relation))
+    claimed = relation.moves(Listed(one)) + relation.moves(Listed(two)) * weight
+    assert true.l1 <= claimed.l1
+    assert true.l2_squared <= claimed.l2_squared
+    assert furthest(differences(weight * two, relation)) == relation.moves(Listed(two)) * weight
+    same = furthest(differences(np.hstack([one, one]), relation))
+    assert same == relation.moves(Listed(one)) + relation.moves(Listed(one))
+
+
+@given(looks(), RELATIONS, st.lists(st.integers(-9, 9), min_size=3, max_size=3), st.integers(-9, 9))
+def test_lemma_3_a_distance_moves_by_no_more_than_the_vector(columns, relation, guess, start):
+    far, begin = np.array(guess[: columns.shape[1]]), np.full(columns.shape[1], start)
+    claimed = relation.moves(Listed(columns)).of_distance
+    for moved in differences(columns, relation):
+        change = abs(int(np.abs(begin + moved - far).sum()) - int(np.abs(begin - far).sum()))
+        assert change <= claimed.l1
+        assert change**2 <= claimed.l2_squared
+
+
+@given(looks(), RELATIONS, st.data())
+def test_lemma_4_a_map_of_rows_moves_sums_by_no_more(columns, relation, data):
+    cells = data.draw(st.lists(st.integers(0, len(columns) - 1), min_size=1, max_size=4))
+    true = furthest(differences(columns[cells], relation))
+    claimed = relation.moves(Listed(columns))
+    assert true.l1 <= claimed.l1
+    assert true.l2_squared <= claimed.l2_squared
+
+
+def test_single_counts_and_partitions():
+    several = Relation(Neighbours.ADD_REMOVE, 3)
+    assert [r.moves(ONE_COUNT) for r in (REPLACE, ADD, several)] == [
+        Sensitivity(1, 1), Sensitivity(1, 1), Sensitivity(3, 9),
+    ]  # fmt: skip
+    assert [r.moves(PARTITION) for r in (REPLACE, ADD, several)] == [
+        Sensitivity(2, 2), Sensitivity(1, 1), Sensitivity(3, 9),
+    ]  # fmt: skip
+    assert [r.moves(CountColumns(1)) for r in (REPLACE, several)] == [NOTHING, Sensitivity(3, 9)]
+
+
+def test_a_replacement_is_one_step_or_two():
+    assert [relation.steps_to_replace for relation in (REPLACE, ADD)] == [1, 2]
+    assert [relation.cells_of_a_difference for relation in (REPLACE, ADD)] == [2, 1]
+    assert [relation.rows_are_public for relation in (REPLACE, ADD)] == [True, False]

@@ -1,0 +1,153 @@
+"""One transaction's work on a stored ledger: look up what the operations need, apply them in order, write once."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+from understudy.ledger.chain import Entry, answer_hash, canonical, commitment, is_sealed
+from understudy.ledger.page import Latest, Operation, Page
+from understudy.ledger.recorded import Recorded, broken
+from understudy.ledger.schema import ENTRY, KEPT, LEDGER
+from understudy.privacy.event import Event, as_plain
+
+CHUNK = 500
+"""Values in one IN list; stores bound the number of parameters of a statement."""
+
+_INSERT_ENTRY = insert(ENTRY)
+_INSERT_KEPT = insert(KEPT)
+_ERASE = (
+    update(KEPT)
+    .where(KEPT.c.ledger == bindparam("of"), KEPT.c.number == bindparam("at_number"))
+    .values(state=None, salt=None)
+)
+_MOVE_HEAD = (
+    update(LEDGER)
+    .where(LEDGER.c.name == bindparam("of"))
+    .values(entries=bindparam("new_entries"), head=bindparam("new_head"))
+)
+# Two simple statements instead of one join: without statistics both SQLite and Postgres find nothing better for
+# the join than to read the whole ledger, and each of these names all columns of a unique index.
+_NUMBERS = select(ENTRY.c.number).where(
+    ENTRY.c.ledger == bindparam("of"), ENTRY.c.request.in_(bindparam("values", expanding=True))
+)
+_ENTRIES = select(ENTRY).where(
+    ENTRY.c.ledger == bindparam("of"), ENTRY.c.number.in_(bindparam("values", expanding=True))
+)
+_ENDS = (
+    select(func.min(ENTRY.c.number), func.max(ENTRY.c.number))
+    .where(ENTRY.c.ledger == bindparam("of"), ENTRY.c.debit.in_(bindparam("values", expanding=True)))
+    .group_by(ENTRY.c.debit)
+)
+_ANSWERS = select(KEPT.c.number, KEPT.c.answer).where(
+    KEPT.c.ledger == bindparam("of"), KEPT.c.number.in_(bindparam("values", expanding=True))
+)
+
+
+class StoredPage(Page):
+    """The entries of one transaction: sealed as they are added, not yet written."""
+
+    def __init__(self, tx: Connection, name: str, recorded: Recorded, now: str) -> None:
+        super().__init__(recorded, now)
+        self._tx = tx
+        self._name = name
+        self._entries: list[Entry] = []
+        self._kept: list[dict[str, Any]] = []
+        self._erased: list[dict[str, Any]] = []
+
+    def look_up(self, operations: Sequence[Operation]) -> None:
+        """Fetch, in a few statements for all of them, what the store already knows about the requests."""
+        requests = {request for operation in operations for request in operation.requests}
+        for entry in self._entries_at(number for (number,) in self._fetch(_NUMBERS, requests)):
+            self.debits[entry.request or ""] = self.recorded.debit(entry)
+        continued = {request for operation in operations for request in operation.continued}
+        numbers = {self.debits[request].number for request in continued if request in self.debits}
+        ends = [tuple(row) for row in self._fetch(_ENDS, numbers)]
+        for entry in self._entries_at(last for _, last in ends):
+            self.latest[entry.debit or 0] = Latest(entry.step or 0, entry.number, entry.state is not None)
+        kept = {
+            number: bytes(answer) for number, answer in self._fetch(_ANSWERS, {first for first, _ in ends})
+        }
+        for entry in self._entries_at(kept):
+            if answer_hash(kept[entry.number]) != entry.answer:
+                raise broken(entry.number)
+            self.answers[entry.debit or 0] = kept[entry.number]
+
+    def _entries_at(self, numbers: Iterable[int]) -> Iterator[Entry]:
+        for row in self._fetch(_ENTRIES, numbers):
+            entry = Entry._make(row[1:])
+            if not is_sealed(entry):
+                raise broken(entry.number)
+            yield entry
+
+    def _fetch(self, statement: Any, values: Iterable[Any]) -> Iterator[Any]:
+        wanted = sorted(values)
+        for start in range(0, len(wanted), CHUNK):
+            chunk = {"of": self._name, "values": wanted[start : start + CHUNK]}
+            yield from self._tx.execute(statement, chunk).all()
+
+    def append(
+        self,
+        kind: str,
+        *,
+        cost: int = 0,
+        total: int | None = None,
+        event: Event | None = None,
+        answer: bytes | None = None,
+        state: bytes | None = None,
+        **fields: Any,
+    ) -> int:
+        """Add an entry to the end of the chain. The state before a new one is erased."""
+        salt = None if state is None else secrets.token_bytes(32)
+        previous, total = self.recorded.head, self.recorded.total if total is None else total
+        number = self._numbered(total)
+        entry = Entry(
+            **{
+                **dict.fromkeys(Entry._fields),
+                "number": number,
+                "kind": kind,
+                "at": self.at,
+                "cost": cost,
+                "total": total,
+                "event": None if event is None else canonical(as_plain(event)),
+                "answer": None if answer is None else answer_hash(answer),
+                "state": None if state is None or salt is None else commitment(state, salt),
+                "previous": previous,
+                **fields,
+            }
+        ).sealed()
+        self.recorded.head = entry.hash
+        self._entries.append(entry)
+        if answer is not None:
+            before = self.latest.get(entry.debit or 0)
+            if before is not None:
+                self._erase(before.number)
+            self._kept.append(
+                {"ledger": self._name, "number": number, "answer": answer, "state": state, "salt": salt}
+            )
+        return number
+
+    def _erase(self, number: int) -> None:
+        for row in self._kept:  # not written yet: another step of the same transaction
+            if row["number"] == number:
+                row["state"] = row["salt"] = None
+                return
+        self._erased.append({"of": self._name, "at_number": number})
+
+    def write(self) -> bool:
+        """Send everything to the store; False if there was nothing."""
+        if not self._entries:
+            return False
+        self._tx.execute(
+            _INSERT_ENTRY, [{"ledger": self._name, **entry._asdict()} for entry in self._entries]
+        )
+        if self._kept:
+            self._tx.execute(_INSERT_KEPT, self._kept)
+        if self._erased:
+            self._tx.execute(_ERASE, self._erased)
+        moved = {"of": self._name, "new_entries": self.recorded.entries, "new_head": self.recorded.head}
+        self._tx.execute(_MOVE_HEAD, moved)
+        return True

@@ -1,0 +1,30 @@
+"""Noise for a price: the one place that decides which noise is added to a vector of whole numbers.
+
+A price in epsilon buys discrete Laplace noise, made for the L1 sensitivity of the vector; one in rho buys discrete
+Gaussian noise, made for the Euclidean one. The mechanism's event costs just the price in its own currency, so what
+is charged and what is added cannot differ.
+"""
+
+from __future__ import annotations
+
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.privacy.price import Currency, Price
+from understudy.privacy.relation import Sensitivity
+
+Additive = LaplaceMechanism | GaussianMechanism
+
+
+def noise_for(price: Price, moved: Sensitivity) -> Additive:
+    """The mechanism that keeps to `price` for a vector that one person moves by at most `moved`.
+
+    Raises ParameterError for a price that is no privacy parameter, and for noise that cannot be drawn.
+    """
+    if price.currency == "epsilon":
+        return LaplaceMechanism(epsilon=price.amount, l1=moved.l1)
+    return GaussianMechanism(rho=price.amount, l2_squared=moved.l2_squared)
+
+
+def amount_for(currency: Currency, moved: Sensitivity, spread: float) -> float:
+    """The price, in `currency`, at which `noise_for` adds noise of the given `spread`: Δ₁/b, or Δ²/(2σ²)."""
+    return moved.l1 / spread if currency == "epsilon" else moved.l2_squared / (2 * spread**2)

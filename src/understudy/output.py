@@ -1,0 +1,34 @@
+"""Files that somebody asked for by name: written where the name says, and never where a link says instead."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from understudy.errors import ParameterError
+
+
+def check_no_dangling_link(path: Path) -> None:
+    """Refuse a link to nothing: what is written through it would appear wherever its maker wants."""
+    if path.is_symlink() and not path.exists():
+        raise ParameterError(f"{path} is a link to a file that is not there: name the file itself")
+
+
+def write_file(path: Path, content: str | bytes, *, overwrite: bool = False) -> None:
+    """Write a new file, or with `overwrite` one that is there; text as UTF-8.
+
+    Whether a file is there is decided by the very call that opens it: a file or a link that appeared after a check
+    is neither replaced nor followed. Raises ParameterError where one is in the way.
+    """
+    check_no_dangling_link(path)
+    data = content.encode() if isinstance(content, str) else content
+    new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_TRUNC if overwrite and path.exists() else new
+    try:
+        handle = os.open(path, flags, 0o666)
+    except FileExistsError:
+        raise ParameterError(
+            f"{path} exists already: name another file, or replace it with --overwrite"
+        ) from None
+    with open(handle, "wb") as file:
+        file.write(data)

@@ -1,0 +1,150 @@
+"""What one row adds to a vector of sums, and how long and how far apart such columns are: exact integers.
+
+`relation.Relation.moves` makes sensitivities of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.privacy.relation import Sensitivity
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+
+Whole = NDArray[np.int64]
+
+MAX_PAIRS = 1 << 11
+"""Up to so many cells every pair of columns is looked at; beyond, a bound is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountColumns:
+    """The cells of a partition: a row adds its weight, between `low` and `high`, to the one cell in which it lies.
+
+    `low` and `high` are 1 for counts of all rows; `low` is 0 where some rows do not count.
+
+    The longest column is `high` in one cell. Two rows are farthest apart in different cells, with `high` in each;
+    where there is one cell only they differ by high - low. Both are attained if there are rows of those weights in
+    two cells, or in the one. As a rate of n public rows, a normalised linear query so has sensitivity
+    (high - low)/(resolution·n) ≤ 1/n. [Lectures 9-10, Definition 2]
+    """
+
+    cells: int
+    low: int = 1
+    high: int = 1
+
+    @classmethod
+    def of(cls, marginal: Marginal, *, resolution: int = 1) -> CountColumns:
+        """The sums of a marginal, in steps of 1/resolution."""
+        return cls(marginal.size, *lattice_bounds(marginal.where, resolution))
+
+    @classmethod
+    def counting(cls, marginal: Marginal) -> CountColumns:
+        """The counts of a marginal, whose condition, if it has one, only some rows may meet."""
+        return cls(marginal.size, low=0 if marginal.where.factors else 1)
+
+    @property
+    def longest(self) -> Sensitivity:
+        return Sensitivity(self.high, self.high**2)
+
+    @property
+    def farthest(self) -> Sensitivity:
+        if self.cells == 1:
+            return Sensitivity(self.high - self.low, (self.high - self.low) ** 2)
+        return Sensitivity(2 * self.high, 2 * self.high**2)
+
+
+ONE_COUNT = CountColumns(1, low=0)
+"""The number of rows that meet a condition."""
+
+PARTITION = CountColumns(2)
+"""The counts of any marginal of all rows with more than one cell."""
+
+
+def lattice_bounds(query: LinearQuery, resolution: int) -> tuple[int, int]:
+    """Smallest and largest weight after rounding to multiples of 1/resolution.
+
+    Rounding and float products of non-negative numbers are monotone, so the bounds of the product are the
+    products of the bounds, exactly as the rows will see them.
+    """
+    low, high = np.rint(np.array([query.smallest, query.largest]) * resolution)
+    return int(low), int(high)
+
+
+@dataclass(frozen=True, eq=False)
+class ProductColumns:
+    """The columns of W_1 ⊗ … ⊗ W_k, matrices of whole numbers with a column for each cell of an attribute.
+
+    The norms of a column of the product are the products of its factors' norms, so the longest column is that of
+    the longest of each, exactly. The farthest pair is found among all pairs of up to `MAX_PAIRS` cells, else it is
+    bounded (`_farthest_bound`). Its L1 norm is bounded by twice the longest unless `exact_l1` asks for it: only
+    Laplace noise needs it.
+
+    Where only `some` rows are combined, a row may also be replaced by one that adds nothing. No such pair is
+    farther apart than the longest column is long, but joint accounting takes one row to move the combinations by
+    no more than half of the sensitivity, in L1 and in squared Euclidean norm (`event.Located`); so the farthest
+    pair is taken to be at least twice the longest column.
+    """
+
+    matrices: tuple[Whole, ...]
+    some: bool = False
+    exact_l1: bool = True
+
+    @property
+    def longest(self) -> Sensitivity:
+        return Sensitivity(
+            prod(int(np.abs(matrix).sum(axis=0).max()) for matrix in self.matrices),
+            prod(int((matrix**2).sum(axis=0).max()) for matrix in self.matrices),
+        )
+
+    @property
+    def farthest(self) -> Sensitivity:
+        pair = self._farthest_pair()
+        if not self.some:
+            return pair
+        longest = self.longest
+        return Sensitivity(max(pair.l1, 2 * longest.l1), max(pair.l2_squared, 2 * longest.l2_squared))
+
+    def _farthest_pair(self) -> Sensitivity:
+        if prod(matrix.shape[1] for matrix in self.matrices) > MAX_PAIRS:
+            return self._farthest_bound()
+        columns = tuple((matrix.shape, matrix.tobytes()) for matrix in self.matrices)
+        return _farthest_columns(columns, exact_l1=self.exact_l1)
+
+    def _farthest_bound(self) -> Sensitivity:
+        """‖v_a - v_b‖² = ‖v_a‖² + ‖v_b‖² - 2⟨v_a, v_b⟩, with each of the three at its extreme.
+
+        The inner product of two columns of the product is the product of the factors' inner products, each between
+        the least and the largest entry of its Gram matrix.
+        """
+        low, high = 1, 1
+        for matrix in self.matrices:
+            gram = matrix.T @ matrix
+            ends = [x * y for x in (low, high) for y in (int(gram.min()), int(gram.max()))]
+            low, high = min(ends), max(ends)
+        longest = self.longest
+        most = longest.l2_squared
+        return Sensitivity(2 * longest.l1, 2 * most - 2 * min(low, most))
+
+
+@lru_cache(maxsize=256)
+def _farthest_columns(matrices: tuple[tuple[tuple[int, ...], bytes], ...], *, exact_l1: bool) -> Sensitivity:
+    """max ‖v_a - v_b‖₁ and max ‖v_a - v_b‖² over all pairs of columns of a product; found once for equal ones."""
+    each = [np.frombuffer(held, np.int64).reshape(shape) for shape, held in matrices]
+    gram = np.ones((1, 1), np.int64)
+    for matrix in each:
+        gram = np.kron(gram, matrix.T @ matrix)
+    norms = np.diag(gram)
+    l2_squared = int((norms[:, None] + norms[None, :] - 2 * gram).max())
+    if not exact_l1:
+        return Sensitivity(2 * prod(int(np.abs(matrix).sum(axis=0).max()) for matrix in each), l2_squared)
+    columns = each[0]
+    for matrix in each[1:]:
+        columns = np.kron(columns, matrix)
+    l1 = max(int(np.abs(columns - column[:, None]).sum(axis=0).max()) for column in columns.T)
+    return Sensitivity(l1, l2_squared)
