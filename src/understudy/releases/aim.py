@@ -56,8 +56,8 @@ def aim(run: Run, *, model_bytes: int = MODEL_BYTES, settings: FitSettings | Non
     whole(model_bytes, "model_bytes", at_least=1)
     if run.budget.is_pure:
         raise RefusedError(
-            "AIM adds Gaussian noise, which no pure epsilon pays for: give a delta, or use the method mwem (small "
-            "universes) or ic. Nothing was spent"
+            "AIM adds Gaussian noise, which no pure epsilon pays for: give a delta, or use "
+            "`method='mwem'` (small universes) or `method='ic'`. Nothing was spent"
         )
     run.check_affordable(run.budget.cap)
     under_way = _Aim(run, model_bytes // 8, settings or FitSettings())

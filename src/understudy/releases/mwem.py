@@ -139,7 +139,7 @@ def mwem(
     size = run.domain.size()
     if size > cells:
         raise TooLargeError(
-            "the histogram of every cell, which `mwem` holds (`adaptive` does not),",
+            "the histogram of every cell, which mwem holds (`method='adaptive'` does not),",
             cells=size,
             limit=cells,
         )

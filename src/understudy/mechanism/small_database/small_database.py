@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import QueryError, RefusedError
+from understudy.mechanism.look import decided
 from understudy.mechanism.small_database.chain import Chain
 from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.mechanism.small_database.levels import Enumeration
@@ -133,7 +134,7 @@ class SmallDatabase:
         cover(self.queries)
         whole(self.size, "the size of a small database")
         whole(self.rows, "the number of rows")
-        self.databases  # noqa: B018 (refused, if it is, before anything is charged)
+        decided(self.databases)
 
     @cached_property
     def databases(self) -> Databases:

@@ -73,8 +73,8 @@ def adaptive(
     """
     if run.budget.is_pure:
         raise RefusedError(
-            "the adaptive release adds Gaussian noise, which no pure epsilon pays for: give a delta, or use the "
-            "method mwem (small universes) or ic. Nothing was spent"
+            "the adaptive release adds Gaussian noise, which no pure epsilon pays for: give a delta, or use "
+            "`method='mwem'` (small universes) or `method='ic'`. Nothing was spent"
         )
     if rule is None:
         most_cells(run.workload, memory, seconds)  # refused before the first debit
