@@ -16,7 +16,7 @@ from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, Counts, RowBounds
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
-from understudy.curator.curator import Curator, Measurement
+from understudy.curator.curator import Curator, PreparedMeasurement
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import located, read
 from understudy.domain.domain import Domain
@@ -71,7 +71,7 @@ class PreparedQuestion(Generic[Given]):
     question: ReadQuestion[Given]
     quote: Quote
     _curator: Curator = field(repr=False)
-    _measurement: Measurement = field(repr=False)
+    _measurement: PreparedMeasurement = field(repr=False)
     _epsilon: Fraction | None = field(repr=False)
 
     def run(self, *, request: str | None = None, analyst: str = "") -> Given:

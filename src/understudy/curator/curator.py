@@ -65,7 +65,7 @@ class Paid(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class PreparedMeasurement:
     """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
 
     `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
@@ -294,16 +294,16 @@ class Curator:
         price: Price | Sequence[Price],
         *,
         beta: Number = 0.05,
-    ) -> Measurement:
+    ) -> PreparedMeasurement:
         """What `perform` will charge and do, each marginal at the given price or its own. Reads no data."""
         prices = [price] * len(marginals) if isinstance(price, Price) else price
         built = tuple(self.mechanism(m, each) for m, each in zip(marginals, prices, strict=True))
         errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True))
-        return Measurement(tuple(marginals), built, tuple(errors), beta)
+        return PreparedMeasurement(tuple(marginals), built, tuple(errors), beta)
 
     def perform(
         self,
-        prepared: Measurement,
+        prepared: PreparedMeasurement,
         *,
         request: str | None = None,
         analyst: str = "",
