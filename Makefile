@@ -43,7 +43,7 @@ demo: .venv/installed
 	@$(BIN)/understudy demo
 
 test: .venv/installed-test
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -n $(WORKERS)
 
 lint: .venv/installed-test .venv/installed-docs
 	$(BIN)/ruff check .

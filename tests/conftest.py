@@ -15,23 +15,12 @@ settings.load_profile("house")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `slow` wait for an audit (`make audit` and its relatives set UNDERSTUDY_AUDIT).
-
-    Tests that need Spark go to one worker, since each worker would start a Spark of its own.
-    """
+    """Tests marked `slow` wait for an audit (`make audit` and its relatives set UNDERSTUDY_AUDIT)."""
+    if os.environ.get("UNDERSTUDY_AUDIT"):
+        return
     for item in items:
-        if _needs_spark(item):
-            item.add_marker(pytest.mark.xdist_group("spark"))
         for mark in item.iter_markers("slow"):
-            if not os.environ.get("UNDERSTUDY_AUDIT"):
-                item.add_marker(pytest.mark.skip(reason=f"{mark.args[0]}: set UNDERSTUDY_AUDIT"))
-
-
-def _needs_spark(item: pytest.Item) -> bool:
-    params = getattr(getattr(item, "callspec", None), "params", {})
-    return "spark" in getattr(item, "fixturenames", ()) or "spark" in [
-        p for p in params.values() if isinstance(p, str)
-    ]
+            item.add_marker(pytest.mark.skip(reason=f"{mark.args[0]}: set UNDERSTUDY_AUDIT"))
 
 
 def _lacking(reporter: pytest.TerminalReporter) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 from understudy.answer.answer import Answer
-from understudy.answer.counts import CellCounts, Counts, RowBounds
+from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator, PreparedMeasurement
@@ -91,7 +91,9 @@ class PreparedQuestion(Generic[Given]):
         public = self._curator.relation.rows_are_public
         most = self._curator.rows_at_most
         rows = RowBounds(self._curator.rows if public else 0, inf if most is None else most)
-        return self.question.answer(Counts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0)))
+        return self.question.answer(
+            SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
+        )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
-from understudy.curator.curator import Curator, Measurement, Paid
+from understudy.curator.curator import Curator, Paid, PreparedMeasurement
 from understudy.errors import UnderstudyError
 from understudy.ledger.interface import JournalStep
 from understudy.mechanism.look import Look
@@ -119,7 +119,7 @@ class ScriptedCurator(Curator):
         self._tiled = truth
         self._many: Callable[[Callable[[], Any], int], Sequence[Any]] | None = None
 
-    def perform(self, prepared: Measurement, **options: Any) -> list[Answer]:
+    def perform(self, prepared: PreparedMeasurement, **options: Any) -> list[Answer]:
         self._many = self._tiled_values
         return super().perform(prepared, **options)
 

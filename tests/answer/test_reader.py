@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import understudy as us
 from understudy.answer.answer import Answer
-from understudy.answer.counts import CellCounts, Counts, RowBounds
+from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import CountQuestion, QuestionReader, SelectQuestion, ShareQuestion, share
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.declaration.file import parse
@@ -135,7 +135,7 @@ def test_a_statement_reaches_as_far_as_its_counts():
     told = Answer(question.marginals[0], value, error, value, PureDP(3), 0.05)
     told = replace(told, population_error=np.array(4.5), population_beta=0.05)
     cells = (CellCounts(told, value, error),)
-    answer = question.answer(Counts(cells, RowBounds(100, 100), 0.01, PureDP(0)))
+    answer = question.answer(SourceCounts(cells, RowBounds(100, 100), 0.01, PureDP(0)))
     [[last, people]] = answer.population_error
     assert people == 4.5
     assert last == pytest.approx(7)  # expected counts need not be whole: up to 10, not 9

@@ -359,8 +359,8 @@ def test_an_audited_run_makes_every_kind_of_look(name, monkeypatch):
 
         monkeypatch.setattr(Curator, method, looked)
 
-    watched("run", lambda look: type(look).__name__)
-    watched("measure_all", lambda *_: "measure")
+    watched("buy", lambda look: type(look).__name__)
+    watched("perform", lambda *_: "measure")
     watched("sparse", lambda *_: "sparse")
     tables = subject.tables(10)
     for seed in range(60):

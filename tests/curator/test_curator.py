@@ -506,5 +506,5 @@ def test_a_look_that_costs_nothing_reads_only_what_nobody_can_move():
         c.run(Free(YOUNG))
     with pytest.raises(ParameterError, match="has a price"):
         c.run(Free(BY_SEX))
-    assert not c.ledger.debits
+    assert not c.ledger.debits()
     assert c.run(Free(Marginal(DOMAIN, ()))) == [c.rows]

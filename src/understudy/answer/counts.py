@@ -1,7 +1,7 @@
 """What every source of counts says of marginals, so that one reader makes the same answers of all of them.
 
 There are three sources: the table, measured through the Curator (`project`); a session; a release. Each turns
-marginals into `Counts`, and `reader` turns `Counts` into what the user gets.
+marginals into `SourceCounts`, and `reader` turns `SourceCounts` into what the user gets.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RowBounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class SourceCounts:
     """Counts of several marginals from one source: with probability 1 - `beta` all are within their half-widths.
 
     `rows` is what the source knows of the number of all rows without measuring it, and `nothing` a cost of 0 in
@@ -77,4 +77,4 @@ class Counts:
         cost = self.nothing
         for cells in self.cells:
             cost = cost + cells.answer.cost  # type: ignore[operator]  # one currency
-        return cost
+        return cost  # pyright: ignore[reportUnknownVariableType]

@@ -6,6 +6,7 @@ Columns become Arrow first, so that every library shows the same types.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -55,10 +56,11 @@ def to_frame(columns: Mapping[str, Any], backend: str = "pyarrow") -> Any:
     _check_backend(backend)
     # These take a while to load, and most programs make no frame.
     import narwhals as nw
-    import pyarrow as pa
+
+    pa: Any = import_module("pyarrow")  # it has no types
 
     for name, column in columns.items():
-        if not isinstance(name, str):
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
             raise ParameterError(f"a column is named by text, not by {name!r}")
         if isinstance(column, str) or not hasattr(column, "__len__") or getattr(column, "ndim", 1) != 1:
             raise ParameterError(f"the column {name!r} is no list of single values")

@@ -1,7 +1,7 @@
 """The one reader of questions: from text, a marginal or a linear query to what is counted and what is made of it.
 
-A question is read once, without data. It then knows the marginals whose counts it needs, and turns `Counts` of
-them, from whichever source, into an `Answer` or, for a SELECT statement, a `SqlAnswer`. Everything here is
+A question is read once, without data. It then knows the marginals whose counts it needs, and turns `SourceCounts`
+of them, whatever the source, into an `Answer` or, for a SELECT statement, a `SqlAnswer`. Everything here is
 post-processing of released numbers: it costs no privacy, and where all counts are within their half-widths, all
 that is made of them is within its bounds.
 """
@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from understudy.answer.answer import Answer, weakest
-from understudy.answer.counts import CellCounts, Counts, RowBounds
+from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.declaration.declaration import Declaration
 from understudy.domain.domain import Domain
@@ -47,7 +47,7 @@ class ReadQuestion(Protocol[Given_co]):
     @property
     def marginals(self) -> tuple[Marginal, ...]: ...
 
-    def answer(self, counts: Counts) -> Given_co:
+    def answer(self, counts: SourceCounts) -> Given_co:
         """What the user gets, from the counts of `marginals` in their order."""
         ...
 
@@ -62,7 +62,7 @@ class CountQuestion:
     def marginals(self) -> tuple[Marginal, ...]:
         return (self.marginal,)
 
-    def answer(self, counts: Counts) -> Answer:
+    def answer(self, counts: SourceCounts) -> Answer:
         return counts.cells[0].answer
 
 
@@ -82,7 +82,7 @@ class ShareQuestion:
             (self.marginal, Marginal(self.marginal.domain, ())) if self.counts_everyone else (self.marginal,)
         )
 
-    def answer(self, counts: Counts) -> Answer:
+    def answer(self, counts: SourceCounts) -> Answer:
         rows = RowBounds.measured(counts.cells[1]) if self.counts_everyone else counts.rows
         source = weakest(cells.answer.source for cells in counts.cells)
         return replace(share(counts.cells[0], rows), cost=counts.cost, beta=counts.beta, source=source)
@@ -99,7 +99,7 @@ class SelectQuestion:
     def marginals(self) -> tuple[Marginal, ...]:
         return self.compiled.marginals
 
-    def answer(self, counts: Counts) -> SqlAnswer:
+    def answer(self, counts: SourceCounts) -> SqlAnswer:
         """The statement's rows.
 
         Their population error follows from those of the counts alone: these hold all at once except with
@@ -197,7 +197,7 @@ class QuestionReader:
         if isinstance(question, str):
             return self._read(question)
         marginal = Marginal.of(question) if isinstance(question, LinearQuery) else question
-        if not isinstance(marginal, Marginal):
+        if not isinstance(marginal, Marginal):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise QueryError("a question is text, a marginal or a linear query")
         if marginal.domain != self._domain:
             raise QueryError("the question is about another domain")

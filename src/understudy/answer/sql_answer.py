@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from importlib import import_module
 from typing import Any
 
 from understudy.answer.answer import weakest
@@ -88,7 +89,7 @@ class SqlAnswer:
         A released column x is followed by its bounds, x_low and x_high. Raises a `ParameterError` where the
         library is unknown or not installed.
         """
-        import pyarrow as pa  # takes a while to load, and most programs make no frame
+        pa: Any = import_module("pyarrow")  # untyped; takes a while to load, and most programs make no frame
 
         data: dict[str, Any] = {}
         for i, column in enumerate(self.columns):
@@ -99,8 +100,8 @@ class SqlAnswer:
             for field, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
                 values = [getattr(cell, field) for cell in cells]
                 dates = any(isinstance(value, dt.date) for value in values)
-                array = pa.array(values, pa.date32() if dates else pa.float64())
-                data[_free(column.name + suffix, data)] = array
+                kind = pa.date32() if dates else pa.float64()
+                data[_free(column.name + suffix, data)] = pa.array(values, kind)
         return to_frame(data, "pyarrow" if backend == "arrow" else backend)
 
     def _repr_html_(self) -> str:

@@ -120,7 +120,8 @@ def timestamp(now: datetime) -> str:
 
 def checked_name(text: str, what: str) -> str:
     """A request id or an analyst's name that every store can keep."""
-    if not isinstance(text, str) or len(text) > MAX_NAME or not text.isprintable():
+    is_text = isinstance(text, str)  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
+    if not is_text or len(text) > MAX_NAME or not text.isprintable():
         raise ParameterError(f"{what} is printable text of at most {MAX_NAME} characters")
     return text
 

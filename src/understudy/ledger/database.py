@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,21 +67,21 @@ class Database:
                     )
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> Generator[Connection, None, None]:
         """A transaction that one writer holds at a time (Postgres: once it locks a row); durable when left."""
         begin = "BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN ISOLATION LEVEL READ COMMITTED"
         with self._transaction(begin) as tx:
             yield tx
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Generator[Connection, None, None]:
         """A transaction that sees one moment and writes nothing."""
         begin = "BEGIN" if self.is_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         with self._transaction(begin) as tx:
             yield tx
 
     @contextmanager
-    def making(self) -> Iterator[Connection]:
+    def making(self) -> Generator[Connection, None, None]:
         """A writing transaction in which tables may be made: one at a time on Postgres, too."""
         with self.writing() as tx:
             if not self.is_sqlite:
@@ -89,7 +89,7 @@ class Database:
             yield tx
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Connection]:
+    def _transaction(self, begin: str) -> Generator[Connection, None, None]:
         with self._gate.inside(), self._clear_errors(), self._begun(begin) as tx:
             try:
                 yield tx
@@ -126,7 +126,7 @@ class Database:
                 isolation_level="AUTOCOMMIT",
                 connect_args={"timeout": self._timeout, "cached_statements": 64},
             )
-            event.listen(engine, "connect", lambda made, _: _set_up_sqlite(made, timeout))
+            event.listen(engine, "connect", _on_connection(_set_up_sqlite, timeout))
             return engine
         try:
             engine = create_engine(self.url, isolation_level="AUTOCOMMIT")
@@ -135,11 +135,11 @@ class Database:
                 "a ledger on Postgres needs the driver psycopg",
                 remedy="pip install 'understudy[postgres]'",
             ) from None
-        event.listen(engine, "connect", lambda made, _: _set_up_postgres(made, timeout))
+        event.listen(engine, "connect", _on_connection(_set_up_postgres, timeout))
         return engine
 
     @contextmanager
-    def _clear_errors(self) -> Iterator[None]:
+    def _clear_errors(self) -> Generator[None, None, None]:
         """What a driver says, as a `LedgerError`. A driver's words may hold an answer or a password: dropped."""
         try:
             yield
@@ -194,6 +194,15 @@ _CAUSES = (
 
 def _sqlite_name(error: BaseException | None) -> str:
     return str(getattr(error, "sqlite_errorname", None) or "")
+
+
+def _on_connection(set_up: Callable[[Any, float], None], timeout: float) -> Callable[[Any, Any], None]:
+    """A listener to new connections, as SQLAlchemy calls it."""
+
+    def listen(connection: Any, _: Any) -> None:
+        set_up(connection, timeout)
+
+    return listen
 
 
 def _set_up_sqlite(connection: Any, timeout: float) -> None:

@@ -45,7 +45,7 @@ def verify(url: URL, name: str, *, witness: Witness | None = None) -> dict[str, 
             f"there is no ledger of {name!r}, and the witness saw {seen[0]} entries of it",
             remedy="Put the ledger back",
         ) from None
-    verdict = verifier.verify(found)
+    verdict: dict[str, Any] = verifier.verify(found)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     verdict["problems"] += problems
     if seen is not None:
         entries, head = seen
@@ -123,7 +123,7 @@ def _state_problems(entries: list[Entry], kept: Any) -> list[str]:
     """The latest state of each handle must be there and fit its commitment; older ones must be erased."""
     last = {entry.debit: entry for entry in entries if entry.debit is not None}
     committed = {entry.number: entry.state for entry in last.values()}
-    problems = []
+    problems: list[str] = []
     for row in kept:
         promise = committed.get(row.number)
         if promise is None:

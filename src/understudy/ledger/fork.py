@@ -9,7 +9,7 @@ waits for the transactions under way, and all connections are closed before it h
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Condition
 from weakref import WeakSet
@@ -29,7 +29,7 @@ class ForkGate:
         self._shut = False
 
     @contextmanager
-    def inside(self) -> Iterator[None]:
+    def inside(self) -> Generator[None, None, None]:
         with self._changed:
             self._changed.wait_for(lambda: not self._shut)
             self._inside += 1

@@ -214,7 +214,7 @@ class DurableLedger:
             return []
         with self._database.reading() as tx:
             rows = tx.execute(_STEPS, {"of": self._name, "debit": debit.number, "after": after}).all()
-        found = []
+        found: list[bytes] = []
         for row in rows:
             entry, answer = Entry._make(row[1:-1]), row[-1]
             if not is_sealed(entry):

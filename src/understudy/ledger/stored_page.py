@@ -104,21 +104,20 @@ class StoredPage(Page):
         salt = None if state is None else secrets.token_bytes(32)
         previous, total = self.recorded.head, self.recorded.total if total is None else total
         number = self._numbered(total)
-        entry = Entry(
-            **{
-                **dict.fromkeys(Entry._fields),
-                "number": number,
-                "kind": kind,
-                "at": self.at,
-                "cost": cost,
-                "total": total,
-                "event": None if event is None else canonical(as_plain(event)),
-                "answer": None if answer is None else answer_hash(answer),
-                "state": None if state is None or salt is None else commitment(state, salt),
-                "previous": previous,
-                **fields,
-            }
-        ).sealed()
+        written: dict[str, Any] = {
+            **dict.fromkeys(Entry._fields),
+            "number": number,
+            "kind": kind,
+            "at": self.at,
+            "cost": cost,
+            "total": total,
+            "event": None if event is None else canonical(as_plain(event)),
+            "answer": None if answer is None else answer_hash(answer),
+            "state": None if state is None or salt is None else commitment(state, salt),
+            "previous": previous,
+            **fields,
+        }
+        entry = Entry(**written).sealed()
         self.recorded.head = entry.hash
         self._entries.append(entry)
         if answer is not None:

@@ -24,6 +24,9 @@ Prices are whole numbers of 10^-15, rounded up. A budget (epsilon, delta) is kep
 delta = exp((a-1)(a rho - epsilon)) (1-1/a)^a / (a-1) for every order a > 1.
 """
 
+# pyright: standard
+# Not strict: it reads a document that may hold anything, and finds out by trying.
+
 from __future__ import annotations
 
 import base64

@@ -9,9 +9,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from understudy.errors import LedgerError
 
@@ -54,7 +55,7 @@ class Witness:
                 remedy=f"Check the witness's disk and folder; {kept}",
             ) from None
 
-    def _read(self) -> dict[str, dict]:
+    def _read(self) -> dict[str, dict[str, Any]]:
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -76,7 +77,7 @@ class Witness:
                 remedy="Restore it, or remove it if you know that the ledger is the newest",
             ) from None
 
-    def _replace(self, known: dict[str, dict]) -> None:
+    def _replace(self, known: dict[str, dict[str, Any]]) -> None:
         fresh = self.path.with_name(self.path.name + ".new")
         with open(fresh, "w", encoding="utf-8") as file:
             file.write(json.dumps(known, sort_keys=True, indent=1) + "\n")
@@ -90,7 +91,7 @@ class Witness:
             os.close(folder)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> Generator[None, None, None]:
         """One writer at a time; the lock goes with the process that holds it."""
         handle = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
         try:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
-from understudy.answer.counts import CellCounts, Counts, RowBounds
+from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
@@ -106,7 +106,7 @@ class Release:
         asked = self._reader.select(text)
         return asked.answer(self.counts(asked.marginals))
 
-    def counts(self, marginals: Sequence[Marginal]) -> Counts:
+    def counts(self, marginals: Sequence[Marginal]) -> SourceCounts:
         """Counts of marginals, in people, with their errors where the release certifies them.
 
         A question that answered marginals contain is added up from their cells, and so are their errors. All of
@@ -116,7 +116,7 @@ class Release:
         """
         public = self.rows_are_public
         rows = RowBounds(self.rows, self.rows) if public else RowBounds(0.0, inf)
-        return Counts(tuple(map(self._counted, marginals)), rows, self.beta, self._nothing)
+        return SourceCounts(tuple(map(self._counted, marginals)), rows, self.beta, self._nothing)
 
     def _counted(self, marginal: Marginal) -> CellCounts:
         value, error, basis = self._best(marginal)

@@ -27,7 +27,7 @@ from typing import Any, overload
 import numpy as np
 
 from understudy.answer.answer import Answer
-from understudy.answer.counts import CellCounts, Counts, RowBounds
+from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
@@ -157,7 +157,7 @@ class Session:
         asked = self._reader.read(question)
         return asked.answer(self.counts(asked.marginals, uncertified=uncertified))
 
-    def counts(self, marginals: Sequence[Marginal], *, uncertified: bool = True) -> Counts:
+    def counts(self, marginals: Sequence[Marginal], *, uncertified: bool = True) -> SourceCounts:
         """Counts of marginals, in people, each within α of all rows: all are bought that have to be, or none.
 
         What cannot be paid is answered, or refused, as by `ask`.
@@ -168,7 +168,7 @@ class Session:
             least, most = self._knowledge.total
         known = most - least <= 2 * rows_error(self.width)  # else shares can be further from the population's
         reach = self.population.half_width if known else None
-        return Counts(
+        return SourceCounts(
             tuple(CellCounts(answer, answer.value, answer.error) for answer in answers),
             RowBounds(least, inf if most >= UNBOUNDED else most, share_population_error=reach),
             float(self.terms.beta),

@@ -25,8 +25,8 @@ PRIVATE = Setting(Budget.of(8, 1e-6), Neighbours.ADD_REMOVE, rows_at_least=1, ro
 class ExactRows(Run):
     """Pays for the number of rows, and then takes the exact one."""
 
-    def measure(self, step: str, marginals: Any, **price: Any) -> Any:
-        found = super().measure(step, marginals, **price)
+    def measure(self, step: str, marginals: Any, price: Any, **options: Any) -> Any:
+        found = super().measure(step, marginals, price, **options)
         if step != "rows":
             return found
         rows = np.asarray(float(self.curator._truth.rows))
@@ -37,7 +37,7 @@ class ExactRows(Run):
 class FreeRows(ExactRows):
     """Takes the exact number of rows, and pays nothing for it."""
 
-    def measure(self, step: str, marginals: Any, **price: Any) -> Any:
+    def measure(self, step: str, marginals: Any, price: Any, **options: Any) -> Any:
         if step != "rows":
             return Run.measure(self, step, marginals, **price)
         small = {name: value / 10**6 for name, value in price.items()}
