@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.exponential import ExponentialMechanism
+from understudy.mechanism.look import decided
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Selection
 from understudy.query.marginal import Marginal
@@ -50,7 +51,7 @@ class NetMechanism:
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        self.mechanism  # noqa: B018 (its parameters are checked before anything is charged)
+        decided(self.mechanism)
 
     @classmethod
     def of(
