@@ -166,7 +166,7 @@ def test_a_holdout_shows_the_same_on_neighbours(kind):
                 told.append(holdout.score_predictions(predicted, guess=0.55).as_dict())
             except UnderstudyError as error:
                 told.append(f"{type(error).__name__}: {error}")
-        script = script or holdout._memory.all()
+        script = script or holdout._journal.all()
         seen.append((told, mode.said, holdout.certificate(), len(holdout.history())))
     assert seen[0] == seen[1]
 
