@@ -15,7 +15,13 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 import understudy as us
-from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
+from understudy.errors import (
+    HandleClosedError,
+    LedgerError,
+    ParameterError,
+    RefusedError,
+    RequestConflictError,
+)
 from understudy.noise.samplers import SeededNoise
 from understudy.validity.auc import PAIRS
 from understudy.validity.certificate import BOUNDED
@@ -171,6 +177,25 @@ def test_a_restart_goes_on_where_it_stopped(tmp_path):
     assert first.left == 3
     with pytest.raises(RequestConflictError):
         Holdout(*rows, **(settings | {"queries": 7}))
+
+
+def test_a_journal_that_cannot_be_written_leaves_the_noisy_threshold_as_it_was(tmp_path, monkeypatch):
+    settings = {"queries": 6, "mode": "thresholdout", "rejections": 2, "path": tmp_path / "holdout.db"}
+    rows = SEALED.repeat(20, axis=0), TRUTH.repeat(20)
+    holdout = Holdout(*rows, **settings, noise=SeededNoise(5))
+    holdout.score_predictions(rows[1], guess=1.0)
+    threshold = holdout._heard.secret["threshold"]
+
+    def full(*step, **hidden):
+        raise LedgerError("the disk is full", remedy="Make room")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(holdout._journal, "add", full)
+        with pytest.raises(LedgerError):
+            holdout.score_predictions(rows[1], guess=0.0)  # far off: it would have ended the run
+    assert holdout._heard.secret["threshold"] == threshold  # no answer was given, so its run goes on
+    holdout.score_predictions(rows[1], guess=1.0)
+    assert holdout._heard.secret["threshold"] == threshold
 
 
 KILLED = """

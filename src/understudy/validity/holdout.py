@@ -11,7 +11,7 @@ score on those. What a score is about depends on who saw the rows (`scope`).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
@@ -315,13 +315,15 @@ class Holdout:
                         f"all {self.queries} scores were given: the certificate covers no more. New rows make a "
                         f"new holdout"
                     )
-                step = self.mode.say(look, self._heard, noise=self._noise) | kept
-                secret = {} if isinstance(self.mode, FreeLadder) else self._heard.secret
-                hidden = json.dumps(secret).encode()
+                # What is drawn counts once it is kept: where another process spoke first, or the journal cannot be
+                # written, nothing was said, and the noisy threshold that the journal holds stays the one.
+                drawn = replace(self._heard, secret=dict(self._heard.secret))
+                step = self.mode.say(look, drawn, noise=self._noise) | kept
+                hidden = json.dumps({} if isinstance(self.mode, FreeLadder) else drawn.secret).encode()
                 if self._journal.add(f"score {self._heard.asked + 1}", step, hidden=hidden):
+                    self._heard.secret = drawn.secret
                     self._asked_by(step)
                     return self._scored(self.mode.read(step, self._heard))
-                # Another process spoke first: what was drawn here was never said, and `_catch_up` forgets it.
 
     def _scored(self, said: Said) -> Score:
         left = self.queries - self._heard.asked
