@@ -46,7 +46,7 @@ class GroupCommit(Generic[Work]):
         _GROUPS.add(self)
 
     def _start(self) -> None:
-        """Nobody waits, nobody leads: so it is again in a forked child, where none of the threads that did live."""
+        """Nobody waits, nobody leads: so it is again in a forked child, where no other thread lives on."""
         self._lock = Lock()
         self._queue: list[Ticket[Work]] = []
         self._led = False
