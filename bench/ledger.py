@@ -3,8 +3,8 @@
 SQLite alone: one debit in each transaction. Grouped: 64 threads whose debits share transactions. Postgres: one
 debit in each transaction over loopback with fsync on, where a server is installed or one is given.
 
-With --hostile: the CPU seconds of charging, opening and verifying a ledger of so many questions of hardly any price
-on three attributes of a hundred cells each, instead.
+With --hostile, instead: the CPU seconds of charging, opening and verifying a ledger of so many questions of hardly
+any price on three attributes of a hundred cells each.
 
 Run: python -m bench.ledger [--seconds 4] [--rounds 3] [--folder ON-THE-DISK] [--postgres URL] [--hostile 150]
 """
@@ -165,8 +165,8 @@ def hostile(folder: Path, questions: int) -> None:
     sound = verify(url, "t")["sound"]
     checked = time.process_time() - started
     print(
-        f"{granted} of {questions} hostile questions granted, CPU seconds: {charged:.2f} to charge ({slowest:.3f} the "
-        f"slowest), {opened:.2f} to open, {checked:.2f} to verify ({'sound' if sound else 'NOT SOUND'})"
+        f"{granted} of {questions} hostile questions granted, CPU seconds: {charged:.2f} to charge ({slowest:.3f} "
+        f"the slowest), {opened:.2f} to open, {checked:.2f} to verify ({'sound' if sound else 'NOT SOUND'})"
     )
 
 

@@ -91,10 +91,18 @@ def test_prices_that_a_person_would_ask_at_are_still_joint():
         assert accountant.cost(state).units <= times * 10**12
 
 
+def test_a_region_that_costs_too_much_work_is_taken_by_fewer_attributes():
+    accountant, state = Joint(ONE), Joint(ONE).start()
+    for i in range(100):
+        state = accountant.after(state, question(Fraction(1, 1000), i))
+    assert list(state.blocks) == [(("a0", 100), ("a2", 100))]
+    assert accountant.cost(state).units <= 3 * 10**12
+
+
 def test_the_bounds_are_those_of_the_verifier():
     """Where a price pays for the work to the last step, and where it misses by one."""
-    at = question(Fraction(1, 4), 0, sizes=(2, 1 << 10))
-    steps = joint._steps(Joint(ONE).start(), (("a0", 2), ("a1", 1 << 10)), at.region)
+    at = replace(question(Fraction(1, 4), 0), region=(Span("a1", 1 << 11, 1),))
+    steps = joint._steps(Joint(ONE).start(), (("a1", 1 << 11),), at.region)
     assert steps == 1 + 2**11 // 16 + 2**11
     enough = -(-steps * ONE.cap.units // joint.WORK)
     for units, pays in ((enough, True), (enough - 1, False)):

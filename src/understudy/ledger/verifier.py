@@ -17,11 +17,12 @@ else m (Laplace) or m^2 (Gaussian). The maximum is bounded by message passing: f
 table T_C to its attributes a, with b_a their sum, it is at most  c + sum_a max b_a + sum_C max(T_C - sum_a
 msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers.
 
-A ledger of format 2 bounds the work of this. A price p buys 2^27 p/cap steps: a cell that an event touches is one,
-a cell of a new table another, 16 cells of a table that is raised another. What needs more steps, what costs less
-than 2^-20 of the cap, and all after 2^27 steps is added to the plain sum, which is never less. Sweeps have 2^27
-steps of their own, 4 for a cell, and are left out where the bound itself does not buy them. In a ledger of format
-1 nothing is bounded, and thousands of sweeps take minutes.
+A ledger of format 2 bounds the work of this. A price p buys 2^27 p/cap steps: a cell that an event touches is
+one, a cell of a new table another, 16 cells of a table that is raised another. A region that needs more is taken
+by its two narrowest attributes, or by one. What still needs more steps, what costs less than 2^-20 of the cap,
+and all after 2^27 steps is added to the plain sum, which is never less. Sweeps have 2^27 steps of their own, 4
+for a cell, and are left out where the bound itself does not buy them. In a ledger of format 1 nothing is
+bounded, and thousands of sweeps take minutes.
 
 Only events of one relation, which also names the version of the table and of its declaration, are priced together.
 
@@ -348,18 +349,18 @@ class Purse:
             self.blocks, self.beliefs = {}, {}
             self.relation = event["relation"]
         single = known["rows"] is None and event["split"] is False
-        spans = {(name, size): cells(size, int(mask, 16)) for name, size, mask in event["region"]}
-        narrow = sorted(spans, key=lambda at: (Fraction(len(spans[at]), at[1]), at[0]))[:3]
-        spans = {at: inside for at, inside in spans.items() if at in narrow}
-        share = math.prod(Fraction(len(inside), size) for (_, size), inside in spans.items())
-        home = None if single and share > Fraction(3, 10) else self.home(tuple(spans))
-        if self.bounded and home is not None:
-            size = math.prod(size for _, size in home)
-            steps = math.prod(len(spans[at]) if at in spans else at[1] for at in home) + size // 16
-            steps += 0 if home in self.blocks else size
-            if not self.pays(steps, cost, self.work):
-                return False
-            self.work += steps
+        whole = {(name, size): cells(size, int(mask, 16)) for name, size, mask in event["region"]}
+        narrow = sorted(whole, key=lambda at: (Fraction(len(whole[at]), at[1]), at[0]))
+        for attributes in (3, 2, 1):
+            spans = {at: inside for at, inside in whole.items() if at in narrow[:attributes]}
+            share = math.prod(Fraction(len(inside), size) for (_, size), inside in spans.items())
+            home = None if single and share > Fraction(3, 10) else self.home(tuple(spans))
+            steps = self.steps(home, spans)
+            if self.pays(steps, cost, self.work):
+                break
+        else:
+            return False
+        self.work += steps
         power = 1 if self.currency == "epsilon" else 2
         self.factor = int(known["rows"]) ** power if known["rows"] else 2
         self.flat += cost
@@ -371,6 +372,14 @@ class Purse:
             self.beliefs.setdefault(attribute, [0] * attribute[1])
         self.blocks.setdefault(home, Block(home)).add(spans, weight)
         return True
+
+    def steps(self, home: tuple | None, spans: dict) -> int:
+        """The work of raising a table on a region."""
+        if home is None or not self.bounded:
+            return 0
+        size = math.prod(size for _, size in home)
+        touched = math.prod(len(spans[at]) if at in spans else at[1] for at in home)
+        return touched + size // 16 + (0 if home in self.blocks else size)
 
     def home(self, clique: tuple) -> tuple | None:
         """The table that takes a region: its own, else a larger one that is there, else a new one if it fits."""

@@ -26,12 +26,12 @@ accuracy, never soundness. Everything is whole units, so that a verifier elsewhe
 
 Joint pricing takes work, on every later opening of a ledger again, and questions of hardly any price could make
 much of it. So work is paid for (rule 2). The price of an event, as a share of the cap, buys that share of `WORK`
-steps, a step being a cell that is read or written; an event whose region needs more, one whose price is below one
-part in `SMALLEST` of the cap, and every event after `WORK` steps in all is added to the plain sum of the others.
-That is sound, since a price alone is an upper bound of what the event adds to the joint price, and it depends on
-recorded events only. Sweeps have as many steps of their own: they are made as far as the bound, taken as a price,
-buys them, and without them the bound stays one. Ledgers that were begun under rule 1, without these bounds, keep
-it: their first entry says so.
+steps, a step being a cell that is read or written. A region that needs more is taken by fewer of its attributes;
+an event that cannot even pay for one, one whose price is below one part in `SMALLEST` of the cap, and every
+event after `WORK` steps in all is added to the plain sum of the others. That is sound, since a price alone is an
+upper bound of what the event adds to the joint price, and it depends on recorded events only. Sweeps have as
+many steps of their own: they are made as far as the bound, taken as a price, buys them, and without them the
+bound stays one. Ledgers that were begun under rule 1, without these bounds, keep it: their first entry says so.
 """
 
 from __future__ import annotations
@@ -156,11 +156,12 @@ class Joint:
             return replace(state, others=state.others + price)
         if event.relation != state.relation:
             state = _closed(state, event.relation)
-        place = _placed(state, event, MAX_CELLS if self.rule == 1 else ALL_CELLS)
-        steps = 0 if self.rule == 1 or place.home is None else _steps(state, place.home, place.region)
-        if not self._pays(steps, price) or state.work + steps > WORK:
-            return replace(state, others=state.others + price)
-        return self._settled(_added(replace(state, work=state.work + steps), event, price, place))
+        for attributes in range(MAX_ATTRIBUTES, 0, -1):
+            place = _placed(state, event, attributes, MAX_CELLS if self.rule == 1 else ALL_CELLS)
+            steps = 0 if self.rule == 1 or place.home is None else _steps(state, place.home, place.region)
+            if self._pays(steps, price) and state.work + steps <= WORK:
+                return self._settled(_added(replace(state, work=state.work + steps), event, price, place))
+        return replace(state, others=state.others + price)
 
     def _joins(self, state: JointState, event: Located, price: int) -> bool:
         """Whether an event can be priced jointly: the currency's noise, no trifle, and totals within 64 bits."""
@@ -232,8 +233,9 @@ def _is_single(event: Located) -> bool:
     return event.rows is None and not event.split
 
 
-def _placed(state: JointState, event: Located, room: int) -> _Place:
-    region = _narrowest(event.region)
+def _placed(state: JointState, event: Located, attributes: int, room: int) -> _Place:
+    """Where an event goes when its region is taken by so many attributes, the narrowest."""
+    region = _narrowest(event.region, attributes)
     if _is_single(event) and _covered(region) > WIDE:
         return _Place(region, None)
     return _Place(region, _home(state, tuple((span.attribute, span.size) for span in region), room))
@@ -262,10 +264,10 @@ def _added(state: JointState, event: Located, price: int, place: _Place) -> Join
     return replace(state, blocks=blocks, beliefs=beliefs)
 
 
-def _narrowest(region: tuple[Span, ...]) -> tuple[Span, ...]:
+def _narrowest(region: tuple[Span, ...], attributes: int) -> tuple[Span, ...]:
     """The spans that hold the smallest parts of their attributes: a larger region, on few enough of them."""
     by_part = sorted(region, key=lambda span: (Fraction(span.mask.bit_count(), span.size), span.attribute))
-    return tuple(sorted(by_part[:MAX_ATTRIBUTES], key=lambda span: span.attribute))
+    return tuple(sorted(by_part[:attributes], key=lambda span: span.attribute))
 
 
 def _covered(region: tuple[Span, ...]) -> Fraction:

@@ -35,7 +35,7 @@ def joint_total(factor=None) -> PureDP:
         return accountant.cost(state)  # type: ignore[return-value]
     for event in EVENTS:
         state = replace(
-            joint._added(state, event, UNITS, joint._placed(state, event, joint.ALL_CELLS)), factor=factor
+            joint._added(state, event, UNITS, joint._placed(state, event, 3, joint.ALL_CELLS)), factor=factor
         )
     return PureDP(factor * max(block.largest for block in state.blocks.values()))
 
