@@ -19,7 +19,7 @@ from understudy.releases.adaptive.learner import FINAL, ROUGH, Learner
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Picks, RoundSituation, pick
 from understudy.releases.adaptive.rule import Rule
 from understudy.releases.evidence import Evidence, Interval
-from understudy.releases.purse import Purse
+from understudy.releases.remaining_price import RemainingPrice
 from understudy.standin.measurement import Measurement
 
 Counts = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Rounds:
     learner: Learner
     candidates: Candidates
     rule: Rule
-    purse: Purse
+    remaining: RemainingPrice
     kept: Fraction
     beta: Fraction
     bounds: dict[Clique, Interval] = field(default_factory=dict)
@@ -53,9 +53,9 @@ class Rounds:
         """Look at gaps, pick what pays, measure it, refit."""
         rule, last = self.rule, t == self.rule.rounds
         shares = rule.round_shares()
-        price = (self.purse.left - self.kept) * shares[t - 1] / sum(shares[t - 1 :])
+        price = (self.remaining.left - self.kept) * shares[t - 1] / sum(shares[t - 1 :])
         tables = self.learner.standin.grouped(list(self.candidates.cliques))
-        select = self.purse.spend(price * rule.select)
+        select = self.remaining.spend(price * rule.select)
         gaps = self._gaps(t, tables, select)
         measure = price - select
         coarse = self.learner.merging.coarse
@@ -119,7 +119,7 @@ class Rounds:
     def _measure(self, t: int, found: Picks, price: Fraction) -> None:
         run, merging = self.evidence.run, self.learner.merging
         parts = [Fraction(round(10**9 * share)) for share in found.share]
-        prices = tuple(Price("rho", self.purse.spend(price * part / sum(parts))) for part in parts)
+        prices = tuple(Price("rho", self.remaining.spend(price * part / sum(parts))) for part in parts)
         marginals = tuple(self._marginals[i] for i in found.which)
         look = MergedMarginals(merging, marginals, prices, run.curator.relation)
         beta = self.beta / len(prices)

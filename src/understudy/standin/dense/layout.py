@@ -36,7 +36,7 @@ FEW = 16
 
 
 @dataclass(frozen=True)
-class Layout:
+class DenseLayout:
     """The matrix of a domain's cells."""
 
     domain: Domain
@@ -107,7 +107,7 @@ class Patterns:
         )
 
     @classmethod
-    def of_query(cls, layout: Layout, query: LinearQuery) -> Self:
+    def of_query(cls, layout: DenseLayout, query: LinearQuery) -> Self:
         """Where no factor joins leading and trailing attributes, a pattern for each level of the leading part."""
         tables = [(factor.clique, factor.weights) for factor in query.factors]
         above = [table for table in tables if layout.above and table[0][-1] in layout.above]
@@ -126,7 +126,7 @@ class Patterns:
         return cls._telling(layout, numbers.reshape(rows.shape), levels[:, None] * columns, neutral=0.0)
 
     @classmethod
-    def of_tables(cls, layout: Layout, tables: Sequence[Table], *, neutral: float) -> Self:
+    def of_tables(cls, layout: DenseLayout, tables: Sequence[Table], *, neutral: float) -> Self:
         """A pattern for each cell of the leading attributes that the tables touch."""
         table = product(layout.domain.names, tables)
         seen = table.shape[: layout.split]
@@ -138,7 +138,7 @@ class Patterns:
     @classmethod
     def _telling(
         cls,
-        layout: Layout,
+        layout: DenseLayout,
         numbers: NDArray[np.integer[Any]],
         values: NDArray[np.float64],
         *,

@@ -21,7 +21,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import DomainError, ParameterError, TooLargeError
 from understudy.query.linear import LinearQuery
 from understudy.query.tables import Tables
-from understudy.standin.dense.layout import Layout, Patterns
+from understudy.standin.dense.layout import DenseLayout, Patterns
 
 DENSE_LIMIT = 2**28
 """Cells of the largest dense histogram (1 GiB of float32)."""
@@ -77,7 +77,7 @@ class DenseWeights:
         """Take over `cells`, a C-contiguous table of at least 0, not all 0, shaped by the domain."""
         if threads is not None and threads < 1:
             raise ParameterError(f"threads must be at least 1, not {threads}")
-        self._layout = Layout(domain)
+        self._layout = DenseLayout(domain)
         self._cells = cells.reshape(self._layout.rows, self._layout.columns)
         self._threads = threads or _cores()
         self._pool: ThreadPoolExecutor | None = None

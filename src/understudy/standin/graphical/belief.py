@@ -11,7 +11,7 @@ import numpy as np
 
 from understudy.errors import ParameterError
 from understudy.standin.graphical import kernels
-from understudy.standin.graphical.program import Program, ProgramWriter, Region
+from understudy.standin.graphical.program import MemoryRegion, Program, ProgramWriter
 from understudy.standin.graphical.tree import Attributes, JunctionTree, Layout, Table
 
 LEAST_MASS = 1e-200
@@ -92,8 +92,8 @@ class Beliefs:
     work: Table
     log_mass: float
     least_mass: float
-    tables: tuple[Region, ...]
-    of_potentials: tuple[Region, ...]
+    tables: tuple[MemoryRegion, ...]
+    of_potentials: tuple[MemoryRegion, ...]
 
     def clique(self, j: int) -> Table:
         return self.work[self.tables[j].start : self.tables[j].stop]
@@ -106,10 +106,10 @@ class Beliefs:
 @dataclass(frozen=True)
 class _Compiled:
     program: Program
-    one: Region
-    allowed: tuple[Region, ...]
-    tables: tuple[Region, ...]
-    marginals: tuple[Region, ...]
+    one: MemoryRegion
+    allowed: tuple[MemoryRegion, ...]
+    tables: tuple[MemoryRegion, ...]
+    marginals: tuple[MemoryRegion, ...]
 
 
 def _write(plan: Propagator, *, careful: bool) -> _Compiled:
@@ -121,7 +121,7 @@ def _write(plan: Propagator, *, careful: bool) -> _Compiled:
     # A marginal's room is free until the way down, so the factor stands there.
     allowed = tuple(writer.region(attributes) for attributes in plan.zeros)
     tables = tuple(writer.region(clique) for clique in tree.cliques)
-    hosted: list[list[Region]] = [[] for _ in tables]
+    hosted: list[list[MemoryRegion]] = [[] for _ in tables]
     for marginal in marginals:
         hosted[_host(plan, marginal.attributes)].append(marginal)
     joined = _Joined([])
@@ -148,14 +148,14 @@ JOINED_SHARE = 8
 class _Joined:
     """Tables on which several potentials meet before they meet their clique, with what each is made of."""
 
-    tables: list[tuple[Region, list[Region]]]
+    tables: list[tuple[MemoryRegion, list[MemoryRegion]]]
 
     def write_up(
-        self, writer: ProgramWriter, cells: int, potentials: Sequence[Region], *, careful: bool
-    ) -> list[Region]:
+        self, writer: ProgramWriter, cells: int, potentials: Sequence[MemoryRegion], *, careful: bool
+    ) -> list[MemoryRegion]:
         """What a clique of `cells` cells has to read in place of the potentials."""
         combine = kernels.SUM if careful else kernels.PRODUCT
-        read: list[Region] = []
+        read: list[MemoryRegion] = []
         for group in _groups(writer.layout, cells // JOINED_SHARE, potentials):
             if len(group) == 1:
                 read += group
@@ -173,9 +173,9 @@ class _Joined:
             writer.sweep(table, write=parts, resume=True, store=False)
 
 
-def _groups(layout: Layout, most_cells: int, potentials: Sequence[Region]) -> list[list[Region]]:
+def _groups(layout: Layout, most_cells: int, potentials: Sequence[MemoryRegion]) -> list[list[MemoryRegion]]:
     """Put each potential to the group that grows least by it, and stays within the cells; else it starts one."""
-    groups: list[tuple[frozenset[int], list[Region]]] = []
+    groups: list[tuple[frozenset[int], list[MemoryRegion]]] = []
     for potential in potentials:
         best, least = -1, inf
         for i, (attributes, _) in enumerate(groups):
@@ -197,12 +197,15 @@ def _host(plan: Propagator, attributes: Attributes) -> int:
     return host
 
 
-_Up = tuple[Region, Region]
+_Up = tuple[MemoryRegion, MemoryRegion]
 """What a clique says of its separator: a message, and the mass by which it was divided."""
 
 
 def _write_up(
-    writer: ProgramWriter, tree: JunctionTree, tables: Sequence[Region], read: Sequence[list[Region]]
+    writer: ProgramWriter,
+    tree: JunctionTree,
+    tables: Sequence[MemoryRegion],
+    read: Sequence[list[MemoryRegion]],
 ) -> list[_Up]:
     ups: list[_Up] = [(writer.region(separator), writer.region(())) for separator in tree.separators]
     for j in reversed(range(len(tables))):
@@ -216,9 +219,9 @@ def _write_up(
 def _write_up_in_logarithms(
     writer: ProgramWriter,
     tree: JunctionTree,
-    tables: Sequence[Region],
-    read: Sequence[list[Region]],
-    one: Region,
+    tables: Sequence[MemoryRegion],
+    read: Sequence[list[MemoryRegion]],
+    one: MemoryRegion,
 ) -> list[_Up]:
     """The same, losing nothing: each cell of a separator has its largest logarithm taken out first."""
     ups: list[_Up] = [(writer.region(separator), one) for separator in tree.separators]
@@ -241,12 +244,12 @@ def _write_up_in_logarithms(
 def _write_down(
     writer: ProgramWriter,
     tree: JunctionTree,
-    tables: Sequence[Region],
+    tables: Sequence[MemoryRegion],
     ups: Sequence[_Up],
-    asked: Sequence[list[Region]],
-    one: Region,
+    asked: Sequence[list[MemoryRegion]],
+    one: MemoryRegion,
 ) -> None:
-    downs: dict[int, Region] = {j: one for j, parent in enumerate(tree.parents) if parent < 0}
+    downs: dict[int, MemoryRegion] = {j: one for j, parent in enumerate(tree.parents) if parent < 0}
     for j, table in enumerate(tables):
         message, mass = ups[j]
         ratio = writer.region(tree.separators[j])

@@ -21,7 +21,7 @@ LONG_RUN = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class MemoryRegion:
     """A table of a program: where it starts, and its attributes."""
 
     start: int
@@ -62,9 +62,9 @@ class ProgramWriter:
     _block: int = 1
     _axes: int = 1
 
-    def region(self, attributes: Attributes) -> Region:
+    def region(self, attributes: Attributes) -> MemoryRegion:
         """Room for a table."""
-        region = Region(self.memory, self.layout.cells(attributes), attributes)
+        region = MemoryRegion(self.memory, self.layout.cells(attributes), attributes)
         self.memory += region.size
         return region
 
@@ -73,30 +73,30 @@ class ProgramWriter:
         pool = np.array(self._pool, dtype=np.int64)
         return Program(ops, pool, np.array(self._scales), self.memory, self._block, self._axes)
 
-    def exponentiate(self, source: Region, to: Region) -> None:
+    def exponentiate(self, source: MemoryRegion, to: MemoryRegion) -> None:
         self._ops.append((kernels.EXPONENTIATE, source.start, source.size, to.start, 0, 0))
 
-    def normalise(self, table: Region, total: Region) -> None:
+    def normalise(self, table: MemoryRegion, total: MemoryRegion) -> None:
         self._ops.append((kernels.NORMALISE, table.start, table.size, total.start, 0, 0))
 
-    def ratio(self, new: Region, old: Region, total: Region, to: Region) -> None:
+    def ratio(self, new: MemoryRegion, old: MemoryRegion, total: MemoryRegion, to: MemoryRegion) -> None:
         self._ops.append((kernels.RATIO, new.start, new.size, to.start, old.start, total.start))
 
-    def finite(self, table: Region) -> None:
+    def finite(self, table: MemoryRegion) -> None:
         self._ops.append((kernels.FINITE, table.start, table.size, 0, 0, 0))
 
-    def logarithm(self, source: Region, plus: Region, to: Region) -> None:
+    def logarithm(self, source: MemoryRegion, plus: MemoryRegion, to: MemoryRegion) -> None:
         self._ops.append((kernels.LOGARITHM, source.start, source.size, to.start, plus.start, 0))
 
-    def count(self, number: Region) -> None:
+    def count(self, number: MemoryRegion) -> None:
         self._ops.append((kernels.COUNT, number.start, 1, 0, 0, 0))
 
     def sweep(
         self,
-        table: Region,
+        table: MemoryRegion,
         *,
-        read: Sequence[Region] = (),
-        write: Sequence[Region] = (),
+        read: Sequence[MemoryRegion] = (),
+        write: Sequence[MemoryRegion] = (),
         combine: int = kernels.PRODUCT,
         resume: bool,
         store: bool,

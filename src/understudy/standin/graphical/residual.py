@@ -18,7 +18,7 @@ from math import sqrt
 import numpy as np
 
 from understudy.standin.graphical import kernels
-from understudy.standin.graphical.program import Program, ProgramWriter, Region
+from understudy.standin.graphical.program import MemoryRegion, Program, ProgramWriter
 from understudy.standin.graphical.tree import Attributes, Layout, Table
 
 LEAST_VARIANCE = 1e-6
@@ -33,7 +33,7 @@ class Counts:
     counts: Table
     variance: float
 
-    def weight(self, part: Region) -> float:
+    def weight(self, part: MemoryRegion) -> float:
         """The precision with which this estimates a cell of a part."""
         return part.size / (max(self.variance, LEAST_VARIANCE) * self.counts.size)
 
@@ -66,13 +66,13 @@ class ResidualSpace:
     sets: tuple[Attributes, ...]
 
     @cached_property
-    def parts(self) -> tuple[Region, ...]:
+    def parts(self) -> tuple[MemoryRegion, ...]:
         """Where each part stands."""
         writer = ProgramWriter(self.layout)
         return tuple(writer.region(s) for s in self.sets)
 
     @cached_property
-    def tables(self) -> tuple[Region, ...]:
+    def tables(self) -> tuple[MemoryRegion, ...]:
         """Where each clique's table stands, in a flat vector of all of them."""
         writer = ProgramWriter(self.layout)
         return tuple(writer.region(clique) for clique in self.cliques)
@@ -86,7 +86,7 @@ class ResidualSpace:
         return self.tables[-1].stop if self.tables else 0
 
     @cached_property
-    def place(self) -> dict[Attributes, Region]:
+    def place(self) -> dict[Attributes, MemoryRegion]:
         return {part.attributes: part for part in self.parts}
 
     @cached_property
@@ -124,7 +124,7 @@ class ResidualSpace:
 
     # The three programs share one block of memory: the tables, then the parts.
 
-    def _write(self) -> tuple[ProgramWriter, list[Region], dict[Attributes, Region]]:
+    def _write(self) -> tuple[ProgramWriter, list[MemoryRegion], dict[Attributes, MemoryRegion]]:
         writer = ProgramWriter(self.layout)
         tables = [writer.region(clique) for clique in self.cliques]
         return writer, tables, {s: writer.region(s) for s in self.sets}
@@ -132,7 +132,7 @@ class ResidualSpace:
     def _share(self, s: Attributes, table: Attributes) -> float:
         return self.layout.cells(s) / self.layout.cells(table)
 
-    def _take_apart(self, writer: ProgramWriter, parts: Mapping[Attributes, Region]) -> None:
+    def _take_apart(self, writer: ProgramWriter, parts: Mapping[Attributes, MemoryRegion]) -> None:
         """From projections to parts, in place: each set in turn loses what smaller sets tell."""
         for s, part in parts.items():
             smaller = [t for t in self.within(s) if t != s]
