@@ -1,13 +1,15 @@
-"""All cards, found by themselves: every module of this room that has a `CARD` is a mechanism with one.
+"""All cards, found by themselves: a mechanism's module has a `CARD`; a package has it in its module `card`.
 
-Only what plans, audits or documents all mechanisms imports this module: it imports the whole room.
+Only what plans, audits or documents all mechanisms imports this module, since it imports every mechanism. Nothing
+but files of this room is ever imported: no name comes from data.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from pkgutil import walk_packages
+from importlib.util import find_spec
+from pkgutil import iter_modules
 
 import understudy.mechanism as room
 from understudy.mechanism.card import Card
@@ -16,8 +18,9 @@ from understudy.mechanism.card import Card
 @cache
 def cards() -> tuple[Card, ...]:
     """The cards of all mechanisms, by family and name."""
-    names = (found.name for found in walk_packages(room.__path__, f"{room.__name__}."))
-    found = (getattr(import_module(name), "CARD", None) for name in names)
+    modules = iter_modules(room.__path__, f"{room.__name__}.")
+    homes = (f"{module.name}.card" if module.ispkg else module.name for module in modules)
+    found = (getattr(import_module(home), "CARD", None) for home in homes if find_spec(home))
     return tuple(sorted((c for c in found if isinstance(c, Card)), key=lambda c: (c.family, c.name.lower())))
 
 

@@ -6,7 +6,7 @@ database, refuses it; such an option is shown, and recommended to nobody. An ans
 
 from __future__ import annotations
 
-from understudy.mechanism.small_database.planned import CELLS, DATABASES
+from understudy.mechanism.small_database.card import CELLS, DATABASES
 from understudy.standin.dense.weights import DENSE_LIMIT
 from understudy.standin.median.median import can_be_held
 from understudy.theory.lecture4 import claim1_size_min
