@@ -30,8 +30,9 @@ steps, a step being a cell that is read or written. A region that needs more is 
 an event that cannot even pay for one, one whose price is below one part in `SMALLEST` of the cap, and every
 event after `WORK` steps in all is added to the plain sum of the others. That is sound, since a price alone is an
 upper bound of what the event adds to the joint price, and it depends on recorded events only. Sweeps have a
-number of steps of their own (`SWEEP_WORK`): they are made as far as the bound, taken as a price, buys them, and without them the
-bound stays one. Ledgers that were begun under rule 1, without these bounds, keep it: their first entry says so.
+number of steps of their own (`SWEEP_WORK`): they are made as far as the bound, taken as a price, buys them, and
+without them the bound stays one. Ledgers that were begun under rule 1, without these bounds, keep it: their
+first entry says so.
 """
 
 from __future__ import annotations
