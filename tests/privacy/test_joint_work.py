@@ -60,7 +60,8 @@ def test_work_is_paid_for_and_ends():
         before = state.work + state.sweeping
         state = accountant.after(state, question(price, i // 3, sizes=(30, 30, 90), first=i % 7))
         most = max(most, state.work + state.sweeping - before)
-        assert max(state.work, state.sweeping) <= joint.WORK
+        assert state.work <= joint.WORK
+        assert state.sweeping <= joint.SWEEP_WORK
         assert state.cells <= joint.ALL_CELLS
     assert 0 < most <= joint.LAST_WORK + joint.WORK // 16
     assert accountant.cost(state).units <= sum(
@@ -77,7 +78,7 @@ def test_a_refusal_takes_a_bounded_number_of_sweeps(monkeypatch):
     sweeps = swept(monkeypatch)
     refused = accountant.after(state, question(Fraction(1), 1))
     assert accountant.cost(refused).units > ONE.cap.units
-    assert joint.SWEPT_CELL * sum(sweeps) <= joint.LAST_WORK + joint.WORK
+    assert joint.SWEPT_CELL * sum(sweeps) <= joint.SWEEP_WORK
 
 
 def test_prices_that_a_person_would_ask_at_are_still_joint():

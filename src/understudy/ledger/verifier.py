@@ -20,7 +20,7 @@ msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here i
 A ledger of format 2 bounds the work of this. A price p buys 2^27 p/cap steps: a cell that an event touches is
 one, a cell of a new table another, 16 cells of a table that is raised another. A region that needs more is taken
 by its two narrowest attributes, or by one. What still needs more steps, what costs less than 2^-20 of the cap,
-and all after 2^27 steps is added to the plain sum, which is never less. Sweeps have 2^27 steps of their own, 4
+and all after 2^27 steps is added to the plain sum, which is never less. Sweeps have 2^24 steps of their own, 4
 for a cell, and are left out where the bound itself does not buy them. In a ledger of format 1 nothing is
 bounded, and thousands of sweeps take minutes.
 
@@ -403,7 +403,11 @@ class Purse:
 
     def settle(self) -> None:
         bound, steps, last = self.bound(), 4 * self.size() if self.bounded else 0, 0
-        if bound * 20 > self.swept * 21 and self.pays(2 * steps, bound, self.sweeping):
+        if (
+            bound * 20 > self.swept * 21
+            and self.pays(2 * steps, bound, 0)
+            and self.sweeping + 2 * steps <= 1 << 24
+        ):
             self.sweep()
             self.sweep()
             self.swept = self.bound()
@@ -412,7 +416,7 @@ class Purse:
             if max(self.bound(), self.shown) + self.others <= self.cap or not self.blocks:
                 break
             last += steps
-            if last > 1 << 25 or self.sweeping + steps > 1 << 27:
+            if last > 1 << 24 or self.sweeping + steps > 1 << 24:
                 break
             self.sweeping += steps
             self.sweep()

@@ -29,9 +29,10 @@ much of it. So work is paid for (rule 2). The price of an event, as a share of t
 steps, a step being a cell that is read or written. A region that needs more is taken by fewer of its attributes;
 an event that cannot even pay for one, one whose price is below one part in `SMALLEST` of the cap, and every
 event after `WORK` steps in all is added to the plain sum of the others. That is sound, since a price alone is an
-upper bound of what the event adds to the joint price, and it depends on recorded events only. Sweeps have as
-many steps of their own: they are made as far as the bound, taken as a price, buys them, and without them the
-bound stays one. Ledgers that were begun under rule 1, without these bounds, keep it: their first entry says so.
+upper bound of what the event adds to the joint price, and it depends on recorded events only. Sweeps have a
+number of steps of their own (`SWEEP_WORK`): they are made as far as the bound, taken as a price, buys them, and
+without them the bound stays one. Ledgers that were begun under rule 1, without these bounds, keep it: their
+first entry says so.
 """
 
 from __future__ import annotations
@@ -76,8 +77,10 @@ RULE = 2
 SMALLEST = 1 << 20
 """An event of a smaller part of the cap than one in so many is added plainly."""
 WORK = 1 << 27
-"""The steps that the whole cap buys; about one version of a table no more are made, and no more in sweeps."""
-LAST_WORK = 1 << 25
+"""The steps that the whole cap buys; about one version of a table no more are made."""
+SWEEP_WORK = 1 << 24
+"""The steps of all sweeps about one version of a table."""
+LAST_WORK = 1 << 24
 """The steps of the sweeps before one event is turned down."""
 SWEPT_CELL = 4
 """Steps for each cell of a sweep."""
@@ -182,7 +185,7 @@ class Joint:
         if (
             bound * GROWTH.denominator > state.swept * GROWTH.numerator
             and self._pays(steps, bound)
-            and state.sweeping + steps <= WORK
+            and state.sweeping + steps <= SWEEP_WORK
         ):
             for _ in range(SWEEPS):
                 state = _swept(state)
@@ -193,7 +196,7 @@ class Joint:
             if max(bound, state.shown) + state.others <= self.budget.cap.units or not state.blocks:
                 break
             last += sweep
-            if last > LAST_WORK or state.sweeping + sweep > WORK:
+            if last > LAST_WORK or state.sweeping + sweep > SWEEP_WORK:
                 break
             state = _swept(replace(state, sweeping=state.sweeping + sweep))
             bound = state.bound()
