@@ -235,7 +235,7 @@ def spends_twice(curator):
 class HalfPrice(NoisyGaps):
     @property
     def event(self):
-        return replace(self, epsilon=Fraction(1, 2)).mechanism.event
+        return replace(self, price=Price.of(epsilon=Fraction(1, 2))).mechanism.event
 
 
 def test_what_was_reached_is_drawn_from_anew():

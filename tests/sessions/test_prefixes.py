@@ -19,7 +19,7 @@ from understudy.sessions.families import RARE, Family, band, product_of
 from understudy.sessions.one_way import half_widths, shape, suprema
 from understudy.sessions.session import session as session_of
 from understudy.sessions.simulation import continuous, where_it_falls
-from understudy.sessions.tables import UpperEnds, along, around
+from understudy.sessions.table_bounds import UpperEnds, along, around
 
 
 def line(*cells):

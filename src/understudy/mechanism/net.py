@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError, QueryError, RefusedError
+from understudy.mechanism.card import Card, Family
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import decided
 from understudy.noise.samplers import NoiseSource
@@ -138,3 +139,13 @@ def _steps(databases: Sequence[Projection]) -> int:
         if 1 <= common <= 1 << 20:
             return common
     return STEPS
+
+
+CARD = Card(
+    name="net mechanism (exact)",
+    family=Family.DATABASE,
+    privacy="ε; ε²/8-zCDP",
+    accuracy="α + (2/εn)(ln N + ln 1/β), N databases of which one is within α",
+    source="Lectures 9-10; Lecture 18, Theorem 0.1",
+    events=(Selection,),
+)

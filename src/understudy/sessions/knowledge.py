@@ -24,7 +24,7 @@ from understudy.domain.domain import Clique
 from understudy.query.box import Box, Grid, Words
 from understudy.query.marginal import Marginal
 from understudy.sessions.one_way import OneWay
-from understudy.sessions.tables import UpperEnds, of_marginals
+from understudy.sessions.table_bounds import UpperEnds, of_marginals
 
 Values = NDArray[np.float64]
 Interval = tuple[float, float]
