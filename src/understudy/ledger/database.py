@@ -155,11 +155,11 @@ class Database:
         """
         if not self.is_sqlite:
             return
-        first = self._file or tx.info["file"]
-        self._file = first
+        if self._file is None:
+            self._file = tx.info["file"]
         try:
             file.check_same(Path(self.place), tx.info["file"])
-            file.check_same(Path(self.place), first)
+            file.check_same(Path(self.place), self._file)
         except LedgerError:
             if not tx.invalidated:
                 tx.rollback()
