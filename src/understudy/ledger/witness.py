@@ -3,8 +3,8 @@
 A copy of a ledger from last week is a perfectly good chain. Only something that is not restored together with it
 can tell that it is old: a file on another disk, or on a share that the operator of the table cannot write back.
 
-A witness that is missing is not a new one: whoever can empty its folder could else make it forget. It is made once,
-by `understudy ledger witness --new`, for the ledger as it stands, and from then on it must be there.
+A witness that is missing is not a new one: whoever can empty its folder could else make it forget. It is made
+once, by `understudy ledger witness --new`, for the ledger as it stands, and from then on it must be there.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Witness:
         found = "has no line of" if self.path.exists() else "is not there, to tell of"
         return LedgerError(
             f"the declared witness {self.path} {found} the ledger of {name!r}",
-            remedy="Put it back if it was lost; if there never was one, `understudy ledger witness --new` makes it "
-            f"for the ledger as it stands; {kept}",
+            remedy="Put it back if it was lost; if there never was one, `understudy ledger witness --new` makes "
+            f"it for the ledger as it stands; {kept}",
         )
 
     @contextmanager
@@ -121,8 +121,8 @@ class Witness:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise LedgerError(
                 "the ledger's witness is not readable as one",
-                remedy="Restore it; or, if you know that the ledger is the newest, remove it and make another with "
-                "`understudy ledger witness --new`",
+                remedy="Restore it; or, if you know that the ledger is the newest, remove it and make another "
+                "with `understudy ledger witness --new`",
             ) from None
 
     def _replace(self, known: dict[str, dict[str, Any]]) -> None:
