@@ -35,7 +35,7 @@ from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.linear import LinearQuery
 from understudy.query.workload import Workload
 from understudy.releases import iterative
-from understudy.releases.distinguisher import Selection, StatisticalLearner, distinguisher
+from understudy.releases.distinguisher import PrivateSelection, StatisticalLearner, distinguisher
 from understudy.releases.iterative import IterativeDesign, iterative_construction
 from understudy.releases.run import Run
 from understudy.standin.median.median import MedianUpdate
@@ -376,7 +376,7 @@ def test_a_learner_without_a_claim_certifies_the_exhausted_case_only():
 
 
 def test_distinguishers_by_name():
-    assert distinguisher("noisy-max") == Selection("noisy-max")
+    assert distinguisher("noisy-max") == PrivateSelection("noisy-max")
     with pytest.raises(ParameterError, match="noisy-max"):
         distinguisher("best")
     run = make(epsilon=4)

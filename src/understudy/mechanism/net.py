@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError, QueryError, RefusedError
+from understudy.mechanism.card import Card, Family
 from understudy.mechanism.exponential import ExponentialMechanism
+from understudy.mechanism.look import decided
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Selection
 from understudy.query.marginal import Marginal
@@ -50,7 +52,7 @@ class NetMechanism:
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        self.mechanism  # noqa: B018 (its parameters are checked before anything is charged)
+        decided(self.mechanism)
 
     @classmethod
     def of(
@@ -140,3 +142,13 @@ def _steps(databases: Sequence[Projection]) -> int:
         if 1 <= common <= 1 << 20:
             return common
     return STEPS
+
+
+CARD = Card(
+    name="net mechanism (exact)",
+    family=Family.DATABASE,
+    privacy="ε; ε²/8-zCDP",
+    accuracy="α + (2/εn)(ln N + ln 1/β), N databases of which one is within α",
+    source="Lectures 9-10; Lecture 18, Theorem 0.1",
+    events=(Selection,),
+)

@@ -46,7 +46,7 @@ class Distinguisher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SelectionDistinguisher:
+class PrivateSelection:
     """One private selection over the whole class, by the exponential mechanism or by report noisy max.
 
     Privacy     The price, in either currency: the ε of the selection is the largest that costs no more.
@@ -129,8 +129,8 @@ class Oracle:
 
 
 DISTINGUISHERS: Mapping[str, Distinguisher] = {
-    "exponential": SelectionDistinguisher("exponential"),
-    "noisy-max": SelectionDistinguisher("noisy-max"),
+    "exponential": PrivateSelection("exponential"),
+    "noisy-max": PrivateSelection("noisy-max"),
 }
 
 

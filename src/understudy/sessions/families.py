@@ -70,7 +70,7 @@ MOST_MEMBERS = 1 << 11
 
 
 @dataclass(frozen=True)
-class Family:
+class CellFamily:
     """The non-empty sets of one kind of an attribute's `size` cells; `laplace` names the noise they have."""
 
     size: int
@@ -178,7 +178,7 @@ def _tilt(size: int) -> float:
 class Product:
     """A product of families, one for each axis of a table: its members are products of members."""
 
-    families: tuple[Family, ...]
+    families: tuple[CellFamily, ...]
 
     @cached_property
     def matrices(self) -> tuple[NDArray[np.int64], ...]:
@@ -232,7 +232,7 @@ class Product:
         return extremes.reshape(len(extremes), -1).max(axis=1)
 
 
-def _largest_norm(family: Family, inverse: Values, order: int) -> float:
+def _largest_norm(family: CellFamily, inverse: Values, order: int) -> float:
     """Of the members' coefficients; ranges that are too many to list are differences of two prefixes each."""
     if family.kind != "ranges" or family.members <= MOST_MEMBERS:
         return float(np.linalg.norm(family.largest @ inverse, ord=order, axis=1).max())
@@ -294,4 +294,4 @@ def slack(product: Product) -> float:
 
 def product_of(sizes: Sequence[int], kinds: Sequence[Kind], *, laplace: bool) -> Product:
     """The product of families of these sizes."""
-    return Product(tuple(Family(size, kind, laplace) for size, kind in zip(sizes, kinds, strict=True)))
+    return Product(tuple(CellFamily(size, kind, laplace) for size, kind in zip(sizes, kinds, strict=True)))

@@ -36,7 +36,7 @@ from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator, coarse
-from understudy.sessions.families import Family, Kind, Product
+from understudy.sessions.families import CellFamily, Kind, Product
 from understudy.sessions.knowledge import Knowledge, Place
 from understudy.sessions.marginals_class import can_buy
 from understudy.sessions.product_class import ProductPurchase, is_feasible, product_on, usual_kinds
@@ -143,7 +143,7 @@ class SkiRental:
         for name, side in box.sides.items():
             if not self._calibrator.is_ordered(name):
                 cells += [name] if int(side.sum()) == 1 else []
-            elif Family(side.size, "ranges").holds(side):
+            elif CellFamily(side.size, "ranges").holds(side):
                 ranges.append(name)
         names = {(name, label): None for name in (*ranges, *cells) for label in self._labels if name != label}
         names |= {(name,): None for name in (*ranges, *cells)}
@@ -173,7 +173,7 @@ class SkiRental:
             sides = [member[axis] for member in members]
             size = self._calibrator.curator.domain[by[axis]].size
             narrower: tuple[Kind, ...] = ("prefixes", "suffixes") if kind == "ranges" else ("cells",)
-            fits: list[Kind] = [k for k in narrower if like != kind and _hold(Family(size, k), sides)]
+            fits: list[Kind] = [k for k in narrower if like != kind and _hold(CellFamily(size, k), sides)]
             kinds.append(fits[0] if fits else kind)
         return tuple(kinds)
 
@@ -231,7 +231,7 @@ class SkiRental:
     def _are_members(self, by: Clique, kinds: tuple[Kind, ...], sides: Sides) -> bool:
         sizes = self._calibrator.curator.domain.shape(by)
         each = zip(sizes, kinds, sides, strict=True)
-        return all(_hold(Family(size, kind), [side]) for size, kind, side in each)
+        return all(_hold(CellFamily(size, kind), [side]) for size, kind, side in each)
 
     def _runs_with(self, box: Box) -> dict[Class, _Run]:
         """For each class that contains a question the run of questions of that class that it ends."""
@@ -366,7 +366,7 @@ def _run_sides(box: Box, by: Clique, run: _Run) -> list[Sides]:
     ]
 
 
-def _hold(family: Family, sides: Sequence[Cells | None]) -> bool:
+def _hold(family: CellFamily, sides: Sequence[Cells | None]) -> bool:
     return all(family.holds_all if side is None else family.holds(side) for side in sides)
 
 

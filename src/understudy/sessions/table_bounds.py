@@ -33,7 +33,7 @@ MOST_ALIKE = 1 << 10
 
 
 @dataclass(eq=False)
-class TableUpperBounds:
+class UpperEnds:
     """The upper ends of the cells of released tables, and what they say of the tables inside them.
 
     Promise     Where the upper ends hold, so does every bound that follows.

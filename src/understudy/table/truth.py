@@ -15,7 +15,7 @@ from understudy.declaration.declaration import Unit
 from understudy.domain.domain import CELL_LIMIT, Clique, Domain
 from understudy.errors import QueryError, TooLargeError
 from understudy.query.marginal import Marginal
-from understudy.query.tables import Tables
+from understudy.query.tables import RememberedTables
 from understudy.table.counts import MarginalCounter
 from understudy.table.fork import LookLock
 from understudy.table.inside import group_counts, grouped_cover, grouped_sums
@@ -56,7 +56,7 @@ class Truth:
         self._counted: OrderedDict[Clique, Counts] = OrderedDict()
         self._expected: tuple[Clique, ...] = ()
         self._places: tuple[Clique, NDArray[np.intp]] | None = None
-        self._tables = Tables(
+        self._tables = RememberedTables(
             domain, lambda clique: self._count_codes([clique], iter(self._kept or ()))[clique]
         )
 

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import QueryError, RefusedError
+from understudy.mechanism.look import decided
 from understudy.mechanism.small_database.chain import Chain
-from understudy.mechanism.small_database.classes import SmallDatabaseClass
+from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.mechanism.small_database.levels import Enumeration
 from understudy.mechanism.small_database.shells import Kind
 from understudy.mechanism.small_database.tree import Tree
@@ -123,7 +124,7 @@ class SmallDatabase:
     Gap         None in the law: counts and weights are integers. For time, see `Counted` and `Enumeration`.
     """
 
-    queries: SmallDatabaseClass
+    queries: DistinctQueries
     size: int
     rows: int
     epsilon: Fraction
@@ -133,7 +134,7 @@ class SmallDatabase:
         cover(self.queries)
         whole(self.size, "the size of a small database")
         whole(self.rows, "the number of rows")
-        self.databases  # noqa: B018 (refused, if it is, before anything is charged)
+        decided(self.databases)
 
     @cached_property
     def databases(self) -> Databases:
@@ -176,7 +177,7 @@ class SmallDatabase:
         return _design(cover(self.queries), self.size, self.rows, self.epsilon, beta)
 
 
-def cover(queries: SmallDatabaseClass) -> Cover:
+def cover(queries: DistinctQueries) -> Cover:
     """How near small databases come to every table on these queries."""
     if queries.classes < 2:
         raise QueryError(
@@ -187,9 +188,7 @@ def cover(queries: SmallDatabaseClass) -> Cover:
     return Cover(queries.queries, queries.classes, largest, queries.shape.kind)
 
 
-def best_design(
-    queries: SmallDatabaseClass, *, rows: int, epsilon: Number, beta: Number
-) -> SmallDatabaseDesign:
+def best_design(queries: DistinctQueries, *, rows: int, epsilon: Number, beta: Number) -> SmallDatabaseDesign:
     """The size of least certified error among those whose work is admitted. Public numbers alone.
 
     With α = c/m or c/sqrt(m) the error first falls and then rises with m (see `theory.smalldb_best`), so for each
