@@ -80,14 +80,17 @@ class NetMechanism:
 
     @property
     def mechanism(self) -> ExponentialMechanism:
+        """The exponential mechanism that makes the choice."""
         return ExponentialMechanism(epsilon=self.epsilon, sensitivity=self.steps)
 
     @property
     def event(self) -> Selection:
+        """What is charged: a selection at ε."""
         return self.mechanism.event
 
     @property
     def key(self) -> str:
+        """A text that is equal for equal candidates, rows and queries: the question that the ledger keeps."""
         digest = sha256(np.ascontiguousarray(self.answers).tobytes())
         digest.update(f"{self.rows} {self.steps}".encode())
         for marginal in self.marginals:
