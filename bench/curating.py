@@ -32,6 +32,7 @@ class CellTruth:
     """
 
     version = "0"
+    former_version = None
     is_file = False
 
     def __init__(self, table: Table) -> None:

@@ -31,7 +31,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.mechanism.matrix.ranges import range_ends
 from understudy.mechanism.matrix.residual_plan import Residuals
-from understudy.privacy.relation import Neighbours
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.workload import Workload
 from understudy.releases.residual.residual import predicted_error, residual
 from understudy.releases.run import Run
@@ -68,7 +68,7 @@ def report(table: Table, neighbours: Neighbours, epsilons: Sequence[float], seed
         print(noise.row(f"plain noise, eps {epsilon:g}"))
         print(mean([answers for answers, _ in both]).row(f"residual, eps {epsilon:g}", noise))
         print(mean([alone for _, alone in both]).row("its stand-in alone", noise))
-        told = predicted_error(table.domain, asked, runs[0].total, neighbours) / 2 / table.rows
+        told = predicted_error(table.domain, asked, runs[0].total, Relation(neighbours)) / 2 / table.rows
         print(f"{'predicted, noise alone':>28} {told:>8.4f}", flush=True)
 
 
@@ -86,7 +86,7 @@ def range_report() -> None:
 
 def _range_deviation(asked: Workload, ranges: Sequence[str]) -> float:
     residuals = Residuals.of(asked, ranges)
-    look = residuals.strategies(residuals.precisions("sum"), Neighbours.ADD_REMOVE, 1, Fraction(1))
+    look = residuals.strategies(residuals.precisions("sum"), Relation(Neighbours.ADD_REMOVE), Fraction(1))
     total = 0.0
     for part in look.parts:
         term = float(1 / part.precision)

@@ -33,7 +33,8 @@ from understudy.ledger.store import DurableLedger
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import Event, unversioned
-from understudy.privacy.relation import Neighbours, located
+from understudy.privacy.region import located
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.marginal import Marginal
 from understudy.sessions.session import Session, session
 from understudy.sessions.terms import ranges
@@ -174,7 +175,7 @@ def located_events(truth: CellTruth, charges: int) -> list[Event]:
     """What a session of so many different conjunctions would be charged one by one."""
     noise = GaussianMechanism(rho=Fraction(1, 10**5), l2_squared=1).event
     listed = {question.key: question for question in conjunctions(truth.domain, charges, 0)}
-    return [located(question, noise, Neighbours.REPLACE) for question in listed.values()]
+    return [located(question, noise, Relation(Neighbours.REPLACE)) for question in listed.values()]
 
 
 def questioned(asked: Session, analyst: Any) -> float:

@@ -17,7 +17,7 @@ from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.net import NetMechanism
-from understudy.mechanism.small_database.classes import QueryClass as SmallClass
+from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.mechanism.small_database.small_database import SmallDatabase
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.privacy.budget import Budget
@@ -113,7 +113,7 @@ def strategy(curator: Curator) -> None:
     curator.run(Strategy(AB, matrices, curator.relation, Price.of(epsilon=1)))
 
 
-def small_database(curator: Curator, *, queries: SmallClass, size: int) -> Any:
+def small_database(curator: Curator, *, queries: DistinctQueries, size: int) -> Any:
     """One draw of SmallDB."""
     return curator.run(SmallDatabase(queries, size, curator.rows, ONE))
 

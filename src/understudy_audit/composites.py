@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.mechanism.small_database.classes import QueryClass as SmallClass
+from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.privacy.relation import Neighbours
 from understudy.query.family import prefixes
 from understudy.query.marginal import Marginal
@@ -95,9 +95,9 @@ def _mechanisms() -> list[Composite]:
     """One look each, of a mechanism that is handed to the Curator."""
     add, worst = Neighbours.ADD_REMOVE, "mechanism.worst_query.WorstQuery"
     small = "mechanism.small_database"
-    chain = SmallClass.of_queries(prefixes(DOMAIN, "b"))
-    tree = SmallClass.of([B])
-    some = SmallClass.of([A, Marginal.of(ONE_CELL), Marginal.of(CELLS[1])])
+    chain = DistinctQueries.of_queries(prefixes(DOMAIN, "b"))
+    tree = DistinctQueries.of([B])
+    some = DistinctQueries.of([A, Marginal.of(ONE_CELL), Marginal.of(CELLS[1])])
     return [
         Composite("worst-query", worst, partial(worst_query, law="exponential")),
         Composite("worst-query-noisy-max", worst, partial(worst_query, law="noisy-max"), neighbours=add),

@@ -24,7 +24,7 @@ from audit import corpora
 from audit.corpora import PLAIN_DECLARATION, words
 from audit.fuzzing import MILLION, mutations, throw
 from memory_folder import memory_folder
-from understudy.cli.app import app as cli
+from understudy.cli.app import main
 from understudy.declaration.file import parse
 from understudy.errors import ParameterError
 from understudy.noise.samplers import SeededNoise
@@ -143,7 +143,7 @@ def test_command_lines_end_with_a_status(quick, monkeypatch):
     def door(line: list[str]) -> None:
         monkeypatch.setattr(sys, "argv", ["understudy", *line])
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
-            ending = _status(cli.main)
+            ending = _status(main)
         assert ending in (None, 0, 1, 2), ending
         assert "Traceback" not in said.getvalue()
 

@@ -29,7 +29,7 @@ from understudy.declaration.file import parse
 from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger import export, verifier
 from understudy.ledger.books import Books
-from understudy.ledger.chain import Entry
+from understudy.ledger.chain import START, Entry
 from understudy.ledger.recorded import Recorded
 from understudy.ledger.store import DurableLedger
 from understudy.ledger.witness import Witness
@@ -67,6 +67,7 @@ class Stored:
     """A ledger with every kind of entry: its file with the log folded in, and with the log beside it."""
 
     def __init__(self, folder: Path) -> None:
+        Witness(folder / "w").make(NAME, 0, START)
         ledger = opened(folder, witness=True)
         for i in range(12):
             debit = ledger.charge(

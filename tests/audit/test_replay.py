@@ -93,12 +93,14 @@ class Known(Composite):
 ADD = Neighbours.ADD_REMOVE
 FAMILIES = [
     *composites(),
-    Composite("adaptive, handed over", "", partial(handed_over, name="adaptive:adaptive"), BOTH),
-    Composite("adaptive-add-remove", "", partial(handed_over, name="adaptive:adaptive"), BOTH, ADD, rows=60),
+    Composite("adaptive, handed over", "", partial(handed_over, name="adaptive.adaptive:adaptive"), BOTH),
+    Composite(
+        "adaptive-add-remove", "", partial(handed_over, name="adaptive.adaptive:adaptive"), BOTH, ADD, rows=60
+    ),
     Composite("aim", "", partial(handed_over, name="aim:aim"), BOTH),
     Composite("mwem, handed over", "", partial(handed_over, name="mwem:mwem"), BOTH),
-    Composite("residual, handed over", "", partial(handed_over, name="residual:residual"), BOTH),
-    Composite("residual-add-remove", "", partial(handed_over, name="residual:residual"), BOTH, ADD),
+    Composite("residual, handed over", "", partial(handed_over, name="residual.residual:residual"), BOTH),
+    Composite("residual-add-remove", "", partial(handed_over, name="residual.residual:residual"), BOTH, ADD),
     Composite("session, handed over", "", questioned, Budget.of(4), rows=100),
     Known("session-add-remove", "", questioned, Budget.of(4), ADD, rows=100),
     Composite("online, handed over", "", weighed, rows=400),
@@ -164,7 +166,7 @@ def test_a_holdout_shows_the_same_on_neighbours(kind):
                 told.append(holdout.score_predictions(predicted, guess=0.55).as_dict())
             except UnderstudyError as error:
                 told.append(f"{type(error).__name__}: {error}")
-        script = script or holdout._memory.all()
+        script = script or holdout._journal.all()
         seen.append((told, mode.said, holdout.certificate(), len(holdout.history())))
     assert seen[0] == seen[1]
 

@@ -18,7 +18,7 @@ from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.net import NetMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax
-from understudy.mechanism.small_database.classes import QueryClass as SmallClass
+from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.mechanism.small_database.small_database import SmallDatabase
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
@@ -235,7 +235,7 @@ def spends_twice(curator):
 class HalfPrice(NoisyGaps):
     @property
     def event(self):
-        return replace(self, epsilon=Fraction(1, 2)).mechanism.event
+        return replace(self, price=Price.of(epsilon=Fraction(1, 2))).mechanism.event
 
 
 def test_what_was_reached_is_drawn_from_anew():
@@ -267,8 +267,11 @@ def test_no_run_looks_more_often_than_its_subject_says(composite):
 # ---- many at once are one at a time
 
 
-CHAIN, TREE = SmallClass.of_queries(prefixes(DOMAIN, "b")), SmallClass.of([Marginal(DOMAIN, ("b",))])
-SOME = SmallClass.of([A, Marginal.of(ONE_CELL), Marginal.of(CELLS[1])])
+CHAIN, TREE = (
+    DistinctQueries.of_queries(prefixes(DOMAIN, "b")),
+    DistinctQueries.of([Marginal(DOMAIN, ("b",))]),
+)
+SOME = DistinctQueries.of([A, Marginal.of(ONE_CELL), Marginal.of(CELLS[1])])
 CORNERS = [SmallTable.of_rows(DOMAIN, rows) for rows in ([(0, 0)], [(1, 2)], [(0, 1)])]
 LOOKS = [
     WorstQuery(QueryClass(DOMAIN, (AB,)), np.full(6, 1.0), Fraction(1), REPLACE),

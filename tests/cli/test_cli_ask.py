@@ -86,8 +86,20 @@ def test_check_finds_a_folder_that_cannot_be_written(field, run, folder):
     if field == "witness":
         assert "nothing was spent" in run("ask", "count by sex", status=1)
     (folder / "not" / "there").mkdir(parents=True)
+    if field == "witness":
+        for command in (("check",), ("ask", "count by sex")):
+            assert "`understudy ledger witness --new` makes it" in " ".join(run(*command, status=1).split())
+        assert "has seen 0 entries of the ledger of" in run("ledger", "witness", "--new")
+        assert "already" in run("ledger", "witness", "--new", status=1)
     run("check")
     run("ask", "count by sex")
+    if field == "witness":
+        assert "has seen 3 entries" in run("ledger", "witness")
+
+
+def test_a_witness_must_be_declared_before_it_is_made(run):
+    assert "no witness is declared" in run("ledger", "witness", "--new", status=1)
+    assert "no witness is declared" in run("ledger", "witness", status=1)
 
 
 # ---- sessions
@@ -191,6 +203,8 @@ def test_an_export_replaces_only_what_it_is_told_to(run, folder):
     run("ask", "count by sex")
     with (folder / "understudy.yml").open("a") as file:
         file.write("witness: seen.json\n")
+    assert "ledger witness --new" in run("check", status=1)
+    run("ledger", "witness", "--new")
     run("check")
     (folder / "link.csv").symlink_to("people.csv")
     (folder / "hard.csv").hardlink_to(folder / "people.csv")

@@ -80,6 +80,7 @@ def test_a_witness_is_not_the_ledger(folder):
 
 def test_a_ledger_that_its_witness_saw_is_missed_by_verify(folder):
     (folder / "understudy.yml").write_text(declaration(budget=BUDGET, more="witness: seen.json\n"))
+    call("ledger", "witness", "--new", cwd=folder)
     call("ask", "count by sex", "--epsilon", "0.05", cwd=folder)
     for name in ("understudy.ledger", "understudy.ledger-wal", "understudy.ledger-shm"):
         if (folder / name).exists():

@@ -41,7 +41,7 @@ def test_every_field_is_read():
     assert declared.neighbours is Neighbours.ADD_REMOVE
     assert (declared.source.location, declared.source.delimiter) == ("people.csv", ";")
     assert declared.budget.epsilon * 10 == 1
-    assert (declared.unit.column, declared.max_rows) == ("person", 3)
+    assert (declared.unit.column, declared.relation.max_rows) == ("person", 3)
     assert (declared.rows_at_least, declared.rows_at_most) == (100, 5000)
     age, answer, member, income, born = declared.domain
     assert age.labels[0] == "0-9"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from fractions import Fraction
+from pathlib import Path
 
 from sqlalchemy.engine import URL
 
 from understudy.ledger import export
+from understudy.ledger.chain import START
 from understudy.ledger.interface import fresh_request
 from understudy.ledger.store import DurableLedger
+from understudy.ledger.witness import Witness
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import Selection
 
@@ -25,6 +28,13 @@ def opened(url: URL, **settings) -> DurableLedger:
 
 def charge(ledger, event=TENTH, request=None):
     return ledger.charge(event, question="q", request=request or fresh_request())
+
+
+def witnessed(path: Path) -> Witness:
+    """A new witness, of the ledger of `t` before its first entry."""
+    witness = Witness(path)
+    witness.make("t", 0, START)
+    return witness
 
 
 def in_child(work) -> object:

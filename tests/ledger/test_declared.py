@@ -11,8 +11,9 @@ import pytest
 
 import understudy as us
 from people import declaration
-from understudy.declaration.file import parse
+from understudy.declaration.file import parse, read
 from understudy.errors import DeclarationError, InsufficientBudgetError, LedgerError
+from understudy.ledger.declared import new_witness
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger
@@ -100,6 +101,9 @@ def test_open_keeps_its_budget_from_one_opening_to_the_next(folder):
 def test_the_environment_moves_the_ledger(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("UNDERSTUDY_LEDGER", str(tmp_path / "elsewhere.ledger"))
     monkeypatch.setenv("UNDERSTUDY_WITNESS", str(tmp_path / "witness.json"))
+    with pytest.raises(LedgerError, match="understudy ledger witness --new"):
+        us.open(folder).ask("count sex=F", epsilon=0.4)
+    assert new_witness(read(folder / "understudy.yml"), base=folder)[1] == 0
     us.open(folder).ask("count sex=F", epsilon=0.4)
     assert not (folder / "understudy.ledger").exists()
     assert (tmp_path / "elsewhere.ledger").exists()

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import inspect
 from sqlalchemy.engine import URL, create_engine
 
-from ledger.durable import ONE, TENTH, TINY, charge, opened, sound
+from ledger.durable import ONE, TENTH, TINY, charge, opened, sound, witnessed
 from understudy.errors import InsufficientBudgetError, LedgerError, ParameterError
 from understudy.ledger import export
 from understudy.ledger.interface import Debit
@@ -173,6 +173,7 @@ def test_a_witness_that_cannot_be_kept_is_found_before_anything_is_spent(store, 
         charge(ledger, request="r")
     assert ledger.spent.units == 0
     folder.mkdir(parents=True)
+    witnessed(folder / "witness.json")
     assert not charge(ledger, request="r").repeated
     assert "t" in (folder / "witness.json").read_text()
     ledger.close()
@@ -181,7 +182,7 @@ def test_a_witness_that_cannot_be_kept_is_found_before_anything_is_spent(store, 
 def test_a_ledger_that_is_gone_is_no_new_one_to_its_witness(sqlite, tmp_path):
     folder = tmp_path / "elsewhere"
     folder.mkdir()
-    witness = Witness(folder / "witness.json")
+    witness = witnessed(folder / "witness.json")
     early = opened(sqlite, witness=witness)
     ledger = opened(sqlite, witness=witness)
     charge(ledger)
@@ -200,5 +201,5 @@ def test_the_witness_of_an_open_ledger_says_that_nothing_was_spent(sqlite, tmp_p
     ledger = DurableLedger(sqlite, "t", ONE)
     charge(ledger)
     ledger.close()
-    with pytest.raises(LedgerError, match=r"witness cannot be written .*; nothing was spent"):
+    with pytest.raises(LedgerError, match=r"witness .* is not there.*; nothing was spent"):
         opened(sqlite, witness=Witness(tmp_path / "not there" / "witness.json"))

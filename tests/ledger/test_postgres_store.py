@@ -64,3 +64,48 @@ def test_no_message_holds_a_password(postgres_server):
     assert "hunter2" not in str(refused.value)
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__
+
+
+def test_an_advisory_lock_of_anybody_hinders_nobody(postgres):
+    """Any role may take any advisory lock: a ledger that waited for one could be stopped by all."""
+    plain = postgres.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", (0x756E646572737464,))
+        ledger = opened(postgres, timeout=1.0)
+        charge(ledger)
+        ledger.close()
+        opened(postgres, timeout=1.0).close()
+
+
+def test_a_lock_on_the_tables_ends_in_words(postgres):
+    ledger = opened(postgres)
+    charge(ledger)
+    ledger.close()
+    plain = postgres.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain) as other:
+        other.execute("LOCK TABLE understudy_schema IN SHARE ROW EXCLUSIVE MODE")
+        with pytest.raises(LedgerError, match=r"locked for too long by another session .*pg_locks"):
+            opened(postgres, timeout=0.3)
+    opened(postgres).close()
+
+
+def test_a_role_that_may_only_read_cannot_stop_a_ledger(postgres):
+    ledger = opened(postgres, timeout=1.0)
+    charge(ledger)
+    plain = postgres.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain) as other:
+        schema = other.execute("SELECT current_schema()").fetchone()[0]
+        role = f"reader_of_{schema}"
+        other.execute(f"CREATE ROLE {role}")
+        other.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+        other.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}")
+        other.commit()
+        other.execute(f"SET ROLE {role}")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            other.execute("LOCK TABLE understudy_schema IN SHARE ROW EXCLUSIVE MODE")
+        other.rollback()
+        other.execute(f"SET ROLE {role}")
+        other.execute("LOCK TABLE understudy_schema IN ACCESS SHARE MODE")
+        charge(ledger)
+        opened(postgres, timeout=1.0).close()
+    ledger.close()

@@ -122,7 +122,7 @@ def test_a_session_goes_on_and_says_the_same_for_nothing(project, url, lazily):
         assert np.ravel(answer.value).tolist() == pytest.approx(value, abs=1e-9)
         assert np.ravel(answer.error).tolist() == pytest.approx(error, abs=1e-9)
     assert (project.ledger.spent.units, asked._step) == (SPENT, 4)
-    with pytest.raises(RequestConflictError, match="session 'mine' has"):
+    with pytest.raises(RequestConflictError, match="the name 'mine' belongs to another analyst"):
         opened(project, analyst="bob", lazily=lazily)
     new = asked.ask("count age >= 80 and sex = M")
     assert new.source == "measured"

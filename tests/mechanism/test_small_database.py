@@ -19,7 +19,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.small_database import shells as small_database_shells
 from understudy.mechanism.small_database.chain import Chain, chain_order
-from understudy.mechanism.small_database.classes import QueryClass
+from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.mechanism.small_database.levels import Enumeration
 from understudy.mechanism.small_database.shells import Kind
 from understudy.mechanism.small_database.small_database import (
@@ -141,9 +141,9 @@ def test_a_chain_is_recognised_and_nothing_else_is():
     assert chain_order(np.eye(4, dtype=bool)) is None
     star = np.eye(4, dtype=bool)[:3]  # three classes told from a fourth: as many queries as a chain has
     assert chain_order(star) is None
-    assert QueryClass.of_queries(prefixes(LINE, "x")).shape.kind is Kind.CHAIN
-    assert QueryClass.of_queries(ranges(LINE, "x")).shape.kind is Kind.ANY
-    assert QueryClass.of_workload(Workload.of(LINE, [("x",)])).shape.kind is Kind.TREE
+    assert DistinctQueries.of_queries(prefixes(LINE, "x")).shape.kind is Kind.CHAIN
+    assert DistinctQueries.of_queries(ranges(LINE, "x")).shape.kind is Kind.ANY
+    assert DistinctQueries.of_workload(Workload.of(LINE, [("x",)])).shape.kind is Kind.TREE
     with pytest.raises(QueryError, match="nested"):
         Chain(star, 2, 10, Fraction(1))
     with pytest.raises(QueryError, match="one class"):
@@ -200,7 +200,7 @@ def test_a_hierarchy_is_recognised_and_nothing_else_is():
         Tree(crossing, 2, 10, Fraction(1))
     bins = [np.isin(np.arange(5), cells) for cells in ([0], [1], [0, 1], [2, 3, 4], [2], [3])]
     queries = [LinearQuery.conjunction(LINE, {"x": weights}) for weights in bins]
-    found = QueryClass.of_queries(queries)
+    found = DistinctQueries.of_queries(queries)
     assert (found.shape.kind, found.shape.queries, found.classes) == (Kind.TREE, 5, 5)
 
 
@@ -345,7 +345,7 @@ def query_lists(draw):
 def test_the_collapsed_universe_is_the_set_of_distinct_columns(case):
     domain, queries = case
     full = full_matrix(domain, queries)
-    found = QueryClass.of_queries(queries)
+    found = DistinctQueries.of_queries(queries)
     columns, sizes = np.unique(full, axis=1, return_counts=True)
     assert found.classes == columns.shape[1]
     assert sorted(found.sizes) == sorted(sizes.tolist())
@@ -361,7 +361,7 @@ def test_the_collapsed_universe_is_the_set_of_distinct_columns(case):
 
 def test_a_workload_and_its_queries_are_the_same_class():
     workload = Workload.all_marginals(BITS, 2)
-    one, other = QueryClass.of_workload(workload), QueryClass.of_queries(conjunctions(BITS, 2))
+    one, other = DistinctQueries.of_workload(workload), DistinctQueries.of_queries(conjunctions(BITS, 2))
     assert one.classes == other.classes == 16
     assert (one.codes == other.codes).all()
     assert {r.tobytes() for r in one.matrix} == {r.tobytes() for r in other.matrix}
@@ -382,7 +382,7 @@ def test_the_law_of_answers_is_that_of_the_uncollapsed_universe_with_one_row_a_c
     full = full_matrix(LINE, queries)
     table = np.random.default_rng(3).integers(0, 5, 10)
     rows, size, epsilon = int(table.sum()), 4, Fraction(1)
-    look = SmallDatabase(QueryClass.of_queries(queries), size, rows, epsilon)
+    look = SmallDatabase(DistinctQueries.of_queries(queries), size, rows, epsilon)
     columns = np.unique(full, axis=1)
     uncollapsed: Counter = Counter()
     for units in multisets(columns.shape[1], size):
@@ -403,7 +403,7 @@ def test_a_universe_that_cannot_be_written_down():
     domain = Domain((*(Boolean(name=f"b{i}") for i in range(60)), Bins.integers("t", 0, 10**5)))
     every = LinearQuery.conjunction(domain, {f"b{i}": [0, 1] for i in range(60)})
     some = LinearQuery.conjunction(domain, {"t": np.arange(10**5 + 1) < 700, "b3": [1, 0]})
-    found = QueryClass.of_queries([every, some])
+    found = DistinctQueries.of_queries([every, some])
     assert found.classes == 3
     assert sum(found.sizes) == domain.size() > 10**22
     look = SmallDatabase(found, 5, 100, Fraction(1))
@@ -414,13 +414,13 @@ def test_a_universe_that_cannot_be_written_down():
 def test_too_many_kinds_of_rows_are_refused():
     domain = Domain(tuple(Bins.integers(f"b{i}", 0, 9) for i in range(12)))
     with pytest.raises(RefusedError, match="mwem"):
-        QueryClass.of_workload(Workload.all_marginals(domain, 1))
+        DistinctQueries.of_workload(Workload.all_marginals(domain, 1))
     with pytest.raises(QueryError, match="0 or 1"):
-        QueryClass.of_queries([LinearQuery.conjunction(LINE, {"x": np.linspace(0, 1, 5)})])
+        DistinctQueries.of_queries([LinearQuery.conjunction(LINE, {"x": np.linspace(0, 1, 5)})])
     with pytest.raises(QueryError, match="one query"):
-        QueryClass.of([])
+        DistinctQueries.of([])
     with pytest.raises(QueryError, match="one domain"):
-        QueryClass.of([Marginal(LINE, ("x",)), Marginal(BITS, ("a",))])
+        DistinctQueries.of([Marginal(LINE, ("x",)), Marginal(BITS, ("a",))])
 
 
 # ------------------------------------------------------------------------------- privacy
@@ -460,7 +460,10 @@ def mechanism_law(look: SmallDatabase, cells: list[int], *, mistake: int = 1):
 def test_thresholds_written_down_at_once_are_the_prefixes():
     gaps = Domain((Bins.between("x", [0, 1, 2, 3], outside=Outside.OTHER, null=True), Boolean(name="a")))
     for domain in (LINE, gaps):
-        one, other = QueryClass.thresholds(domain, "x"), QueryClass.of_queries(prefixes(domain, "x"))
+        one, other = (
+            DistinctQueries.thresholds(domain, "x"),
+            DistinctQueries.of_queries(prefixes(domain, "x")),
+        )
         assert (one.classes, one.queries, one.sizes) == (other.classes, other.queries, other.sizes)
         assert (one.codes == other.codes).all()
         assert (one.matrix == other.matrix).all()
@@ -469,19 +472,19 @@ def test_thresholds_written_down_at_once_are_the_prefixes():
         assert (one.answers([table]) == other.answers(summed)).all()
         assert one.key != other.key
     with pytest.raises(QueryError, match="ordered"):
-        QueryClass.thresholds(LINE, "a")
+        DistinctQueries.thresholds(LINE, "a")
 
 
 PRIVATE = [
-    QueryClass.of_queries(prefixes(LINE, "x")),
-    QueryClass.of_queries(
+    DistinctQueries.of_queries(prefixes(LINE, "x")),
+    DistinctQueries.of_queries(
         [
             LinearQuery.conjunction(LINE, {"x": np.arange(5) < 2}),
             LinearQuery.conjunction(LINE, {"x": np.arange(5) == 3, "a": [0, 1]}),
             LinearQuery.conjunction(LINE, {"a": [1, 0]}),
         ]
     ),
-    QueryClass.of_queries(
+    DistinctQueries.of_queries(
         [
             LinearQuery.conjunction(LINE, {"x": np.isin(np.arange(5), cells)})
             for cells in ([0], [1], [0, 1], [2])
@@ -527,7 +530,7 @@ def test_lectures9_10_algorithm_1_draws_with_the_rate_that_privacy_needs():
 def test_lectures9_10_theorem_5_some_small_database_is_near(instance):
     """Every argument of the cover, on every table that hypothesis thinks of."""
     matrix, answers, size, rows = instance
-    found = QueryClass(BITS, (), matrix, np.arange(0), np.zeros((matrix.shape[1], 4), int), ())
+    found = DistinctQueries(BITS, (), matrix, np.arange(0), np.zeros((matrix.shape[1], 4), int), ())
     best = min(by_level(matrix, answers, size, rows)) / (size * rows)
     for c, k in cover(found).arguments().values():
         assert best <= c / size ** (1 / k) + 1e-12
@@ -582,7 +585,7 @@ def test_lectures9_10_proposition_6_on_the_law_that_is_drawn_from(queries, beta)
 
 @pytest.mark.parametrize("rows", [50, 5000, 10**6])
 def test_lectures9_10_theorem_7_the_best_size_is_the_best(rows):
-    for queries in (*PRIVATE, QueryClass.of_workload(Workload.all_marginals(BITS, 1))):
+    for queries in (*PRIVATE, DistinctQueries.of_workload(Workload.all_marginals(BITS, 1))):
         found = best_design(queries, rows=rows, epsilon=1, beta=0.05)
         for size in (1, found.size - 1, found.size + 1, 2 * found.size):
             try:
@@ -599,7 +602,7 @@ def test_lectures9_10_theorem_7_the_best_size_is_the_best(rows):
 
 
 def test_what_is_too_large_is_refused_when_it_is_made():
-    cube = QueryClass.of_workload(Workload.all_marginals(BITS, 2))
+    cube = DistinctQueries.of_workload(Workload.all_marginals(BITS, 2))
     with pytest.raises(RefusedError, match="mwem"):
         SmallDatabase(cube, 60, 1000, Fraction(1))
     with pytest.raises(RefusedError, match="mwem"):
@@ -607,7 +610,7 @@ def test_what_is_too_large_is_refused_when_it_is_made():
     with pytest.raises(RefusedError):
         SmallDatabase(PRIVATE[0], 3, 2**61, Fraction(1))
     with pytest.raises(QueryError, match="constant"):
-        SmallDatabase(QueryClass.of_queries([LinearQuery.everyone(LINE)]), 3, 10, Fraction(1))
+        SmallDatabase(DistinctQueries.of_queries([LinearQuery.everyone(LINE)]), 3, 10, Fraction(1))
     for size, rows, epsilon in ((0, 10, 1), (2, 0, 1), (2, 10, 0), (1.5, 10, 1), (2, 10, 2000)):
         with pytest.raises(ParameterError):
             SmallDatabase(PRIVATE[0], size, rows, epsilon)  # type: ignore[arg-type]
@@ -615,7 +618,7 @@ def test_what_is_too_large_is_refused_when_it_is_made():
 
 def test_equal_keys_ask_the_same():
     same = SmallDatabase(PRIVATE[0], 3, 10, Fraction(1)).key
-    assert same == SmallDatabase(QueryClass.of_queries(prefixes(LINE, "x")), 3, 10, Fraction(1)).key
+    assert same == SmallDatabase(DistinctQueries.of_queries(prefixes(LINE, "x")), 3, 10, Fraction(1)).key
     others = [
         SmallDatabase(PRIVATE[0], 4, 10, Fraction(1)).key,
         SmallDatabase(PRIVATE[0], 3, 11, Fraction(1)).key,

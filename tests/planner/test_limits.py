@@ -9,7 +9,7 @@ import program
 import understudy as us
 from understudy.cli.plan import LEGEND
 from understudy.errors import RefusedError
-from understudy.mechanism.small_database.classes import QueryClass
+from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.planner import limits
 from understudy.planner.solve import plan
 from understudy.releases import methods
@@ -37,7 +37,7 @@ def test_what_a_release_refuses_is_not_recommended():
     assert found.as_dict()["recommended"] is None
     assert "theory only" in found._repr_html_()
     with pytest.raises(RefusedError):
-        QueryClass.of_workload(workload)
+        DistinctQueries.of_workload(workload)
 
 
 def test_the_next_best_that_can_be_run_is_recommended():
@@ -54,7 +54,7 @@ def test_the_limit_is_that_of_the_release():
     narrow = us.Domain((us.Bins.integers("a", 0, 2**13 - 1),))
     held = plan(rows=10**6, epsilon=1, queries=2**13, universe=2**13)
     beyond = plan(rows=10**6, epsilon=1, queries=2**13 + 1, universe=2**13)
-    QueryClass.of_workload(us.marginals(1).over(narrow))
+    DistinctQueries.of_workload(us.marginals(1).over(narrow))
     assert option(held, "smalldb").theory_only != limits.CELLS
     assert option(beyond, "smalldb").theory_only == limits.CELLS
 

@@ -11,7 +11,7 @@ from understudy.domain.domain import Domain
 from understudy.query import tables as module
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.query.tables import Tables
+from understudy.query.tables import RememberedTables
 from understudy.standin.dense.weights import DenseWeights
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
@@ -35,7 +35,7 @@ def tables(made):
         made.append(clique)
         return sums(clique)
 
-    return Tables(DOMAIN, make)
+    return RememberedTables(DOMAIN, make)
 
 
 def test_every_table_is_right_and_blocks_are_passed_over_once(tables, made):

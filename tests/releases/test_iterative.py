@@ -35,8 +35,8 @@ from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.linear import LinearQuery
 from understudy.query.workload import Workload
 from understudy.releases import iterative
-from understudy.releases.distinguisher import Selection, StatisticalLearner, distinguisher
-from understudy.releases.iterative import Design, iterative_construction
+from understudy.releases.distinguisher import PrivateSelection, StatisticalLearner, distinguisher
+from understudy.releases.iterative import IterativeDesign, iterative_construction
 from understudy.releases.run import Run
 from understudy.standin.median.median import MedianUpdate
 from understudy.standin.multiplicative import MultiplicativeWeights, ProjectedWeights
@@ -144,7 +144,9 @@ def test_lecture7_theorem_5_printed_threshold_is_wrong(monkeypatch):
     def attempt(alpha):
         # The other error is F below the worst one; the noise hides λ of it.
         found = adversary(monkeypatch, shift=-lam, gap=F)
-        design = Design(alpha, 1000, None, Price.of(epsilon=1), Price.of(epsilon=1), 0.0, lam / n, F / n)
+        design = IterativeDesign(
+            alpha, 1000, None, Price.of(epsilon=1), Price.of(epsilon=1), 0.0, lam / n, F / n
+        )
         monkeypatch.setattr(iterative._Planner, "design", lambda self, alpha, updates: design)
         monkeypatch.setattr(iterative, "_worst", lambda *_: Budget.of(1).cap)
         run = make(workload=Workload.of(WIDE, [("x",)]), histogram=histogram)
@@ -152,7 +154,7 @@ def test_lecture7_theorem_5_printed_threshold_is_wrong(monkeypatch):
 
     monkeypatch.setattr(iterative, "_check_certified", lambda *_: None)
     with monkeypatch.context() as patched:
-        patched.setattr(Design, "threshold", property(lambda d: 0.75 * float(d.alpha)))
+        patched.setattr(IterativeDesign, "threshold", property(lambda d: 0.75 * float(d.alpha)))
         run, outcome = attempt(alpha)
         assert outcome.proof["ended"] == "stopped"
         assert worst_error(run, outcome) > 1.49 * float(alpha)
@@ -168,7 +170,7 @@ def test_lecture7_definition_1_needs_lambda_in_the_threshold(monkeypatch):
     histogram[0] += 7_000
     histogram[1] -= 7_000
     alpha = Fraction(1, 5)
-    design = Design(alpha, 3, None, Price.of(epsilon=1), Price.of(epsilon=1), 0.0, lam / n, 0.0)
+    design = IterativeDesign(alpha, 3, None, Price.of(epsilon=1), Price.of(epsilon=1), 0.0, lam / n, 0.0)
     monkeypatch.setattr(iterative._Planner, "design", lambda self, alpha, updates: design)
     monkeypatch.setattr(iterative, "_check_certified", lambda *_: None)
     monkeypatch.setattr(iterative, "_worst", lambda *_: Budget.of(1).cap)
@@ -181,7 +183,7 @@ def test_lecture7_definition_1_needs_lambda_in_the_threshold(monkeypatch):
 
     assert sequence() == []
     with monkeypatch.context() as patched:
-        patched.setattr(Design, "threshold", property(lambda d: float(d.alpha) / 2))
+        patched.setattr(IterativeDesign, "threshold", property(lambda d: float(d.alpha) / 2))
         truth, standin, value = zip(*sequence(), strict=True)
         assert not is_update_sequence(truth, standin, value, float(alpha) / 2)
 
@@ -198,7 +200,9 @@ def test_lecture7_theorem_8_the_smallest_alpha_is_near_the_theory_and_minimal():
 
 
 def test_an_exhausted_run_is_certified_at_half_of_alpha(monkeypatch):
-    monkeypatch.setattr(Design, "threshold", property(lambda d: -1.0))  # nothing is ever close enough to stop
+    monkeypatch.setattr(
+        IterativeDesign, "threshold", property(lambda d: -1.0)
+    )  # nothing is ever close enough to stop
     run = make(epsilon=20)
     outcome = iterative_construction(run)
     assert outcome.proof["ended"] == "exhausted"
@@ -372,7 +376,7 @@ def test_a_learner_without_a_claim_certifies_the_exhausted_case_only():
 
 
 def test_distinguishers_by_name():
-    assert distinguisher("noisy-max") == Selection("noisy-max")
+    assert distinguisher("noisy-max") == PrivateSelection("noisy-max")
     with pytest.raises(ParameterError, match="noisy-max"):
         distinguisher("best")
     run = make(epsilon=4)

@@ -12,7 +12,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, QueryError, RefusedError
 from understudy.ledger.memory import MemoryLedger
-from understudy.mechanism.small_database.classes import QueryClass
+from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.relation import Neighbours
@@ -95,7 +95,7 @@ def test_one_marginal_is_a_hierarchy_and_its_size_is_the_best_of_all():
 
 
 def test_thresholds_by_name_are_the_same_release_as_their_queries():
-    asked = QueryClass.thresholds(DOMAIN, "age")
+    asked = DistinctQueries.thresholds(DOMAIN, "age")
     one, other = run([("age",)]), run([("age",)])
     first, second = smalldb(one, queries=asked), smalldb(other, queries=prefixes(DOMAIN, "age"))
     assert (first.standin.counts == second.standin.counts).all()

@@ -19,7 +19,7 @@ from understudy.sessions.families import RARE, Family, band, product_of
 from understudy.sessions.one_way import half_widths, shape, suprema
 from understudy.sessions.session import session as session_of
 from understudy.sessions.simulation import continuous, where_it_falls
-from understudy.sessions.tables import Tables, along, around
+from understudy.sessions.table_bounds import UpperEnds, along, around
 
 
 def line(*cells):
@@ -186,7 +186,7 @@ def everything(by, where):
 
 def test_a_table_is_no_larger_than_those_around_it():
     generator = np.random.default_rng(8)
-    tables = Tables()
+    tables = UpperEnds()
     boxes = [
         Box(DOMAIN, {}),
         Box(DOMAIN, {"town": np.arange(6) < 4}),

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from understudy.privacy.neighbours import Neighbours
 
 from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Declaration, SourceSpec
@@ -24,6 +23,7 @@ from understudy.errors import RequestConflictError, SourceChangedError, SourceEr
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.table.files import MAX_COLUMNS, MAX_HEADER, read_header

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from understudy.declaration.declaration import Declaration
 
 ledger = typer.Typer(
-    help="What was spent, by whom and on what: show, verify or export it.", no_args_is_help=True
+    help="What was spent, by whom and on what: show, verify, witness or export it.", no_args_is_help=True
 )
 
 
@@ -159,6 +159,35 @@ def export(
         emit({"written": str(output), "entries": len(found["entries"]), "head": found["head"]["hash"]})
         return
     typer.echo(f"Wrote {output}: {len(found['entries'])} entries. `python {output}` verifies it.")
+
+
+@ledger.command()
+def witness(
+    project: ProjectFile = Path("understudy.yml"),
+    new: Annotated[
+        bool, typer.Option("--new", help="Make the declared witness, for the ledger as it stands.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """How far the ledger had come when its witness last saw it; `--new` makes the declared witness."""
+    from understudy.declaration.file import located, read
+    from understudy.errors import LedgerError
+    from understudy.ledger.declared import declared_witness, new_witness
+
+    path = located(project)
+    declaration = read(path)
+    if new:
+        found, entries = new_witness(declaration, base=path.parent)
+    else:
+        declared = declared_witness(declaration, base=path.parent)
+        if declared is None:
+            raise LedgerError("no witness is declared", remedy="Declare `witness:`, best on another disk")
+        found, (entries, _) = declared, declared.seen(declaration.name)
+    if as_json:
+        emit({"witness": str(found.path), "table": declaration.name, "entries": entries, "new": new})
+        return
+    done = "Made" if new else "The witness"
+    typer.echo(f"{done} {found.path}: it has seen {entries} entries of the ledger of {declaration.name!r}.")
 
 
 def _ledger_of(project: Path) -> tuple[Declaration, Path, Any]:

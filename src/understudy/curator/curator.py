@@ -37,7 +37,7 @@ from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT, CountColumns
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, Located, SparseVector, Together
+from understudy.privacy.event import Event, Located, SparseVector, Together, is_immovable
 from understudy.privacy.price import Price
 from understudy.privacy.region import located
 from understudy.privacy.relation import Relation, Sensitivity
@@ -408,7 +408,8 @@ class Curator:
         """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases.
 
         What a look costs is its own word, which nobody can check here: it is code of this process. A look that
-        says it costs nothing is refused where a person can move what it reads.
+        says it costs nothing is refused where a person can move what it reads, unless its event names noise for a
+        sensitivity of 0.
         """
         return self.buy(look, request=request, analyst=analyst).released
 
@@ -424,12 +425,7 @@ class Curator:
         marginals = list(look.marginals)
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
-        if not self.ledger.budget.price(look.event).units and any(
-            self.sensitivity(marginal).l1 for marginal in marginals
-        ):
-            raise ParameterError(
-                "a look at counts that a person can move has a price, and this one names none"
-            )
+        self._check_price(look.event, marginals)
         self._truth.check_size(marginals)
         return self._paid(
             self.versioned(look.event),
@@ -439,6 +435,19 @@ class Curator:
             lambda: look.release(self._truth.sums_of(marginals), noise=self._noise),
             step,
         )
+
+    def _check_price(self, event: Event, marginals: Sequence[Marginal]) -> None:
+        """Refuse a look that costs nothing, unless nobody can move what it reads or what gets the noise.
+
+        The latter is so where all cells are merged into one and the number of rows is public: then the event is
+        noise for a sensitivity of 0.
+        """
+        if self.ledger.budget.price(event).units or is_immovable(event):
+            return
+        if any(self.sensitivity(marginal).l1 for marginal in marginals):
+            raise ParameterError(
+                "a look at counts that a person can move has a price, and this one names none"
+            )
 
     # ---- sparse vector
 

@@ -56,7 +56,7 @@ from understudy.lectures.monitor import monitor
 from understudy.lectures.online import OnlineConstruction, OnlineTerms, practical_terms, theorem_terms
 from understudy.lectures.truncation import Truncation
 from understudy.mechanism.net import NetMechanism
-from understudy.mechanism.small_database.classes import QueryClass as SmallDatabaseClass
+from understudy.mechanism.small_database.classes import DistinctQueries as SmallDatabaseClass
 from understudy.mechanism.small_database.small_database import SmallDatabase
 from understudy.standin.graphical.weights import GraphicalWeights
 from understudy.standin.linear import FriezeKannan

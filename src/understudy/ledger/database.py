@@ -7,15 +7,17 @@ import time
 import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from understudy.errors import LedgerError
+from understudy.ledger import file, schema
 from understudy.ledger.fork import ForkGate
-from understudy.ledger.schema import LOCK
 
 TIMEOUT = 30.0
 """Seconds to wait for other writers."""
@@ -26,7 +28,11 @@ _SQLITE_SETTINGS = (
     "PRAGMA checkpoint_fullfsync=ON",
     "PRAGMA trusted_schema=OFF",
     "PRAGMA wal_autocheckpoint=4000",  # each checkpoint syncs twice more; 16 MiB between them
+    "PRAGMA secure_delete=ON",  # a superseded state is overwritten with zeros, not only unlinked from its page
 )
+
+WIPES_APART = 1.0
+"""Seconds between two emptyings of the log: each costs three syncs."""
 
 
 class Database:
@@ -37,6 +43,9 @@ class Database:
         self._timeout = timeout
         self._engine = self._connector()
         self._gate = ForkGate(self._engine.dispose)
+        self._file: file.FileIdentity | None = None
+        self._wiped = -WIPES_APART
+        self._unwiped = False
         weakref.finalize(self, self._engine.dispose)
 
     @property
@@ -49,7 +58,36 @@ class Database:
         return self.url.database or "" if self.is_sqlite else self.url.render_as_string(hide_password=True)
 
     def close(self) -> None:
+        if self._unwiped:
+            self._wipe()
         self._engine.dispose()
+        self._file = None
+
+    def wipe(self) -> None:
+        """Empty SQLite's write-ahead log, which holds pages as they were before a state was erased from them.
+
+        At once, unless that was done within the last second; then with the next call, or when this object is
+        closed. While another program reads the ledger nothing can be removed from the log, and it is left for a
+        later time: the last program that closes the ledger removes the log. Postgres keeps old rows until VACUUM.
+        """
+        if not self.is_sqlite:
+            return
+        self._unwiped = True
+        if time.monotonic() >= self._wiped + WIPES_APART:
+            self._wipe()
+
+    def _wipe(self) -> None:
+        self._wiped = time.monotonic()
+        try:
+            with self._gate.inside(), self._engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA busy_timeout=0")
+                try:
+                    busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+                finally:
+                    connection.exec_driver_sql(f"PRAGMA busy_timeout={int(self._timeout * 1000)}")
+            self._unwiped = bool(busy)
+        except (SQLAlchemyError, sqlite3.Error, LedgerError):
+            pass  # what was committed is durable in the log; it is emptied another time
 
     def check(self) -> None:
         """Look for damaged pages, or for a server that does not sync what it acknowledges."""
@@ -81,24 +119,52 @@ class Database:
             yield tx
 
     @contextmanager
-    def making(self) -> Generator[Connection, None, None]:
-        """A writing transaction in which tables may be made: one at a time on Postgres, too."""
+    def making(self, *, new: bool = False) -> Generator[Connection, None, None]:
+        """A writing transaction in which tables may be made: one at a time on Postgres, too.
+
+        Only with `new` is a SQLite file made that is not there.
+        """
+        if new and self.is_sqlite:
+            file.make(Path(self.place))
         with self.writing() as tx:
             if not self.is_sqlite:
-                tx.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+                _lock_schema(tx)
             yield tx
 
     @contextmanager
     def _transaction(self, begin: str) -> Generator[Connection, None, None]:
         with self._gate.inside(), self._clear_errors(), self._begun(begin) as tx:
             try:
+                self._check_file(tx)
                 yield tx
+                self._check_file(tx)
                 tx.exec_driver_sql("COMMIT")
+                self._check_file(
+                    tx
+                )  # the path may have been given away in between: then nothing is acknowledged
             except BaseException:
                 # A failed COMMIT has ended the transaction in some stores and not in others.
                 if not tx.invalidated:
                     tx.rollback()
                 raise
+
+    def _check_file(self, tx: Connection) -> None:
+        """Refuse a connection to a file that is no longer the ledger's; it is not used again.
+
+        Nor is another file taken by a new connection, until this object is closed and used again.
+        """
+        if not self.is_sqlite:
+            return
+        first = self._file or tx.info["file"]
+        self._file = first
+        try:
+            file.check_same(Path(self.place), tx.info["file"])
+            file.check_same(Path(self.place), first)
+        except LedgerError:
+            if not tx.invalidated:
+                tx.rollback()
+                tx.invalidate()
+            raise
 
     def _begun(self, begin: str) -> Connection:
         """A connection in a new transaction; one that died while idle is replaced, since nothing was sent."""
@@ -121,10 +187,9 @@ class Database:
         # Transactions are begun and ended by the statements above, not by the driver: it would begin a deferred
         # one, whose first write can fail after its reads.
         if self.is_sqlite:
+            path = Path(self.place)
             engine = create_engine(
-                self.url,
-                isolation_level="AUTOCOMMIT",
-                connect_args={"timeout": self._timeout, "cached_statements": 64},
+                self.url, isolation_level="AUTOCOMMIT", creator=lambda: _connected(path, timeout)
             )
             event.listen(engine, "connect", _on_connection(_set_up_sqlite, timeout))
             return engine
@@ -182,7 +247,11 @@ _CAUSES = (
     ("SQLITE_CANTOPEN", "the ledger cannot be opened", "Its folder must exist and be writable"),
     ("SQLITE_BUSY", "the ledger was locked for too long", "Try again: nothing was spent"),
     ("SQLITE_LOCKED", "the ledger was locked for too long", "Try again: nothing was spent"),
-    ("55P03", "the ledger was locked for too long", "Try again: nothing was spent"),
+    (
+        "55P03",
+        "the ledger was locked for too long by another session of the Postgres server",
+        "Try again, or see pg_locks for who holds the understudy_ tables: nothing was spent",
+    ),
     ("53", "the Postgres server is out of space, memory or connections", "Free some; no look happened"),
     ("25006", "the ledger is read-only", "Point to the primary server; no look happened"),
     ("28", "the Postgres server refused the login", "Check the user and password in UNDERSTUDY_LEDGER"),
@@ -199,10 +268,45 @@ def _sqlite_name(error: BaseException | None) -> str:
 def _on_connection(set_up: Callable[[Any, float], None], timeout: float) -> Callable[[Any, Any], None]:
     """A listener to new connections, as SQLAlchemy calls it."""
 
-    def listen(connection: Any, _: Any) -> None:
+    def listen(connection: Any, record: Any) -> None:
+        if isinstance(connection, _FileConnection):
+            record.info["file"] = connection.file
         set_up(connection, timeout)
 
     return listen
+
+
+class _FileConnection(sqlite3.Connection):
+    """A connection that knows which file it was opened on."""
+
+    file: file.FileIdentity
+
+
+def _connected(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection to a file that exists, has one name, and was the same before and after it was opened."""
+    address = f"file:{quote(str(path))}?mode=rw"
+    for _ in range(3):  # a file of a lower layer of an overlay is copied, once, when it is opened for writing
+        file.check_not_mounted(path)
+        before = file.identity(path)
+        connection = sqlite3.connect(
+            address,
+            uri=True,
+            timeout=timeout,
+            cached_statements=64,
+            check_same_thread=False,  # the pool hands it from thread to thread, one at a time
+            factory=_FileConnection,
+        )
+        try:
+            if file.identity(path) == before:
+                connection.file = before
+                return connection
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+    raise LedgerError(
+        f"the ledger {path} is replaced again and again while it is opened", remedy="Find out by whom"
+    )
 
 
 def _set_up_sqlite(connection: Any, timeout: float) -> None:
@@ -234,3 +338,30 @@ def _set_up_postgres(connection: Any, timeout: float) -> None:
         cursor.execute("SET enable_seqscan = off")
         cursor.execute("SET jit = off")
         cursor.execute(f"SET lock_timeout = {int(timeout * 1000)}")
+
+
+def _lock_schema(tx: Connection) -> None:
+    """Let one transaction at a time make, upgrade or open the tables of a Postgres ledger.
+
+    The lock is one on our own table: only roles that may write to it can hold a lock in its way, where an advisory
+    lock can be held by any role that may connect. Waiting ends with the connection's `lock_timeout`.
+    """
+    for _ in range(2):
+        if tx.dialect.has_table(tx, schema.SCHEMA.name):
+            tx.exec_driver_sql(f"LOCK TABLE {schema.SCHEMA.name} IN SHARE ROW EXCLUSIVE MODE")
+            return
+        tx.exec_driver_sql("SAVEPOINT making")
+        try:
+            schema.SCHEMA.create(tx)  # waits for whoever makes it at the same time
+            return
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", "") not in _MADE_BY_OTHERS:
+                raise
+            tx.exec_driver_sql("ROLLBACK TO SAVEPOINT making")
+    raise LedgerError(
+        "the table understudy_schema comes and goes", remedy="See who else writes to the ledger's schema"
+    )
+
+
+_MADE_BY_OTHERS = ("23505", "42P07")
+"""A unique key of the catalogue, or the table itself, is there already."""

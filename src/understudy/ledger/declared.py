@@ -22,21 +22,51 @@ def open_ledger(
 
     Relative paths are seen from `base`.
     """
+    witness = declared_witness(declaration, base=base, environ=environ)
+    return _opened(declaration, witness, base=base, environ=environ)
+
+
+def _opened(
+    declaration: Declaration, witness: Witness | None, *, base: Path, environ: Mapping[str, str]
+) -> DurableLedger:
     return DurableLedger(
         ledger_place(declaration.ledger, base=base, environ=environ),
         declaration.name,
         declaration.budget,
         opening=declaration.opening,
         limits=declaration.limits,
-        witness=declared_witness(declaration, base=base, environ=environ),
+        witness=witness,
     )
+
+
+def new_witness(
+    declaration: Declaration, *, base: Path, environ: Mapping[str, str] = os.environ
+) -> tuple[Witness, int]:
+    """Make the declared witness for the ledger as it stands: the witness, and the entries that it has now seen.
+
+    The ledger is opened, so that every hash and total of it is checked. Raises a LedgerError where no witness is
+    declared, and where there is one already.
+    """
+    witness = declared_witness(declaration, base=base, environ=environ)
+    if witness is None:
+        raise LedgerError(
+            "no witness is declared",
+            remedy="Declare `witness:`, best on another disk, or set UNDERSTUDY_WITNESS",
+        )
+    ledger = _opened(declaration, None, base=base, environ=environ)
+    try:
+        entries, head = ledger.end
+    finally:
+        ledger.close()
+    witness.make(declaration.name, entries, head)
+    return witness, entries
 
 
 def check_ledger(declaration: Declaration, *, base: Path, environ: Mapping[str, str] = os.environ) -> None:
     """Refuse a ledger that disagrees with the declaration, or that could not be written. Writes none."""
     witness = declared_witness(declaration, base=base, environ=environ)
     if witness is not None:
-        witness.check()
+        witness.check(declaration.name)
     place = ledger_place(declaration.ledger, base=base, environ=environ)
     if place.get_backend_name() == "sqlite":
         folder = Path(place.database or "").parent

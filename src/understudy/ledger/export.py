@@ -39,7 +39,7 @@ def verify(url: URL, name: str, *, witness: Witness | None = None) -> dict[str, 
     try:
         found, problems = _read(url, name, answers=True)
     except LedgerError:
-        if seen is None:
+        if seen is None or not seen[0]:
             raise
         raise LedgerError(
             f"there is no ledger of {name!r}, and the witness saw {seen[0]} entries of it",
@@ -53,7 +53,7 @@ def verify(url: URL, name: str, *, witness: Witness | None = None) -> dict[str, 
             verdict["problems"].append(
                 f"rolled back: the witness saw {entries} entries, the ledger has {len(found['entries'])}"
             )
-        elif found["entries"][entries - 1]["hash"] != head:
+        elif entries and found["entries"][entries - 1]["hash"] != head:
             verdict["problems"].append(f"entry {entries}: the witness saw another hash there")
     verdict["sound"] = not verdict["problems"]
     return verdict

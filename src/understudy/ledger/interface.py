@@ -47,7 +47,7 @@ class Debit:
         recorded = (self.question, unversioned(self.event), self.analyst)
         if recorded == (short_question(question), unversioned(event), analyst):
             return
-        mine = analyst == self.analyst
+        mine = self.analyst in ("", analyst)  # what was asked without a name is everybody's
         whose = "another question" if mine else "another analyst's question"
         raise RequestConflictError(
             f"the request id {self.request!r} was used for {whose}; take a new one",

@@ -24,8 +24,6 @@ from sqlalchemy import (
 from understudy.errors import LedgerError
 
 VERSION = 2
-LOCK = 0x756E646572737464
-"""The advisory lock under which a Postgres schema is made or upgraded: a number that nobody else uses."""
 
 METADATA = MetaData()
 
@@ -121,8 +119,12 @@ UPGRADES: dict[int, Callable[[Connection], None]] = {2: _to_2}
 
 def version(tx: Connection) -> int:
     """The version of the tables in a database; 0 where there are none."""
-    if not inspect(tx).has_table(SCHEMA.name):
+    kept = inspect(tx)
+    if not kept.has_table(SCHEMA.name):
         return 0
+    if not kept.has_table(LEDGER.name) and not kept.has_table(ENTRY.name):
+        # Made a moment ago in the same transaction, as the lock under which the others are made.
+        return tx.execute(select(SCHEMA.c.version)).scalar_one_or_none() or 0
     return tx.execute(select(SCHEMA.c.version)).scalar_one()
 
 

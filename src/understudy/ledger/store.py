@@ -157,6 +157,12 @@ class DurableLedger:
     def quote(self, event: Event) -> Cost:
         return self._now().books.quote(event)
 
+    @property
+    def end(self) -> tuple[int, str]:
+        """The number of the entries and the hash of the last, as a witness keeps them."""
+        recorded = self._now()
+        return (recorded.entries, recorded.head) if self.is_begun else (0, START)
+
     def close(self) -> None:
         """Let go of the store's connections."""
         self._database.close()
@@ -261,15 +267,17 @@ class DurableLedger:
         found = self._is_held()
         if not found and not self._would_grant(tickets):
             return
-        if not found and self._witness is not None:
-            self._witness.check()  # while nothing is spent yet
-        with self._database.writing() if found else self._database.making() as tx:
+        if self._witness is not None:
+            self._witness.check(self._name)  # while nothing is spent yet
+        with self._database.writing() if found else self._database.making(new=True) as tx:
             recorded = self._caught_up(tx, locked=True) if found else self._begun(tx)
             page = StoredPage(tx, self._name, recorded, timestamp(self._clock()))
             page.look_up([ticket.work for ticket in tickets])
             _apply(tickets, page)
             wrote = page.write()
         self._recorded = recorded
+        if page.erases:
+            self._database.wipe()
         if wrote and self._witness is not None:
             kept = "what was paid stays paid, and no answer was released"
             self._witness.note(self._name, recorded.entries, recorded.head, kept=kept)
@@ -318,9 +326,10 @@ class DurableLedger:
         if self._recorded.entries:
             return True
         if not self._is_stored():
-            seen = None if self._witness is None else self._witness.seen(self._name)
-            if seen is not None:
-                raise _rolled_back(0, seen[0])
+            if self._witness is not None and self._witness.knows(self._name):
+                seen, _ = self._witness.seen(self._name)
+                if seen:
+                    raise _rolled_back(0, seen)
             return False
         with self._database.making() as tx:
             schema.migrate(tx)
@@ -383,12 +392,11 @@ class DurableLedger:
             )
 
     def _check_witness(self, tx: Connection, recorded: Recorded, witness: Witness) -> None:
-        seen = witness.seen(self._name)
-        if seen is None:
-            return
-        entries, head = seen
+        entries, head = witness.seen(self._name)
         if entries > recorded.entries:
             raise _rolled_back(recorded.entries, entries)
+        if entries == 0:
+            return
         at = select(ENTRY.c.hash).where(ENTRY.c.ledger == self._name, ENTRY.c.number == entries)
         if tx.execute(at).scalar_one_or_none() != head:
             raise LedgerError(

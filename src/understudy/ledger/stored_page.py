@@ -136,6 +136,11 @@ class StoredPage(Page):
                 return
         self._erased.append({"of": self._name, "at_number": number})
 
+    @property
+    def erases(self) -> bool:
+        """Whether states that the store holds are superseded by this page."""
+        return bool(self._erased)
+
     def write(self) -> bool:
         """Send everything to the store; False if there was nothing."""
         if not self._entries:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
+from understudy.mechanism.look import decided
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.columns import CountColumns
 from understudy.privacy.event import Event
@@ -93,7 +94,7 @@ class WorstGuess:
     def __post_init__(self) -> None:
         if not self.guesses:
             raise ParameterError("a selection needs at least one candidate")
-        self.mechanism  # noqa: B018 (its parameters are checked before anything is charged)
+        decided(self.mechanism)
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:
@@ -152,7 +153,7 @@ class NoisyGaps:
     def __post_init__(self) -> None:
         if not self.guesses:
             raise ParameterError("gaps need at least one guess")
-        self.mechanism  # noqa: B018
+        decided(self.mechanism)
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:

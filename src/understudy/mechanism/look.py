@@ -37,3 +37,12 @@ class Look(Protocol):
     def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> Any:
         """What is released, given the exact counts of `marginals`: whole numbers, or (nested) lists of them."""
         ...
+
+
+def decided(*parts: object) -> None:
+    """For a look's constructor: `parts` are what its release will need, and making them was what checked them.
+
+    They are cached properties of the look. One that cannot be made raises its error here, before anything is
+    charged; afterwards they are there.
+    """
+    del parts

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.gap import MAX_COUNT
+from understudy.mechanism.look import decided
 from understudy.mechanism.matrix.many_marginals import JointStrategy
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.columns import CountColumns
@@ -60,7 +61,7 @@ class MergedMarginals:
         for marginal in self.marginals:
             if marginal.where.factors or marginal.domain != self.merging.domain:
                 raise QueryError("merged marginals are of the whole table, over the domain that was merged")
-        self.mechanisms  # noqa: B018 (their parameters are checked before anything is charged)
+        decided(self.mechanisms)
 
     @cached_property
     def mechanisms(self) -> tuple[Additive, ...]:
@@ -116,7 +117,7 @@ class MergedGaps:
                 raise ParameterError("the guessed counts of a marginal must sum to at most 2^44 people")
         if min(self.weights) < 1 or max(self.weights) > 1 << 10:
             raise ParameterError("the weight of a gap is a whole number between 1 and 1024")
-        self.mechanism  # noqa: B018
+        decided(self.mechanism)
 
     @cached_property
     def mechanism(self) -> Additive:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.card import Card, Family
 from understudy.mechanism.exponential import ExponentialMechanism
+from understudy.mechanism.look import decided
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Selection
 from understudy.query.marginal import Marginal
@@ -51,7 +52,7 @@ class NetMechanism:
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        self.mechanism  # noqa: B018 (its parameters are checked before anything is charged)
+        decided(self.mechanism)
 
     @classmethod
     def of(

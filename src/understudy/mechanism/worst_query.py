@@ -16,6 +16,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gap import MAX_COUNT
+from understudy.mechanism.look import decided
 from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.columns import ONE_COUNT
@@ -110,7 +111,7 @@ class WorstQuery:
             raise ParameterError("a selection needs one guess for each query of its class")
         if not np.isfinite(self.guesses).all() or np.abs(self.guesses).max() > MAX_COUNT:
             raise ParameterError("a guess of a count must be within 2^44 of 0")
-        self.mechanism  # noqa: B018 (its parameters are checked before anything is charged)
+        decided(self.mechanism)
 
     @cached_property
     def mechanism(self) -> ExponentialMechanism | ReportNoisyMax:

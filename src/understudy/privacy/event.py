@@ -285,6 +285,16 @@ class Together(Event):
         return tuple(loss for part in self.events for loss in known_event(part).privacy_losses())
 
 
+def is_immovable(event: Event) -> bool:
+    """Whether an event is noise on values that no person can move, and nothing else."""
+    if isinstance(event, Together):
+        return bool(event.events) and all(is_immovable(part) for part in event.events)
+    noise = event.noise if isinstance(event, Located) else event
+    if isinstance(noise, LaplaceNoise):
+        return noise.l1 == 0
+    return isinstance(noise, GaussianNoise) and noise.l2_squared == 0
+
+
 def unversioned(event: Event) -> Event:
     """What was done, whatever version of the table it was done to: where it was located is left out."""
     if isinstance(event, Together):

@@ -63,7 +63,7 @@ LAST_SWEEPS = 8
 
 
 @dataclass(frozen=True)
-class Block:
+class CliqueBlock:
     """T_C of one clique C, its messages, and the maximum of what remains."""
 
     table: Units
@@ -83,7 +83,7 @@ class JointState:
     relation: str = ""
     factor: int = 0
     constant: int = 0
-    blocks: Mapping[tuple[Attribute, ...], Block] = field(default_factory=dict)
+    blocks: Mapping[tuple[Attribute, ...], CliqueBlock] = field(default_factory=dict)
     beliefs: Mapping[Attribute, Units] = field(default_factory=dict)
     shown: int = 0
     swept: int = 0
@@ -218,12 +218,14 @@ def _cells(clique: tuple[Attribute, ...]) -> int:
     return cells
 
 
-def _empty(clique: tuple[Attribute, ...]) -> Block:
+def _empty(clique: tuple[Attribute, ...]) -> CliqueBlock:
     zeros = tuple(np.zeros(size, np.int64) for _, size in clique)
-    return Block(np.zeros([size for _, size in clique], np.int64), zeros, 0)
+    return CliqueBlock(np.zeros([size for _, size in clique], np.int64), zeros, 0)
 
 
-def _raised(block: Block, clique: tuple[Attribute, ...], region: tuple[Span, ...], weight: int) -> Block:
+def _raised(
+    block: CliqueBlock, clique: tuple[Attribute, ...], region: tuple[Span, ...], weight: int
+) -> CliqueBlock:
     """T_C + weight on the region. Only the cells that were touched can raise the maximum."""
     spans = {(span.attribute, span.size): span for span in region}
     inside = [_inside(spans.get(attribute), attribute[1]) for attribute in clique]
@@ -233,7 +235,7 @@ def _raised(block: Block, clique: tuple[Attribute, ...], region: tuple[Span, ...
     rest = table[at]
     for axis, (message, cells) in enumerate(zip(block.messages, inside, strict=True)):
         rest = rest - _along(message[cells], axis, len(clique))
-    return Block(table, block.messages, max(block.largest, int(rest.max())))
+    return CliqueBlock(table, block.messages, max(block.largest, int(rest.max())))
 
 
 def _inside(span: Span | None, size: int) -> NDArray[np.intp]:
@@ -264,5 +266,5 @@ def _swept(state: JointState) -> JointState:
             beliefs[attribute] = (whole.max(axis=others) if others else whole) // axes
             rest = rest - _along(beliefs[attribute], axis, axes)
         messages = tuple(beliefs[a] - vector for a, vector in zip(clique, arriving, strict=True))
-        blocks[clique] = Block(block.table, messages, int(rest.max()))
+        blocks[clique] = CliqueBlock(block.table, messages, int(rest.max()))
     return replace(state, beliefs=beliefs, blocks=blocks)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
 
-Table = NDArray[np.float64]
+Values = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 
@@ -25,7 +25,7 @@ class Merging:
 
     domain: Domain
     starts: tuple[Whole, ...]
-    shares: tuple[Table, ...]
+    shares: tuple[Values, ...]
 
     @classmethod
     def none(cls, domain: Domain) -> Merging:
@@ -34,7 +34,7 @@ class Merging:
         return cls(domain, tuple(np.arange(n) for n in sizes), tuple(np.ones(n) for n in sizes))
 
     @classmethod
-    def of(cls, domain: Domain, counts: Iterable[Table], threshold: float) -> Merging:
+    def of(cls, domain: Domain, counts: Iterable[Values], threshold: float) -> Merging:
         """Values whose noisy count is below the threshold, joined with rare neighbours until they reach it."""
         starts, shares = [], []
         for noisy in counts:
@@ -74,7 +74,7 @@ class Merging:
                 counts = np.add.reduceat(counts, begin, axis=axis)
         return counts
 
-    def expand(self, clique: Clique, table: Table) -> Table:
+    def expand(self, clique: Clique, table: Values) -> Values:
         """Counts (or rates) of values from those of groups, by the values' shares."""
         for axis, name in enumerate(clique):
             i = self.domain.position(name)
@@ -83,7 +83,7 @@ class Merging:
                 table = np.take(table, self.groups[i], axis=axis) * self.shares[i].reshape(shape)
         return table
 
-    def spread(self, clique: Clique, table: Table) -> Table:
+    def spread(self, clique: Clique, table: Values) -> Values:
         """The group's number for each of its values."""
         for axis, name in enumerate(clique):
             i = self.domain.position(name)
@@ -96,7 +96,7 @@ def _widths(begin: Whole, size: int) -> Whole:
     return np.diff(begin, append=size)
 
 
-def rare_together(noisy: Table, threshold: float) -> Whole:
+def rare_together(noisy: Values, threshold: float) -> Whole:
     """Starts of groups: a frequent value stands alone, a run of rare ones is cut when it reaches the threshold."""
     starts: list[int] = []
     held: float | None = None
@@ -114,7 +114,7 @@ def rare_together(noisy: Table, threshold: float) -> Whole:
     return np.array(starts, np.int64)
 
 
-def simplex(values: Table, total: float) -> Table:
+def simplex(values: Values, total: float) -> Values:
     """The nearest vector of numbers that are not negative and sum to `total`."""
     ordered = np.sort(values, axis=None)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)

@@ -21,11 +21,11 @@ WIDE = 2**12
 ROOM = 2**21
 """Cells of all tables that are remembered."""
 
-Table = NDArray[Any]
+AnyArray = NDArray[Any]
 
 
 @dataclass(eq=False)
-class Tables:
+class RememberedTables:
     """Tables over cliques, made once by `make` over all blocks that a clique touches, and summed down from there.
 
     A pass that counts twelve binary attributes costs little more than one that counts three of them, and serves
@@ -33,11 +33,11 @@ class Tables:
     """
 
     domain: Domain
-    make: Callable[[Clique], Table]
-    _kept: OrderedDict[Clique, Table] = field(default_factory=OrderedDict[Clique, Table], init=False)
+    make: Callable[[Clique], AnyArray]
+    _kept: OrderedDict[Clique, AnyArray] = field(default_factory=OrderedDict[Clique, AnyArray], init=False)
     _cells: int = field(default=0, init=False)
 
-    def over(self, clique: Clique) -> Table | None:
+    def over(self, clique: Clique) -> AnyArray | None:
         """The table over a clique, given in domain order; None where it is too wide to be remembered."""
         known = self._kept.get(clique)
         if known is not None:
@@ -60,7 +60,7 @@ class Tables:
         self._kept.clear()
         self._cells = 0
 
-    def _keep(self, clique: Clique, table: Table) -> None:
+    def _keep(self, clique: Clique, table: AnyArray) -> None:
         self._kept[clique] = table
         self._cells += table.size
         while self._cells > ROOM:

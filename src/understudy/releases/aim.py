@@ -29,7 +29,7 @@ from understudy.releases.evidence import Evidence
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.standin.graphical.model import CandidateSizes, FitSettings, GraphicalStandIn, fit
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 ROUNDS_PER_ATTRIBUTE = 16
 MEASURE_SHARE = Fraction(9, 10)
@@ -56,8 +56,8 @@ def aim(run: Run, *, model_bytes: int = MODEL_BYTES, settings: FitSettings | Non
     whole(model_bytes, "model_bytes", at_least=1)
     if run.budget.is_pure:
         raise RefusedError(
-            "AIM adds Gaussian noise, which no pure epsilon pays for: give a delta, or use the method mwem (small "
-            "universes) or ic. Nothing was spent"
+            "AIM adds Gaussian noise, which no pure epsilon pays for: give a delta, or use "
+            "`method='mwem'` (small universes) or `method='ic'`. Nothing was spent"
         )
     run.check_affordable(run.budget.cap)
     under_way = _Aim(run, model_bytes // 8, settings or FitSettings())
@@ -168,7 +168,7 @@ class _Aim:
         ]
         return found or [(name,) for name in self.run.domain.names]
 
-    def anneal(self, clique: Clique, before: Counts, noise: float) -> None:
+    def anneal(self, clique: Clique, before: Values, noise: float) -> None:
         """A measurement that moved the model by less than its noise was not worth its round: spend faster."""
         assert self.model is not None
         moved = np.abs(self.evidence.rows * self.model.project(clique) - before).sum()

@@ -1,7 +1,7 @@
 """Distinguishers: find, privately, a query that a hypothesis answers badly. [Lecture 7, Definition 3]
 
-A distinguisher never holds data. It is given a purse (the run) and public numbers, and what it learns about the
-table is what it buys, step by step, at no more than the price it was given: so a learner written by a user sees
+A distinguisher never holds data. It is given a `Run`, which spends, and public numbers; all that it learns about
+the table is what it buys, step by step, at no more than the price it was given: a learner written by a user sees
 nothing that was not paid for.
 """
 
@@ -46,7 +46,7 @@ class Distinguisher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PrivateSelection:
     """One private selection over the whole class, by the exponential mechanism or by report noisy max.
 
     Privacy     The price, in either currency: the ε of the selection is the largest that costs no more.
@@ -129,8 +129,8 @@ class Oracle:
 
 
 DISTINGUISHERS: Mapping[str, Distinguisher] = {
-    "exponential": Selection("exponential"),
-    "noisy-max": Selection("noisy-max"),
+    "exponential": PrivateSelection("exponential"),
+    "noisy-max": PrivateSelection("noisy-max"),
 }
 
 

@@ -20,7 +20,7 @@ from understudy.query.merging import Merging
 from understudy.releases.run import MarginalAnswer, Run
 from understudy.standin.measurement import Measurement
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +28,13 @@ class Interval:
     """Counts of a clique's cells lie between `low` and `high`, all of them, jointly with the other intervals."""
 
     clique: Clique
-    low: Counts
-    high: Counts
+    low: Values
+    high: Values
     basis: str
 
     @classmethod
     def around(
-        cls, merging: Merging, clique: Clique, counts: Counts, error: float | Counts, basis: str
+        cls, merging: Merging, clique: Clique, counts: Values, error: float | Values, basis: str
     ) -> Interval:
         """Of values, from counts of groups that are off by at most `error`, in all cells or in each.
 
@@ -51,7 +51,7 @@ class Interval:
         )
 
 
-def _alone(merging: Merging, clique: Clique) -> Counts:
+def _alone(merging: Merging, clique: Clique) -> Values:
     alone = np.ones(())
     for name in clique:
         widths = merging.widths[merging.domain.position(name)]
@@ -90,7 +90,7 @@ class ProvedIntervals:
                 if names.issuperset(part):
                     yield self._known[part]
 
-    def answer(self, clique: Clique, counts: Counts, bound: Interval | None) -> MarginalAnswer:
+    def answer(self, clique: Clique, counts: Values, bound: Interval | None) -> MarginalAnswer:
         """The counts, moved into every interval about the clique; their errors reach to the farther end.
 
         A cell is never more than the cells of smaller marginals that hold it.
@@ -166,11 +166,11 @@ class Evidence:
             self.measurements.append(Measurement(marginal.by, answer.noisy, variance))
             self.prove(self.plain, marginal.by, answer.noisy, answer.error)
 
-    def prove(self, merging: Merging, clique: Clique, counts: Counts, error: float | Counts) -> None:
+    def prove(self, merging: Merging, clique: Clique, counts: Values, error: float | Values) -> None:
         """Keep that the exact counts of a clique's groups are within `error` of noisy ones."""
         self.intervals.add(Interval.around(merging, clique, counts, error, "measured"))
 
-    def keep_rows(self, noisy: Counts, variance: float, error: float) -> None:
+    def keep_rows(self, noisy: Values, variance: float, error: float) -> None:
         """Keep a measured number of rows, and how far it may be off."""
         self.measurements.append(Measurement((), noisy, variance))
         self.prove(self.plain, (), noisy, error)
@@ -224,7 +224,7 @@ class Evidence:
         return [clique for clique in self.intervals.cliques if clique not in asked]
 
     def answers(
-        self, counts: Mapping[Clique, Counts], bounds: Mapping[Clique, Interval] | None = None
+        self, counts: Mapping[Clique, Values], bounds: Mapping[Clique, Interval] | None = None
     ) -> tuple[MarginalAnswer, ...]:
         """Counts by a stand-in, moved into all intervals that are proved, and into `bounds` that were paid for."""
         paid = bounds or {}

@@ -51,7 +51,7 @@ SPLITS = tuple(Fraction(i, 8) for i in range(2, 7))
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class IterativeDesign:
     """Public numbers that a run is made of: fixed before the first debit.
 
     `total` is the price of the number of rows, None where that is public. `margin` is λ and `regret` F of the
@@ -105,14 +105,14 @@ class _Planner:
     def private_rows(self) -> bool:
         return not self.curator.relation.rows_are_public
 
-    def design(self, alpha: Fraction, updates: int) -> Design:
+    def design(self, alpha: Fraction, updates: int) -> IterativeDesign:
         """The best split of each of the rounds' prices between selection and measurement."""
         return min((self._split(alpha, updates, share) for share in self._shares()), key=lambda d: d.needed)
 
     def _shares(self) -> Sequence[Fraction]:
         return (Fraction(1, 2),) if self.composition == "lecture" else SPLITS
 
-    def _split(self, alpha: Fraction, updates: int, share: Fraction) -> Design:
+    def _split(self, alpha: Fraction, updates: int, share: Fraction) -> IterativeDesign:
         total = self.run.price(TOTAL_SHARE).whole_units if self.private_rows else None
         select, measure = self._prices(updates, share)
         # β/2 for the distinguisher, γ = β/(2B) a round; β/2 for noise, half of that for the number of rows.
@@ -122,7 +122,7 @@ class _Planner:
         people = float(self.noise(measure).error(noise, cells=updates))
         gap = self.distinguisher.error(self.curator, self.queries, select, float(beta / (2 * updates)))
         rows = self.curator.rows_at_least
-        return Design(
+        return IterativeDesign(
             alpha,
             updates,
             total,
@@ -239,7 +239,12 @@ def _rule(run: Run, update: DatabaseUpdate[Any] | UpdateRule | None) -> UpdateRu
 
 
 def _check_certified(
-    planner: _Planner, rule: UpdateRule, algorithm: Any, design: Design, updates: int, most_rounds: int
+    planner: _Planner,
+    rule: UpdateRule,
+    algorithm: Any,
+    design: IterativeDesign,
+    updates: int,
+    most_rounds: int,
 ) -> None:
     """Refuse an α that the theorem does not reach, before anything is spent."""
     margin = getattr(algorithm, "margin", None)  # of an update that needs better estimates than Definition 1
@@ -260,7 +265,7 @@ def _check_certified(
     )
 
 
-def _worst(run: Run, planner: _Planner, design: Design, updates: int) -> Cost:
+def _worst(run: Run, planner: _Planner, design: IterativeDesign, updates: int) -> Cost:
     """What the whole run costs if no round stops it: the run's price, or less for the lecture's steps."""
     ledger = run.curator.ledger.budget
     total = ledger.total([planner.noise(design.total).event] if design.total else [])
@@ -271,7 +276,7 @@ def _worst(run: Run, planner: _Planner, design: Design, updates: int) -> Cost:
 def _construct(
     run: Run,
     planner: _Planner,
-    design: Design,
+    design: IterativeDesign,
     updates: int,
     algorithm: DatabaseUpdate[Any],
     hypothesis: Any,
@@ -296,7 +301,7 @@ def _construct(
     return _outcome(run, planner, design, hypothesis, rows, stopped=stopped, sequence=sequence)
 
 
-def _rows(run: Run, design: Design) -> float:
+def _rows(run: Run, design: IterativeDesign) -> float:
     """The number of rows: public, or bought and moved into the declared bounds, which brings it nearer."""
     if not design.total:
         return float(run.curator.rows_at_least)
@@ -314,7 +319,7 @@ def _rates(queries: QueryClass, hypothesis: Projection) -> NDArray[np.float64]:
 def _outcome(
     run: Run,
     planner: _Planner,
-    design: Design,
+    design: IterativeDesign,
     hypothesis: Projection,
     rows: float,
     *,
@@ -334,10 +339,12 @@ def _outcome(
         counts = rows * (hypothesis.project(clique) if table is None else table.reshape(marginal.shape))
         error = np.full(marginal.shape, people if certified else inf)
         answers.append(MarginalAnswer(clique, counts, error, "certified" if certified else "uncertified"))
-    return Outcome("ic", hypothesis, rows, tuple(answers), _proof(design, rate, stopped, sequence))
+    return Outcome("ic", hypothesis, rows, tuple(answers), _proof(design, rate, sequence, stopped=stopped))
 
 
-def _proof(design: Design, rate: float, stopped: bool, sequence: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: FBT001
+def _proof(
+    design: IterativeDesign, rate: float, sequence: list[dict[str, Any]], *, stopped: bool
+) -> dict[str, Any]:
     return {
         "mechanism": "iterative construction",
         "theorem": "Lecture 7, Theorem 5, with the threshold alpha/2 + lambda",

@@ -33,7 +33,7 @@ from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.interactions import interactions_of
 from understudy.standin.maximum_entropy import EntropyFit, maximum_entropy
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 MOST_FITTED_CELLS = 1 << 20
 """Cells of a universe on which a fit takes seconds, or minutes with thousands of marginals."""
@@ -139,7 +139,7 @@ def mwem(
     size = run.domain.size()
     if size > cells:
         raise TooLargeError(
-            "the histogram of every cell, which `mwem` holds (`adaptive` does not),",
+            "the histogram of every cell, which mwem holds (`method='adaptive'` does not),",
             cells=size,
             limit=cells,
         )
@@ -296,7 +296,7 @@ class _Mwem:
         standin = DenseWeights.histogram(run.domain, self.model.histogram, threads=1)
         return Outcome("mwem", standin, rows, tuple(answers), self._proof(len(open_)))
 
-    def _measured(self, proved: Interval, table: Counts) -> MarginalAnswer:
+    def _measured(self, proved: Interval, table: Values) -> MarginalAnswer:
         """Model and measurement combined, moved into the proved interval; the error reaches to its farther end."""
         told = [m for m in self.evidence.measurements if m.clique == proved.clique]
         precision = sum(1 / m.variance for m in told)
@@ -334,7 +334,7 @@ class _Mwem:
         }
 
 
-def limited(noisy: Counts, model: Counts, variance: float) -> Counts:
+def limited(noisy: Values, model: Values, variance: float) -> Values:
     """The model's counts, moved to within `REACH` standard deviations of the noisy ones (limited translation).
 
     A right model is hardly ever moved; a cell that the histogram cannot follow is answered nearly as measured.

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.errors import ParameterError, QueryError, RefusedError
-from understudy.mechanism.small_database.classes import QueryClass
+from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.mechanism.small_database.small_database import (
-    Design,
     SmallDatabase,
+    SmallDatabaseDesign,
     best_design,
     cover,
 )
@@ -32,7 +32,7 @@ def smalldb(
     run: Run,
     *,
     alpha: Number | None = None,
-    queries: Iterable[LinearQuery] | QueryClass | None = None,
+    queries: Iterable[LinearQuery] | DistinctQueries | None = None,
     size: int | None = None,
 ) -> Outcome:
     """One small database for the whole price, drawn by SmallDB for every cell of the workload, or for `queries`.
@@ -67,9 +67,9 @@ def smalldb_look(
     run: Run,
     *,
     alpha: Number | None = None,
-    queries: Iterable[LinearQuery] | QueryClass | None = None,
+    queries: Iterable[LinearQuery] | DistinctQueries | None = None,
     size: int | None = None,
-) -> tuple[SmallDatabase, Design]:
+) -> tuple[SmallDatabase, SmallDatabaseDesign]:
     """What `smalldb` would do and promise. Reads no data and costs nothing; refuses what `smalldb` would."""
     if alpha is not None and size is not None:
         raise ParameterError(
@@ -95,10 +95,10 @@ def obstacle(run: Run) -> str:
     return ""
 
 
-def _asked(run: Run, queries: Iterable[LinearQuery] | QueryClass | None) -> QueryClass:
+def _asked(run: Run, queries: Iterable[LinearQuery] | DistinctQueries | None) -> DistinctQueries:
     if queries is None:
-        return QueryClass.of_workload(run.workload)
-    return queries if isinstance(queries, QueryClass) else QueryClass.of_queries(queries)
+        return DistinctQueries.of_workload(run.workload)
+    return queries if isinstance(queries, DistinctQueries) else DistinctQueries.of_queries(queries)
 
 
 def public_rows(run: Run, method: str) -> int:
@@ -129,13 +129,13 @@ def _answer(
     return MarginalAnswer(clique, counts, np.full(counts.shape, min(parts * error, rows)), "certified")
 
 
-def _parts(queries: QueryClass, clique: Clique) -> int | None:
+def _parts(queries: DistinctQueries, clique: Clique) -> int | None:
     """Of how many queries, added and subtracted, each cell of a marginal is made: 1, 2, or None for unknown."""
     marginal = Marginal(queries.domain, clique)
     if marginal in queries.marginals and not queries.cumulative:
         return 1
     try:
-        joint = QueryClass.of((*queries.marginals, marginal))
+        joint = DistinctQueries.of((*queries.marginals, marginal))
     except RefusedError:
         return None
     if joint.classes != queries.classes:  # some cell tells rows apart that the queries do not
@@ -166,7 +166,7 @@ def _is_difference(row: NDArray[np.bool_], matrix: NDArray[np.bool_], known: set
     return any(_up_to_complement(row ^ query) in known for query in matrix[linear])
 
 
-def _proof(run: Run, look: SmallDatabase, design: Design) -> dict[str, object]:
+def _proof(run: Run, look: SmallDatabase, design: SmallDatabaseDesign) -> dict[str, object]:
     return {
         "mechanism": "SmallDB",
         "theorem": "Lectures 9-10, Theorem 3 and Proposition 6, corrected",

@@ -1,10 +1,10 @@
 """Answers to an analyst who sees every answer before asking again: one promise for all of them together.
 
 A session promises that all its answers are within alpha with probability 1 - beta, however the questions are
-chosen. A question is answered from what is known already if that is precise enough (a repetition, a consequence
-of earlier answers, a certified stand-in); otherwise the session buys something: the answer alone, or a whole
-class of answers when questions of that class keep coming (`policy`, `ski_rental`). When the budget is spent,
-answers go on without a certificate, from a stand-in that is fitted to everything that was bought.
+chosen. A question is answered from what is known already if that is precise enough (a repetition, or a
+consequence of earlier answers); otherwise the session buys something: the answer alone, or a whole class of
+answers when questions of that class keep coming (`policy`, `ski_rental`). When the budget is spent, answers go
+on without a certificate, from a stand-in that is fitted to everything that was bought.
 
 A session is a client of a Curator, and its visible control flow depends on public values and released answers
 alone. It may import `standin`, `mechanism`, `curator` and `project`, never the truth. Start with

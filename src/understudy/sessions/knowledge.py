@@ -24,7 +24,7 @@ from understudy.domain.domain import Clique
 from understudy.query.box import Box, Grid, Words
 from understudy.query.marginal import Marginal
 from understudy.sessions.one_way import OneWay
-from understudy.sessions.tables import Tables, of_marginals
+from understudy.sessions.table_bounds import UpperEnds, of_marginals
 
 Values = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -96,7 +96,7 @@ class Knowledge:
     _used: int = 0
     _kept: int = 0
     _tables: dict[tuple[Clique, Place], IntervalTable] = field(default_factory=dict)
-    _outer: Tables = field(default_factory=Tables)
+    _outer: UpperEnds = field(default_factory=UpperEnds)
 
     def __post_init__(self) -> None:
         self._words = np.zeros((64, self.grid.everyone.size), np.uint64)

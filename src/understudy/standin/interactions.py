@@ -6,13 +6,14 @@ An interaction of a clique's attributes is a table whose every axis sums to 0: t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import block_diag, csr_array, kron
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
@@ -100,49 +101,53 @@ class AllCells:
 
 @dataclass(frozen=True)
 class Projections:
-    """Many cliques' tables at once: the projections of a table over all cells, and their adjoint."""
+    """Many cliques' tables at once, one after the other: the projections of all cells, and their adjoint."""
 
     cells: AllCells
     cliques: tuple[Clique, ...]
 
     @cached_property
-    def _places(self) -> list[NDArray[np.int64]]:
-        return [self.cells.indicators(clique, 0) for clique in self.cliques]
-
-    @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
         return [self.cells.domain.shape(clique) for clique in self.cliques]
 
-    def project(self, rates: Values) -> list[Values]:
-        """The table of every clique."""
-        moments = self.cells.moments(rates)
-        found = []
-        for places, shape in zip(self._places, self.shapes, strict=True):
-            table = moments[places].reshape(shape)
-            for axis in range(table.ndim):  # "any" less all other cells is the first cell
-                first, others = _first_and_others(table, axis)
-                first -= others.sum(axis=axis, keepdims=True)
-            found.append(table)
-        return found
+    @cached_property
+    def _from_indicators(self) -> tuple[csr_array, NDArray[np.int64]]:
+        """The cells of all tables in terms of indicators, and the places of those."""
+        blocks = []
+        for shape in self.shapes:
+            block = csr_array(np.ones((1, 1)))
+            for size in shape:
+                block = kron(block, _first_cell_of(size), format="csr")
+            blocks.append(block)
+        places = np.concatenate([self.cells.indicators(clique, 0) for clique in self.cliques])
+        used, column = np.unique(places, return_inverse=True)
+        each = block_diag(blocks, format="coo")
+        found = csr_array((each.data, (each.row, column[each.col])), shape=(len(places), len(used)))
+        return found, used
 
-    def lift(self, potentials: Iterable[Values]) -> Values:
+    @cached_property
+    def _to_indicators(self) -> csr_array:
+        return csr_array(self._from_indicators[0].T)
+
+    def project(self, rates: Values) -> Values:
+        """The tables of every clique."""
+        cells, used = self._from_indicators
+        return cells @ self.cells.moments(rates)[used]
+
+    def lift(self, potentials: Values) -> Values:
         """Σ θ(x) over all cliques' tables θ, for every cell x."""
         flat = np.zeros(self.cells.domain.size())
-        for places, potential in zip(self._places, potentials, strict=True):
-            table = np.array(potential)
-            for axis in range(table.ndim):
-                first, others = _first_and_others(table, axis)
-                others -= first
-            flat[places] += table.ravel()
+        flat[self._from_indicators[1]] = self._to_indicators @ potentials
         return self.cells.spread(flat)
 
     def split(self, values: Values) -> list[Values]:
-        """One table for each clique, from all of them one after the other."""
+        """One table for each clique."""
         ends = np.cumsum([prod(shape) for shape in self.shapes])[:-1]
         return [part.reshape(shape) for part, shape in zip(np.split(values, ends), self.shapes, strict=True)]
 
 
-def _first_and_others(table: Values, axis: int) -> tuple[Values, Values]:
-    """Views of the first cell along an axis, and of all others."""
-    before = (slice(None),) * axis
-    return table[(*before, slice(0, 1))], table[(*before, slice(1, None))]
+def _first_cell_of(size: int) -> csr_array:
+    """The cells of one attribute in terms of its indicators: "any" less all other cells is the first cell."""
+    matrix = np.eye(size)
+    matrix[0, 1:] = -1.0
+    return csr_array(matrix)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Clique
 from understudy.standin.graphical.compile import compiled
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 SLACK_SHARE, LEAST_SLACK = 0.4, 0.2
 """κ, as in the fit of the stand-in: of the noise's standard deviation, in counts for a unit of log potential."""
@@ -43,21 +43,21 @@ class Observation:
     """
 
     by: Clique
-    counts: Counts
+    counts: Values
     variance: float
-    mask: Counts | None = None
+    mask: Values | None = None
 
 
 def locally_fitted(
     clique: Clique,
-    table: Counts,
+    table: Values,
     inside: Sequence[Observation],
     total: float,
     *,
     sweeps: int = SWEEPS,
     settled: float = SETTLED,
     least: float | None = None,
-) -> Counts:
+) -> Values:
     """The counts of a clique's cells after scaling along every observation; they sum to `total`.
 
     Every observation's attributes lie in the clique. What a masked observation leaves of the total is shared out
@@ -80,8 +80,8 @@ def locally_fitted(
 
 
 def _scaled(
-    clique: Clique, table: Counts, seen: Observation, logs: Counts, total: float, settled: float
-) -> tuple[Counts, Counts]:
+    clique: Clique, table: Values, seen: Observation, logs: Values, total: float, settled: float
+) -> tuple[Values, Values]:
     """The table after m ↦ m·exp(t) in the cells that were observed, and the sum of all t so far.
 
     t is such that m·exp(t) + κ·(logs + t) is the noisy count: what the slack takes grows with the log factor.

@@ -163,13 +163,13 @@ class _Dual:
 
     def histogram(self, potentials: Values) -> tuple[Values, float]:
         """The histogram, flat, and the logarithm of what it was divided by."""
-        lifted = self.projections.lift(self.projections.split(potentials))
-        return normalised(lifted + self.forbidden)
+        return normalised(self.projections.lift(potentials) + self.forbidden)
 
     def loss(self, scaled: Values) -> tuple[float, Values]:
         potentials = scaled * self.unit
         histogram, log_total = self.histogram(potentials)
-        found = np.concatenate([centred(t).ravel() for t in self.projections.project(histogram)])
+        tables = self.projections.split(self.projections.project(histogram))
+        found = np.concatenate([centred(table).ravel() for table in tables])
         gradient = self.rows * found - self.wanted + self.ridge * potentials
         value = self.rows * log_total - float(potentials @ self.wanted)
         return value + 0.5 * float(self.ridge @ potentials**2), gradient * self.unit

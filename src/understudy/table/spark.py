@@ -103,7 +103,7 @@ class SparkEngine:
             )
 
     def prepare(self, expression: Expression) -> None:
-        self.frame(expression).schema  # noqa: B018 - the plan is analysed here
+        _ = self.frame(expression).schema  # the plan is analysed here
 
     @contextmanager
     def look(self) -> Iterator[View]:

@@ -258,11 +258,12 @@ def _read(path: Path) -> tuple[BoardTerms, int]:
 
 
 def _write(path: Path, terms: BoardTerms, scored: int) -> None:
-    """Write the file anew, whole or not at all."""
+    """Write the file anew, whole or not at all. A new one, whose salt is a secret, is its owner's alone."""
     target = path.resolve()
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        with open(fresh, "x", encoding="utf-8") as file:
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(handle, "w", encoding="utf-8") as file:
             file.write(json.dumps(asdict(terms) | {"scored": scored}, indent=1) + "\n")
             file.flush()
             os.fsync(file.fileno())

@@ -39,9 +39,8 @@ class FreeRows(ExactRows):
 
     def measure(self, step: str, marginals: Any, price: Any, **options: Any) -> Any:
         if step != "rows":
-            return Run.measure(self, step, marginals, **price)
-        small = {name: value / 10**6 for name, value in price.items()}
-        return super().measure(step, marginals, **small)
+            return Run.measure(self, step, marginals, price, **options)
+        return super().measure(step, marginals, price / 10**6, **options)
 
 
 def reads_the_table(kind: type[Run]) -> bool:

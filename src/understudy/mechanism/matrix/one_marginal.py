@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.additive import Additive, noise_for
+from understudy.mechanism.look import decided
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.columns import ProductColumns
 from understudy.privacy.event import Event
@@ -56,7 +57,7 @@ class Strategy:
         if largest > MAX_WEIGHT or prod(len(m) for m in matrices) * max(largest, 1) ** 2 > MAX_SQUARES:
             raise ParameterError("the weights of a strategy are too many or too large to add up exactly")
         object.__setattr__(self, "matrices", tuple(matrix.astype(np.int64) for matrix in matrices))
-        self.mechanism  # noqa: B018 (its parameters are checked before anything is charged)
+        decided(self.mechanism)
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:

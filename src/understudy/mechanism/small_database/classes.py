@@ -35,7 +35,7 @@ BoolMatrix = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class QueryClass:
+class DistinctQueries:
     """Counting queries on a domain, up to what no mechanism can tell apart.
 
     `matrix` has one row for each query that matters, of which `sources` names one place among all cells of
@@ -54,7 +54,7 @@ class QueryClass:
     cumulative: bool = False
 
     @classmethod
-    def of(cls, marginals: Iterable[Marginal]) -> QueryClass:
+    def of(cls, marginals: Iterable[Marginal]) -> DistinctQueries:
         """Every cell of the given marginals is a query. Refuses what cannot be collapsed, by public sizes."""
         asked = tuple(marginals)
         if not asked:
@@ -76,15 +76,15 @@ class QueryClass:
         return cls(domain, asked, matrix[sources], sources, classes.codes, tuple(classes.sizes.tolist()))
 
     @classmethod
-    def of_queries(cls, queries: Iterable[LinearQuery]) -> QueryClass:
+    def of_queries(cls, queries: Iterable[LinearQuery]) -> DistinctQueries:
         return cls.of(Marginal.of(query) for query in queries)
 
     @classmethod
-    def of_workload(cls, workload: Workload) -> QueryClass:
+    def of_workload(cls, workload: Workload) -> DistinctQueries:
         return cls.of(Marginal(workload.domain, clique) for clique in workload)
 
     @classmethod
-    def thresholds(cls, domain: Domain, name: str) -> QueryClass:
+    def thresholds(cls, domain: Domain, name: str) -> DistinctQueries:
         """Every prefix of an ordered attribute, as `family.prefixes`, without writing them down one by one.
 
         Values outside the bins are one class, beyond the last bin.

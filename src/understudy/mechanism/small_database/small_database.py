@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import QueryError, RefusedError
+from understudy.mechanism.look import decided
 from understudy.mechanism.small_database.chain import Chain
-from understudy.mechanism.small_database.classes import QueryClass
+from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.mechanism.small_database.levels import Enumeration
 from understudy.mechanism.small_database.shells import Kind
 from understudy.mechanism.small_database.tree import Tree
@@ -96,7 +97,7 @@ class Cover:
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class SmallDatabaseDesign:
     """A size m, the α that it reaches and by which argument, and the certified error, all as rates."""
 
     size: int
@@ -123,7 +124,7 @@ class SmallDatabase:
     Gap         None in the law: counts and weights are integers. For time, see `Counted` and `Enumeration`.
     """
 
-    queries: QueryClass
+    queries: DistinctQueries
     size: int
     rows: int
     epsilon: Fraction
@@ -133,7 +134,7 @@ class SmallDatabase:
         cover(self.queries)
         whole(self.size, "the size of a small database")
         whole(self.rows, "the number of rows")
-        self.databases  # noqa: B018 (refused, if it is, before anything is charged)
+        decided(self.databases)
 
     @cached_property
     def databases(self) -> Databases:
@@ -167,11 +168,11 @@ class SmallDatabase:
         """So many independent releases; each costs as one."""
         return self.databases.draw_many(self.queries.answers(counts), times, noise=noise)
 
-    def design(self, beta: Number) -> Design:
+    def design(self, beta: Number) -> SmallDatabaseDesign:
         return _design(cover(self.queries), self.size, self.rows, self.epsilon, beta)
 
 
-def cover(queries: QueryClass) -> Cover:
+def cover(queries: DistinctQueries) -> Cover:
     """How near small databases come to every table on these queries."""
     if queries.classes < 2:
         raise QueryError(
@@ -182,7 +183,7 @@ def cover(queries: QueryClass) -> Cover:
     return Cover(queries.queries, queries.classes, largest, queries.shape.kind)
 
 
-def best_design(queries: QueryClass, *, rows: int, epsilon: Number, beta: Number) -> Design:
+def best_design(queries: DistinctQueries, *, rows: int, epsilon: Number, beta: Number) -> SmallDatabaseDesign:
     """The size of least certified error among those whose work is admitted. Public numbers alone.
 
     With α = c/m or c/sqrt(m) the error first falls and then rises with m (see `theory.smalldb_best`), so for each
@@ -224,7 +225,9 @@ def _last(holds: Callable[[int], bool], limit: int) -> int:
     return low
 
 
-def _design(ways: Cover, size: int, rows: int, epsilon: Fraction, beta: Number) -> Design:
+def _design(ways: Cover, size: int, rows: int, epsilon: Fraction, beta: Number) -> SmallDatabaseDesign:
     alpha, argument = ways.alpha(size)
     candidates = smalldb_log_candidates(ways.classes, size)
-    return Design(size, alpha, argument, alpha + em_error_log(Fraction(1, rows), epsilon, candidates, beta))
+    return SmallDatabaseDesign(
+        size, alpha, argument, alpha + em_error_log(Fraction(1, rows), epsilon, candidates, beta)
+    )

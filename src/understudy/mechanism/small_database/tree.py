@@ -22,7 +22,7 @@ from understudy.mechanism.small_database.shells import Band, Counted, Kind, Shap
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ClassNode:
     """A set of classes: other sets first, by their number, then `leaves` classes of its own."""
 
     sets: tuple[int, ...]
@@ -33,10 +33,10 @@ class Node:
         return not self.sets and len(self.leaves) == 1
 
 
-def set_tree(matrix: NDArray[np.bool_]) -> list[Node] | None:
+def set_tree(matrix: NDArray[np.bool_]) -> list[ClassNode] | None:
     """The queries as the sets of a tree, each the side without the first class; None if they are no tree.
 
-    Node q is query q; the last node is the whole. Sets are taken from the smallest to the largest: each must be a
+    Set q is query q; the last set is the whole. Sets are taken from the smallest to the largest: each must be a
     union of the largest sets so far and of single classes.
     """
     queries, classes = matrix.shape
@@ -45,7 +45,7 @@ def set_tree(matrix: NDArray[np.bool_]) -> list[Node] | None:
     sides = matrix != matrix[:, :1]
     sizes = np.append(sides.sum(axis=1), classes)
     owner = np.arange(queries + 1, queries + 1 + classes)  # a class that is in no set yet is on its own
-    nodes: list[Node] = [Node((), ())] * (queries + 1)
+    nodes: list[ClassNode] = [ClassNode((), ())] * (queries + 1)
     for q in [*np.argsort(sizes[:-1], kind="stable").tolist(), queries]:
         inside = sides[q] if q < queries else np.ones(classes, bool)
         parts = np.unique(owner[inside]).tolist()
@@ -53,12 +53,12 @@ def set_tree(matrix: NDArray[np.bool_]) -> list[Node] | None:
         leaves = tuple(part - queries - 1 for part in parts if part > queries)
         if sizes[list(sets)].sum() + len(leaves) != sizes[q]:  # a set reaches out of this one
             return None
-        nodes[q] = Node(sets, leaves)
+        nodes[q] = ClassNode(sets, leaves)
         owner[inside] = q
     return nodes
 
 
-def tree_shape(nodes: list[Node], classes: int) -> Shape:
+def tree_shape(nodes: list[ClassNode], classes: int) -> Shape:
     """What the work on a tree depends on."""
     large = [sum(not nodes[part].is_class for part in node.sets) for node in nodes]
     small = [len(node.sets) > many for node, many in zip(nodes, large, strict=True)]
@@ -146,7 +146,7 @@ class Tree(Counted):
         return tree_shape(self.nodes, self.matrix.shape[1])
 
     @cached_property
-    def nodes(self) -> list[Node] | None:
+    def nodes(self) -> list[ClassNode] | None:
         return set_tree(self.matrix)
 
     @cached_property

@@ -40,11 +40,11 @@ from understudy.releases.adaptive.rule import (
 )
 from understudy.releases.adaptive.shrink import shrunk
 from understudy.releases.evidence import Evidence
-from understudy.releases.purse import Purse
 from understudy.releases.run import Outcome, Progress, Run
+from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 
 def adaptive(
@@ -73,16 +73,16 @@ def adaptive(
     """
     if run.budget.is_pure:
         raise RefusedError(
-            "the adaptive release adds Gaussian noise, which no pure epsilon pays for: give a delta, or use the "
-            "method mwem (small universes) or ic. Nothing was spent"
+            "the adaptive release adds Gaussian noise, which no pure epsilon pays for: give a delta, or use "
+            "`method='mwem'` (small universes) or `method='ic'`. Nothing was spent"
         )
     if rule is None:
         most_cells(run.workload, memory, seconds)  # refused before the first debit
     run.check_affordable(run.budget.cap)
     _anticipate(run)
-    evidence, purse = Evidence(run), Purse(run.total)
-    used = _rows(evidence, purse, rule, memory, seconds)
-    return _Adaptive(evidence, purse, used, (*run.constraints, *constraints)).outcome()
+    evidence, unspent = Evidence(run), UnspentPrice(run.total)
+    used = _rows(evidence, unspent, rule, memory, seconds)
+    return _Adaptive(evidence, unspent, used, (*run.constraints, *constraints)).outcome()
 
 
 def _anticipate(run: Run) -> None:
@@ -92,11 +92,11 @@ def _anticipate(run: Run) -> None:
 
 
 def _rows(
-    evidence: Evidence, purse: Purse, rule: Rule | None, memory: int | None, seconds: float | None
+    evidence: Evidence, unspent: UnspentPrice, rule: Rule | None, memory: int | None, seconds: float | None
 ) -> Rule:
     """Buy the number of rows where it is private; the rule, which follows from it."""
     run, declared = evidence.run, evidence.run.curator.declaration
-    price = purse.spend(run.total * ROWS_SHARE) if evidence.private_rows else Fraction(0)
+    price = unspent.spend(run.total * ROWS_SHARE) if evidence.private_rows else Fraction(0)
     if evidence.private_rows:
         noisy = run.measure("rows", [Marginal(run.domain, ())], Price("rho", price))[0].noisy
         rows = max(float(declared.rows_at_least or 1), float(noisy))
@@ -123,7 +123,7 @@ class _Adaptive:
     """A release under way, after its rule is known: first marginals, rounds, the last sweep, answers."""
 
     evidence: Evidence
-    purse: Purse
+    unspent: UnspentPrice
     rule: Rule
     constraints: tuple[Constraint, ...]
 
@@ -145,7 +145,7 @@ class _Adaptive:
         learner = self._first()
         # The number of rows was paid from the whole price: the rounds bear that.
         kept = self.run.total * self.rule.guard * (1 - ROWS_SHARE)
-        rounds = Rounds(self.evidence, learner, self.candidates, self.rule, self.purse, kept, self.beta)
+        rounds = Rounds(self.evidence, learner, self.candidates, self.rule, self.unspent, kept, self.beta)
         if len(self.candidates):
             for t in range(1, self.rule.rounds + 1):
                 rounds.round(t)
@@ -169,7 +169,7 @@ class _Adaptive:
         marginals = [Marginal(run.domain, (name,)) for name in run.domain.names]
         wanted = [Fraction(round(1000 * sqrt(m.size))) for m in marginals]
         share = self.rule.first * (1 - self.rule.guard) if len(self.candidates) else 1 - ROWS_SHARE
-        prices = [self.purse.spend(run.total * share * w / sum(wanted)) for w in wanted]
+        prices = [self.unspent.spend(run.total * share * w / sum(wanted)) for w in wanted]
         asked = [Price("rho", price) for price in prices]
         found = run.measure("first", marginals, asked, beta=self.beta / len(marginals))
         merging = self._merged(Merging.of(run.domain, [a.noisy for a in found], self.rule.merge))
@@ -205,7 +205,7 @@ class _Adaptive:
         else:
             asked = tuple(self._unmeasured_pairs())
             weights = (Fraction(1),) * len(asked)
-        swept = sweep(run, learner.merging, asked, weights, self.purse.spend(self.purse.left))
+        swept = sweep(run, learner.merging, asked, weights, self.unspent.spend(self.unspent.left))
         for clique, error in swept.errors(self.beta).items():
             self.evidence.prove(learner.merging, clique, swept.measured[clique].counts, error)
         learner.learn(swept)
@@ -219,7 +219,7 @@ class _Adaptive:
 
     # ---- what is said
 
-    def _combined(self, standin: AdaptiveStandIn, swept: Sweep) -> list[Counts]:
+    def _combined(self, standin: AdaptiveStandIn, swept: Sweep) -> list[Values]:
         """The workload's counts of groups, by the stand-in and the sweep together."""
         cliques, measured = list(self.run.workload), swept.measured
         tables = standin.grouped(cliques)

@@ -23,7 +23,7 @@ from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
 from understudy.standin.measurement import Measurement
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Sweep:
         assert self.tables is not None
         return Measurement(clique, self.tables.table(clique), float(np.mean(self.tables.variance(clique))))
 
-    def errors(self, beta: Fraction) -> dict[Clique, Counts]:
+    def errors(self, beta: Fraction) -> dict[Clique, Values]:
         """Half-widths of all cells that hold jointly with probability 1 - `beta`."""
         if self.tables is None:
             return {}

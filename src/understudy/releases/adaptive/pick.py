@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Clique, Domain
 from understudy.query.workload import Workload
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 MEAN_ABSOLUTE = sqrt(2 / np.pi)
@@ -42,7 +42,7 @@ class Candidates:
     cliques: tuple[Clique, ...]
     pairs: int
     inside: Indices
-    weight: Counts
+    weight: Values
 
     @classmethod
     def of(cls, workload: Workload, *, triples: bool) -> Candidates:
@@ -79,7 +79,7 @@ class NoiseForecast:
     STEPS = 2  # bins for each factor of two
     LOWEST, HIGHEST = -20, 44  # as powers of two
 
-    def __init__(self, tables: Sequence[Counts]) -> None:
+    def __init__(self, tables: Sequence[Values]) -> None:
         bins = (self.HIGHEST - self.LOWEST) * self.STEPS
         sizes = np.array([table.size for table in tables])
         counts = np.concatenate([table.ravel() for table in tables])
@@ -94,7 +94,7 @@ class NoiseForecast:
         self._mass = np.concatenate([zero, np.cumsum(mass, axis=1)], axis=1)
         self._bins = bins
 
-    def error(self, which: Indices, std: Counts) -> Counts:
+    def error(self, which: Indices, std: Values) -> Values:
         """For candidates `which`, each under noise of its own standard deviation."""
         each = MEAN_ABSOLUTE * std
         at = np.ceil((np.log2(np.maximum(each / MASS_LOST, 1e-30)) - self.LOWEST) * self.STEPS)
@@ -118,11 +118,11 @@ class RoundSituation:
 
     candidates: Candidates
     domain: Domain
-    gaps: Counts
+    gaps: Values
     forecast: NoiseForecast
 
     @cached_property
-    def sizes(self) -> Counts:
+    def sizes(self) -> Values:
         return np.array([float(self.domain.size(c)) for c in self.candidates.cliques])
 
     @cached_property
@@ -135,7 +135,7 @@ class RoundSituation:
         shape = self.domain.shape()
         return np.array([sum(shape[a] > 1 for a in members) > 1 for members in self.members], bool)
 
-    def std(self, precision: float) -> Counts:
+    def std(self, precision: float) -> Values:
         """Noise of each candidate if a typical one gets `precision`: larger tables get more of the budget."""
         relative = np.sqrt(self.sizes)
         relative = np.clip(relative / np.median(relative[: self.candidates.pairs]), 0.2, 5.0)
@@ -158,7 +158,7 @@ def pick(situation: RoundSituation, precision: float, *, most: int) -> Picks | N
 class _Greedy:
     """One pass of picks at fixed noise: each takes what gains most for its budget, given those before it."""
 
-    def __init__(self, situation: RoundSituation, std: Counts) -> None:
+    def __init__(self, situation: RoundSituation, std: Values) -> None:
         candidates, forecast = situation.candidates, situation.forecast
         n, pairs = len(candidates), candidates.pairs
         self._candidates, self._members, self._std = candidates, situation.members, std
@@ -194,7 +194,7 @@ class _Greedy:
         prices = 1 / self._std[which] ** 2
         return Picks(tuple(which), tuple((prices / prices.sum()).tolist()), float(gain))
 
-    def _worth(self) -> Counts:
+    def _worth(self) -> Values:
         """Of each candidate, the workload's gain over the price's power."""
         pairs, c = self._candidates.pairs, self._candidates
         gain = c.weight * (self._error - self._own)

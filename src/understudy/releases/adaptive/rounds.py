@@ -19,10 +19,10 @@ from understudy.releases.adaptive.learner import FINAL, ROUGH, Learner
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Picks, RoundSituation, pick
 from understudy.releases.adaptive.rule import Rule
 from understudy.releases.evidence import Evidence, Interval
-from understudy.releases.purse import Purse
+from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 PAIR_WEIGHT = 2
 """Gaps of pairs are looked at so much closer than those of triples: what is wrong with a pair is wrong in all of
@@ -44,7 +44,7 @@ class Rounds:
     learner: Learner
     candidates: Candidates
     rule: Rule
-    purse: Purse
+    unspent: UnspentPrice
     kept: Fraction
     beta: Fraction
     bounds: dict[Clique, Interval] = field(default_factory=dict)
@@ -53,9 +53,9 @@ class Rounds:
         """Look at gaps, pick what pays, measure it, refit."""
         rule, last = self.rule, t == self.rule.rounds
         shares = rule.round_shares()
-        price = (self.purse.left - self.kept) * shares[t - 1] / sum(shares[t - 1 :])
+        price = (self.unspent.left - self.kept) * shares[t - 1] / sum(shares[t - 1 :])
         tables = self.learner.standin.grouped(list(self.candidates.cliques))
-        select = self.purse.spend(price * rule.select)
+        select = self.unspent.spend(price * rule.select)
         gaps = self._gaps(t, tables, select)
         measure = price - select
         coarse = self.learner.merging.coarse
@@ -77,7 +77,7 @@ class Rounds:
         """Whether every answer will be measured, more closely than gaps can bound it."""
         return self.rule.guard > 0 and self.rule.guard_order == 0
 
-    def _gaps(self, t: int, tables: Sequence[Counts], price: Fraction) -> Counts:
+    def _gaps(self, t: int, tables: Sequence[Values], price: Fraction) -> Values:
         """Noisy L1 distances of the stand-in from the table; the last ones also bound what no sweep measures."""
         run, pairs = self.evidence.run, self.candidates.pairs
         weights = (PAIR_WEIGHT,) * pairs + (1,) * (len(self.candidates) - pairs)
@@ -119,7 +119,7 @@ class Rounds:
     def _measure(self, t: int, found: Picks, price: Fraction) -> None:
         run, merging = self.evidence.run, self.learner.merging
         parts = [Fraction(round(10**9 * share)) for share in found.share]
-        prices = tuple(Price("rho", self.purse.spend(price * part / sum(parts))) for part in parts)
+        prices = tuple(Price("rho", self.unspent.spend(price * part / sum(parts))) for part in parts)
         marginals = tuple(self._marginals[i] for i in found.which)
         look = MergedMarginals(merging, marginals, prices, run.curator.relation)
         beta = self.beta / len(prices)

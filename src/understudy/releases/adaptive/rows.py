@@ -15,7 +15,7 @@ from understudy.standin.graphical.model import GraphicalStandIn
 from understudy.standin.local_fit import Observation, locally_fitted
 from understudy.standin.measurement import Measurement
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 Codes = dict[str, NDArray[np.int64]]
 
 SWEEPS = 4
@@ -43,11 +43,11 @@ class AdaptiveStandIn:
     def total(self) -> float:
         return self.model.total
 
-    def project(self, clique: Clique) -> Counts:
+    def project(self, clique: Clique) -> Values:
         """Rates that sum to 1, shaped in domain order."""
         return self.project_many([clique])[0]
 
-    def project_many(self, cliques: Iterable[Clique]) -> list[Counts]:
+    def project_many(self, cliques: Iterable[Clique]) -> list[Values]:
         """The projections on many cliques; what they have in common is worked out once."""
         named = [self.domain.clique(clique) for clique in cliques]
         for clique in named:
@@ -57,7 +57,7 @@ class AdaptiveStandIn:
             for clique, table in zip(named, self.grouped(named), strict=True)
         ]
 
-    def grouped(self, cliques: list[Clique]) -> list[Counts]:
+    def grouped(self, cliques: list[Clique]) -> list[Values]:
         """Counts of groups."""
         total = max(self.total, 1.0)
         return [
@@ -131,7 +131,7 @@ class AdaptiveStandIn:
         _place(order, rates, keys, starts, factors, float(rng.random()), out)
         return out
 
-    def _with_last(self, table: Counts, names: Clique) -> Counts:
+    def _with_last(self, table: Values, names: Clique) -> Values:
         """A table in domain order, flat over all but the last of `names`, which becomes its columns."""
         ordered = self.domain.clique(names)
         turned = table.transpose([ordered.index(a) for a in names])
@@ -158,8 +158,8 @@ def _cells(domain: Domain, clique: Clique, codes: Codes, rows: int) -> NDArray[n
 
 
 def _factors(
-    rates: Counts, keys: NDArray[np.int64], targets: list[Counts], share: float, sweeps: int
-) -> Counts:
+    rates: Values, keys: NDArray[np.int64], targets: list[Values], share: float, sweeps: int
+) -> Values:
     """Factors, flat over all targets, by which the rows' rates must be multiplied to agree with each target."""
     starts = np.cumsum([0, *(t.size for t in targets[:-1])], dtype=np.int64)
     wanted = np.concatenate([t.ravel() for t in targets]) * share

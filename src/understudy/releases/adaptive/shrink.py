@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from understudy.query.merging import simplex
 from understudy.standin.measurement import Measurement
 
-Counts = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 SCALES = np.concatenate([[0.0], 0.5 * 2.0 ** np.arange(8)])
 """Standard deviations, in those of the noise, of the normal laws whose mixture a stand-in's errors follow.
@@ -43,7 +43,7 @@ DOUBTED = 10
 """Cells beside those that were seen in which the stand-in is right."""
 
 
-def shrunk(tables: Sequence[Counts], measured: Sequence[Measurement]) -> list[Counts]:
+def shrunk(tables: Sequence[Values], measured: Sequence[Measurement]) -> list[Values]:
     """Each table moved towards its measurement: E[count | difference], under the law of errors that was estimated.
 
     A cell's error is drawn from a mixture of centred normal laws (`SCALES`), with the weights of most likelihood
@@ -54,7 +54,7 @@ def shrunk(tables: Sequence[Counts], measured: Sequence[Measurement]) -> list[Co
     std = [sqrt(max(m.variance, 1e-12)) for m in measured]
     apart = [(m.counts - t) / s for t, m, s in zip(tables, measured, std, strict=True)]
     far = np.argsort([float(np.mean(a**2)) for a in apart], kind="stable")
-    found: list[Counts] = [np.empty(0)] * len(tables)
+    found: list[Values] = [np.empty(0)] * len(tables)
     for group in np.array_split(far, min(max(len(far) // LEAST_GROUP, 1), GROUPS)):
         counts = np.concatenate([(tables[i] / std[i]).ravel() for i in group])
         moves = moved(counts, np.concatenate([apart[i].ravel() for i in group]))
@@ -64,7 +64,7 @@ def shrunk(tables: Sequence[Counts], measured: Sequence[Measurement]) -> list[Co
     return found
 
 
-def lessons(tables: Sequence[Counts], measured: Sequence[Measurement], rows: float) -> list[Measurement]:
+def lessons(tables: Sequence[Values], measured: Sequence[Measurement], rows: float) -> list[Measurement]:
     """What a stand-in with these tables should learn: those that move, with the part of the noise that is left."""
     found = []
     for old, m, new in zip(tables, measured, shrunk(tables, measured), strict=True):
@@ -76,7 +76,7 @@ def lessons(tables: Sequence[Counts], measured: Sequence[Measurement], rows: flo
     return found
 
 
-def moved(counts: Counts, apart: Counts) -> Counts:
+def moved(counts: Values, apart: Values) -> Values:
     """By how much each cell should move; all in standard deviations of the noise."""
     level = np.searchsorted(LEVELS, counts)
     moves = np.zeros(apart.shape)
@@ -88,7 +88,7 @@ def moved(counts: Counts, apart: Counts) -> Counts:
     return moves
 
 
-def _shares(apart: Counts) -> tuple[Counts, Counts]:
+def _shares(apart: Values) -> tuple[Values, Values]:
     """Differences, and how much of each is to be expected as the stand-in's error."""
     seen, _ = np.histogram(np.minimum(apart, DIFFERENCES[-1]), DIFFERENCES)
     middle = (DIFFERENCES[1:] + DIFFERENCES[:-1]) / 2

@@ -2,7 +2,9 @@
 
 What a query says about a row of cells is one of a few patterns over the columns; `ids` names it, -1 where there is
 nothing to do. `spans` are the ranges of columns where any pattern has something to say, so that the rest is never
-read; a pattern that is `flat` says the same in all columns of a span (`weights_layout`).
+read; a pattern that is `flat` says the same in all columns of a span (`layout.Patterns`). Kernels take these four
+as one tuple (ids, values, spans, flat), and a `window` of cells as (first row, row after the last, first column,
+column after the last).
 
 Every kernel releases the interpreter's lock and works on some rows and columns, so that plain threads share a
 pass: numba's own thread pools may not be entered from two threads at once, and a server does that.
@@ -105,8 +107,9 @@ def _scale_dot(row, factors, floor, pattern):
 
 
 @compiled
-def mass(cells, first, last, left, right):
+def mass(cells, window):
     """The sum of the cells."""
+    first, last, left, right = window
     total = 0.0
     for r in range(first, last):
         total += _sum(cells[r, left:right])
@@ -114,8 +117,10 @@ def mass(cells, first, last, left, right):
 
 
 @compiled
-def answer(cells, first, last, left, right, ids, patterns, spans, flat):
-    """Σ weight · cell over the rows and columns given."""
+def answer(cells, window, asked):
+    """Σ weight · cell over the window, `asked` being the weights."""
+    first, last, left, right = window
+    ids, weights, spans, flat = asked
     total = 0.0
     for r in range(first, last):
         k = ids[r]
@@ -123,15 +128,17 @@ def answer(cells, first, last, left, right, ids, patterns, spans, flat):
             for s in range(spans.shape[0]):
                 a, b = max(left, spans[s, 0]), min(right, spans[s, 1])
                 if a < b and flat:
-                    total += _sum(cells[r, a:b]) * patterns[k, a]
+                    total += _sum(cells[r, a:b]) * weights[k, a]
                 elif a < b:
-                    total += _dot(cells[r, a:b], patterns[k, a:b])
+                    total += _dot(cells[r, a:b], weights[k, a:b])
     return total
 
 
 @compiled
-def scale(cells, first, last, left, right, ids, factors, spans, flat, floor, counting):
-    """Multiply in place; if `counting`, what the mass grew by."""
+def scale(cells, window, said, floor, counting):
+    """Multiply in place by the factors that are `said`; if `counting`, what the mass grew by."""
+    first, last, left, right = window
+    ids, factors, spans, flat = said
     grown = 0.0
     for r in range(first, last):
         k = ids[r]
@@ -152,45 +159,32 @@ def scale(cells, first, last, left, right, ids, factors, spans, flat, floor, cou
 
 
 @compiled
-def scale_then_answer(
-    cells,
-    first,
-    last,
-    left,
-    right,
-    ids,
-    factors,
-    spans,
-    flat,
-    floor,
-    counting,
-    next_ids,
-    patterns,
-    next_spans,
-    next_flat,
-    same,
-):
+def scale_then_answer(cells, window, said, floor, counting, asked, joined):
     """`scale`, and `answer` of the new cells, block by block: the answer finds each block in the cache.
 
-    With the `same` single span for both, and neither flat, one loop does both.
+    Where they are `joined` (one span, the same for both, and neither flat), one loop does both.
     """
+    first, last, left, right = window
     grown = 0.0
     total = 0.0
     block = max(1, BLOCK // (right - left))
     for r in range(first, last, block):
-        end = min(r + block, last)
-        if same:
-            more, part = _joined(cells, r, end, left, right, ids, factors, spans, floor, next_ids, patterns)
+        part = (r, min(r + block, last), left, right)
+        if joined:
+            more, found = _joined(cells, part, said, floor, asked)
         else:
-            more = scale(cells, r, end, left, right, ids, factors, spans, flat, floor, counting)
-            part = answer(cells, r, end, left, right, next_ids, patterns, next_spans, next_flat)
+            more = scale(cells, part, said, floor, counting)
+            found = answer(cells, part, asked)
         grown += more
-        total += part
+        total += found
     return grown, total
 
 
 @compiled
-def _joined(cells, first, last, left, right, ids, factors, spans, floor, next_ids, patterns):
+def _joined(cells, window, said, floor, asked):
+    first, last, left, right = window
+    ids, factors, spans, _ = said
+    next_ids, weights, _, _ = asked
     grown = 0.0
     total = 0.0
     a, b = max(left, spans[0, 0]), min(right, spans[0, 1])
@@ -199,19 +193,20 @@ def _joined(cells, first, last, left, right, ids, factors, spans, floor, next_id
     for r in range(first, last):
         k, n = ids[r], next_ids[r]
         if k >= 0 and n >= 0:
-            more, part = _scale_dot(cells[r, a:b], factors[k, a:b], floor, patterns[n, a:b])
+            more, part = _scale_dot(cells[r, a:b], factors[k, a:b], floor, weights[n, a:b])
             grown += more
             total += part
         elif k >= 0:
             grown += _scale_counting(cells[r, a:b], factors[k, a:b], floor)
         elif n >= 0:
-            total += _dot(cells[r, a:b], patterns[n, a:b])
+            total += _dot(cells[r, a:b], weights[n, a:b])
     return grown, total
 
 
 @compiled
-def rescale(cells, first, last, left, right, factor, floor):
+def rescale(cells, window, factor, floor):
     """Multiply every cell; the mass afterwards."""
+    first, last, left, right = window
     total = 0.0
     for r in range(first, last):
         row = cells[r, left:right]
@@ -224,8 +219,9 @@ def rescale(cells, first, last, left, right, factor, floor):
 
 
 @compiled
-def project(cells, first, last, left, right, ids, sums):
+def project(cells, window, ids, sums):
     """Add each row to the row of `sums` that `ids` names."""
+    first, last, left, right = window
     for r in range(first, last):
         row, to = cells[r, left:right], sums[ids[r], left:right]
         for j in range(row.size):

@@ -20,7 +20,7 @@ from understudy.domain.domain import CELL_LIMIT, Clique, Domain
 from understudy.errors import TooLargeError
 from understudy.query.linear import LinearQuery
 
-Table = tuple[Clique, NDArray[np.float64]]
+CliqueTable = tuple[Clique, NDArray[np.float64]]
 
 ROW = 1024
 """A row has at least this many columns where the domain allows it, enough to keep the vector unit busy."""
@@ -36,7 +36,7 @@ FEW = 16
 
 
 @dataclass(frozen=True)
-class Layout:
+class DenseLayout:
     """The matrix of a domain's cells."""
 
     domain: Domain
@@ -98,6 +98,11 @@ class Patterns:
     flat: bool
     """Every pattern has one value in all columns of a span."""
 
+    @property
+    def plain(self) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64], bool]:
+        """As the compiled loops take it."""
+        return self.ids, self.values, self.spans, self.flat
+
     def joins(self, other: Patterns) -> bool:
         """Whether one loop can serve both."""
         return (
@@ -107,7 +112,7 @@ class Patterns:
         )
 
     @classmethod
-    def of_query(cls, layout: Layout, query: LinearQuery) -> Self:
+    def of_query(cls, layout: DenseLayout, query: LinearQuery) -> Self:
         """Where no factor joins leading and trailing attributes, a pattern for each level of the leading part."""
         tables = [(factor.clique, factor.weights) for factor in query.factors]
         above = [table for table in tables if layout.above and table[0][-1] in layout.above]
@@ -126,7 +131,7 @@ class Patterns:
         return cls._telling(layout, numbers.reshape(rows.shape), levels[:, None] * columns, neutral=0.0)
 
     @classmethod
-    def of_tables(cls, layout: Layout, tables: Sequence[Table], *, neutral: float) -> Self:
+    def of_tables(cls, layout: DenseLayout, tables: Sequence[CliqueTable], *, neutral: float) -> Self:
         """A pattern for each cell of the leading attributes that the tables touch."""
         table = product(layout.domain.names, tables)
         seen = table.shape[: layout.split]
@@ -138,7 +143,7 @@ class Patterns:
     @classmethod
     def _telling(
         cls,
-        layout: Layout,
+        layout: DenseLayout,
         numbers: NDArray[np.integer[Any]],
         values: NDArray[np.float64],
         *,
@@ -161,7 +166,7 @@ class Patterns:
         return cls(ids, values, spans, flat)
 
 
-def product(names: Sequence[str], tables: Iterable[Table]) -> NDArray[np.float64]:
+def product(names: Sequence[str], tables: Iterable[CliqueTable]) -> NDArray[np.float64]:
     """The product of tables on disjoint cliques, with an axis of length 1 for each name in none of them."""
     whole: NDArray[np.float64] | None = None
     for clique, table in tables:

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import DomainError, ParameterError, TooLargeError
 from understudy.query.linear import LinearQuery
-from understudy.query.tables import Tables
-from understudy.standin.dense.layout import Layout, Patterns
+from understudy.query.tables import RememberedTables
+from understudy.standin.dense.layout import DenseLayout, Patterns
 
 DENSE_LIMIT = 2**28
 """Cells of the largest dense histogram (1 GiB of float32)."""
@@ -77,14 +77,14 @@ class DenseWeights:
         """Take over `cells`, a C-contiguous table of at least 0, not all 0, shaped by the domain."""
         if threads is not None and threads < 1:
             raise ParameterError(f"threads must be at least 1, not {threads}")
-        self._layout = Layout(domain)
+        self._layout = DenseLayout(domain)
         self._cells = cells.reshape(self._layout.rows, self._layout.columns)
         self._threads = threads or _cores()
         self._pool: ThreadPoolExecutor | None = None
         self._floor = np.finfo(cells.dtype).tiny
         self._last: tuple[LinearQuery, float] | None = None
         self._said: OrderedDict[int, tuple[LinearQuery, Patterns]] = OrderedDict()
-        self._tables = Tables(domain, self.project)
+        self._tables = RememberedTables(domain, self.project)
         self._calm = 0
         self._recount()
         if not (isfinite(self._mass) and self._mass > 0):
@@ -194,7 +194,7 @@ class DenseWeights:
         if factor and not others and factor.clique == self.domain.names and self.dtype == np.float64:
             return _share(float(np.vdot(self._cells, factor.weights)), self._mass)  # as it lies in memory
         said = self._patterns(query)
-        parts = self._pass(_kernels().answer, said.ids, said.values, said.spans, said.flat)
+        parts = self._pass(_kernels().answer, said.plain)
         return _share(sum(parts), self._mass)
 
     def answer_many(self, queries: Iterable[LinearQuery]) -> NDArray[np.float64]:
@@ -293,14 +293,14 @@ class DenseWeights:
         self._last = None
         self._calm = 0
         self._tables.forget()
-        multiply = (said.ids, factors.astype(self.dtype, copy=False), said.spans, said.flat, self._floor)
+        multiply = (said.ids, factors.astype(self.dtype, copy=False), said.spans, said.flat)
         counting, total = grown is None, 0.0
         if asked is None:
-            parts = self._pass(_kernels().scale, *multiply, counting)
+            parts = self._pass(_kernels().scale, multiply, self._floor, counting)
             seen = sum(parts)
         else:
-            following = (asked.ids, asked.values, asked.spans, asked.flat, said.joins(asked))
-            parts = self._pass(_kernels().scale_then_answer, *multiply, counting, *following)
+            following = asked.plain, said.joins(asked)
+            parts = self._pass(_kernels().scale_then_answer, multiply, self._floor, counting, *following)
             seen, total = (sum(part) for part in zip(*parts, strict=True))
         grown = seen if grown is None else grown
         self._mass += grown
@@ -335,9 +335,9 @@ class DenseWeights:
             (low, high, 0, columns) if by_rows else (0, rows, low, high) for low, high in pairwise(cuts)
         ]
 
-        def run(cells: tuple[int, int, int, int]) -> object:
+        def run(window: tuple[int, int, int, int]) -> object:
             own = each() if each else None
-            result = kernel(self._cells, *cells, *arguments, *([own] if each else []))
+            result = kernel(self._cells, window, *arguments, *([own] if each else []))
             return own if each else result
 
         if shares == 1:
@@ -372,6 +372,6 @@ def _cores() -> int:
 
 def _kernels() -> Any:
     """The compiled loops; numba takes a second to import, and most commands never need it."""
-    from understudy.standin.dense import kernels as weights_kernels
+    from understudy.standin.dense import kernels
 
-    return weights_kernels
+    return kernels

@@ -13,9 +13,9 @@ from understudy.errors import TooLargeError
 from understudy.standin.graphical.belief import Beliefs
 from understudy.standin.graphical.compile import compiled
 from understudy.standin.graphical.program import project
-from understudy.standin.graphical.tree import Attributes, JunctionTree, Layout, Table
+from understudy.standin.graphical.tree import Attributes, JunctionTree, Layout, Values
 
-Named = tuple[Attributes, Table]
+Named = tuple[Attributes, Values]
 """Attributes in the order of a table's axes, and the table."""
 
 SMALL_TREE = 24
@@ -39,14 +39,14 @@ class Answers:
         self._ways = _directions(len(layout.sizes), tree, self._parents).tolist()
         self._homes = [_home(layout, tree, a) for a in range(len(layout.sizes))]
         self._kept_cells = 0
-        self._projected: dict[tuple[int, Attributes], Table] = {}
+        self._projected: dict[tuple[int, Attributes], Values] = {}
         self._conditional: dict[tuple[int, int, Attributes], Named] = {}
 
-    def marginals(self, questions: Sequence[Attributes]) -> list[Table]:
+    def marginals(self, questions: Sequence[Attributes]) -> list[Values]:
         """Flat rates over each."""
         return [self._from(self._start(question), question) for question in questions]
 
-    def _from(self, start: int, question: Attributes) -> Table:
+    def _from(self, start: int, question: Attributes) -> Values:
         names, table = self._gather(start, None, question)
         axes = [names.index(a) for a in question]
         return table.transpose(axes).ravel()
@@ -54,7 +54,7 @@ class Answers:
     def _separator(self, j: int, k: int) -> Attributes:
         return self._tree.separators[k] if self._parents[k] == j else self._tree.separators[j]
 
-    def _project(self, j: int, onto: Attributes) -> Table:
+    def _project(self, j: int, onto: Attributes) -> Values:
         """The belief of clique j on some of its attributes, shaped."""
         key = (j, onto)
         table = self._projected.get(key)

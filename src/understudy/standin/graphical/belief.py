@@ -11,8 +11,8 @@ import numpy as np
 
 from understudy.errors import ParameterError
 from understudy.standin.graphical import kernels
-from understudy.standin.graphical.program import Program, ProgramWriter, Region
-from understudy.standin.graphical.tree import Attributes, JunctionTree, Layout, Table
+from understudy.standin.graphical.program import PassProgram, ProgramWriter, TableRegion
+from understudy.standin.graphical.tree import Attributes, JunctionTree, Layout, Values
 
 LEAST_MASS = 1e-200
 """Below this, rates are recomputed in logarithms: cells that floats had lost could have mattered."""
@@ -23,7 +23,7 @@ class Potential:
     """A log factor over some attributes, flat in the layout."""
 
     attributes: Attributes
-    logs: Table
+    logs: Values
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,19 @@ class Propagator:
     def _careful(self) -> _Compiled:
         return _write(self, careful=True)
 
-    def propagate(self, logs: Sequence[Table], allowed: Sequence[Table] = ()) -> Beliefs:
+    def propagate(self, logs: Sequence[Values], allowed: Sequence[Values] = ()) -> Beliefs:
         """The beliefs for one log table for each potential, and one table of 0 and 1 for each of `zeros`."""
         beliefs = self._attempt(logs, allowed)
         if not beliefs.least_mass > 0:
             raise ParameterError("the constraints forbid every cell")
         return beliefs
 
-    def log_mass(self, logs: Sequence[Table], weights: Sequence[Table]) -> float:
+    def log_mass(self, logs: Sequence[Values], weights: Sequence[Values]) -> float:
         """log Σ exp(Σ logs)·Π weights over all cells; the weights are at least 0, and -inf says that it is 0."""
         beliefs = self._attempt(logs, weights)
         return beliefs.log_mass if beliefs.least_mass > 0 else -inf
 
-    def _attempt(self, logs: Sequence[Table], allowed: Sequence[Table]) -> Beliefs:
+    def _attempt(self, logs: Sequence[Values], allowed: Sequence[Values]) -> Beliefs:
         beliefs = self._run(self._fast, _exponentials(logs), allowed)
         if beliefs.least_mass <= LEAST_MASS:
             with np.errstate(divide="ignore"):
@@ -67,7 +67,7 @@ class Propagator:
         return beliefs
 
     def _run(
-        self, compiled: _Compiled, factors: tuple[list[Table], float], allowed: Sequence[Table]
+        self, compiled: _Compiled, factors: tuple[list[Values], float], allowed: Sequence[Values]
     ) -> Beliefs:
         work = np.empty(compiled.program.memory)
         work[compiled.one.start] = 1.0
@@ -79,7 +79,7 @@ class Propagator:
         return Beliefs(work, log_mass + factors[1], smallest, compiled.tables, compiled.marginals)
 
 
-def _exponentials(logs: Sequence[Table]) -> tuple[list[Table], float]:
+def _exponentials(logs: Sequence[Values]) -> tuple[list[Values], float]:
     """Each factor over its largest value, and the sum of what was taken out."""
     peaks = [float(table.max()) for table in logs]
     return [np.exp(table - peak) for table, peak in zip(logs, peaks, strict=True)], sum(peaks)
@@ -89,27 +89,27 @@ def _exponentials(logs: Sequence[Table]) -> tuple[list[Table], float]:
 class Beliefs:
     """What a pass leaves: each clique's rates, each potential's marginal, log Z, and the smallest mass met."""
 
-    work: Table
+    work: Values
     log_mass: float
     least_mass: float
-    tables: tuple[Region, ...]
-    of_potentials: tuple[Region, ...]
+    tables: tuple[TableRegion, ...]
+    of_potentials: tuple[TableRegion, ...]
 
-    def clique(self, j: int) -> Table:
+    def clique(self, j: int) -> Values:
         return self.work[self.tables[j].start : self.tables[j].stop]
 
-    def marginal(self, i: int) -> Table:
+    def marginal(self, i: int) -> Values:
         """The rates over the attributes of potential i."""
         return self.work[self.of_potentials[i].start : self.of_potentials[i].stop]
 
 
 @dataclass(frozen=True)
 class _Compiled:
-    program: Program
-    one: Region
-    allowed: tuple[Region, ...]
-    tables: tuple[Region, ...]
-    marginals: tuple[Region, ...]
+    program: PassProgram
+    one: TableRegion
+    allowed: tuple[TableRegion, ...]
+    tables: tuple[TableRegion, ...]
+    marginals: tuple[TableRegion, ...]
 
 
 def _write(plan: Propagator, *, careful: bool) -> _Compiled:
@@ -121,7 +121,7 @@ def _write(plan: Propagator, *, careful: bool) -> _Compiled:
     # A marginal's room is free until the way down, so the factor stands there.
     allowed = tuple(writer.region(attributes) for attributes in plan.zeros)
     tables = tuple(writer.region(clique) for clique in tree.cliques)
-    hosted: list[list[Region]] = [[] for _ in tables]
+    hosted: list[list[TableRegion]] = [[] for _ in tables]
     for marginal in marginals:
         hosted[_host(plan, marginal.attributes)].append(marginal)
     joined = _Joined([])
@@ -148,14 +148,14 @@ JOINED_SHARE = 8
 class _Joined:
     """Tables on which several potentials meet before they meet their clique, with what each is made of."""
 
-    tables: list[tuple[Region, list[Region]]]
+    tables: list[tuple[TableRegion, list[TableRegion]]]
 
     def write_up(
-        self, writer: ProgramWriter, cells: int, potentials: Sequence[Region], *, careful: bool
-    ) -> list[Region]:
+        self, writer: ProgramWriter, cells: int, potentials: Sequence[TableRegion], *, careful: bool
+    ) -> list[TableRegion]:
         """What a clique of `cells` cells has to read in place of the potentials."""
         combine = kernels.SUM if careful else kernels.PRODUCT
-        read: list[Region] = []
+        read: list[TableRegion] = []
         for group in _groups(writer.layout, cells // JOINED_SHARE, potentials):
             if len(group) == 1:
                 read += group
@@ -173,9 +173,9 @@ class _Joined:
             writer.sweep(table, write=parts, resume=True, store=False)
 
 
-def _groups(layout: Layout, most_cells: int, potentials: Sequence[Region]) -> list[list[Region]]:
+def _groups(layout: Layout, most_cells: int, potentials: Sequence[TableRegion]) -> list[list[TableRegion]]:
     """Put each potential to the group that grows least by it, and stays within the cells; else it starts one."""
-    groups: list[tuple[frozenset[int], list[Region]]] = []
+    groups: list[tuple[frozenset[int], list[TableRegion]]] = []
     for potential in potentials:
         best, least = -1, inf
         for i, (attributes, _) in enumerate(groups):
@@ -197,12 +197,15 @@ def _host(plan: Propagator, attributes: Attributes) -> int:
     return host
 
 
-_Up = tuple[Region, Region]
+_Up = tuple[TableRegion, TableRegion]
 """What a clique says of its separator: a message, and the mass by which it was divided."""
 
 
 def _write_up(
-    writer: ProgramWriter, tree: JunctionTree, tables: Sequence[Region], read: Sequence[list[Region]]
+    writer: ProgramWriter,
+    tree: JunctionTree,
+    tables: Sequence[TableRegion],
+    read: Sequence[list[TableRegion]],
 ) -> list[_Up]:
     ups: list[_Up] = [(writer.region(separator), writer.region(())) for separator in tree.separators]
     for j in reversed(range(len(tables))):
@@ -216,9 +219,9 @@ def _write_up(
 def _write_up_in_logarithms(
     writer: ProgramWriter,
     tree: JunctionTree,
-    tables: Sequence[Region],
-    read: Sequence[list[Region]],
-    one: Region,
+    tables: Sequence[TableRegion],
+    read: Sequence[list[TableRegion]],
+    one: TableRegion,
 ) -> list[_Up]:
     """The same, losing nothing: each cell of a separator has its largest logarithm taken out first."""
     ups: list[_Up] = [(writer.region(separator), one) for separator in tree.separators]
@@ -241,12 +244,12 @@ def _write_up_in_logarithms(
 def _write_down(
     writer: ProgramWriter,
     tree: JunctionTree,
-    tables: Sequence[Region],
+    tables: Sequence[TableRegion],
     ups: Sequence[_Up],
-    asked: Sequence[list[Region]],
-    one: Region,
+    asked: Sequence[list[TableRegion]],
+    one: TableRegion,
 ) -> None:
-    downs: dict[int, Region] = {j: one for j, parent in enumerate(tree.parents) if parent < 0}
+    downs: dict[int, TableRegion] = {j: one for j, parent in enumerate(tree.parents) if parent < 0}
     for j, table in enumerate(tables):
         message, mass = ups[j]
         ratio = writer.region(tree.separators[j])

@@ -47,7 +47,7 @@ def _quasi_newton(gradient, guess, moved, turned, curvature, count, first):
     return direction
 
 
-class Memory:
+class StepMemory:
     """The last steps, and how the gradient turned along them."""
 
     def __init__(self, rows: int, size: int) -> None:

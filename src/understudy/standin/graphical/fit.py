@@ -9,9 +9,9 @@ import numpy as np
 
 from understudy.errors import ParameterError
 from understudy.standin.graphical.belief import Propagator
-from understudy.standin.graphical.descent import Memory, dot
+from understudy.standin.graphical.descent import StepMemory, dot
 from understudy.standin.graphical.residual import Reconciled
-from understudy.standin.graphical.tree import Table
+from understudy.standin.graphical.tree import Values
 
 WINDOW = 8
 """Steps between two looks at how far the answers still move."""
@@ -64,11 +64,11 @@ class FitReport:
 class Point:
     """Log potentials, their parts, the measured marginals they give, and F with its gradient and gap."""
 
-    theta: Table
-    effects: Table
-    rates: Table
+    theta: Values
+    effects: Values
+    rates: Values
     value: float
-    gradient: Table
+    gradient: Values
     gap: float
 
 
@@ -86,8 +86,8 @@ class Problem:
     propagator: Propagator
     reconciled: Reconciled
     total: float
-    slack: Table
-    allowed: tuple[Table, ...] = ()
+    slack: Values
+    allowed: tuple[Values, ...] = ()
 
     @classmethod
     def of(
@@ -97,7 +97,7 @@ class Problem:
         *,
         total: float,
         settings: FitSettings,
-        allowed: tuple[Table, ...] = (),
+        allowed: tuple[Values, ...] = (),
     ) -> Problem:
         slack: dict[tuple[int, ...], float] = {}
         for s, variance in reconciled.variance.items():
@@ -107,7 +107,7 @@ class Problem:
             )
         return cls(propagator, reconciled, total, reconciled.space.spread(slack), allowed)
 
-    def evaluate(self, theta: Table, effects: Table) -> Point:
+    def evaluate(self, theta: Values, effects: Values) -> Point:
         space = self.reconciled.space
         logs = [theta[table.start : table.stop] for table in space.tables]
         beliefs = self.propagator.propagate(logs, self.allowed)
@@ -123,14 +123,14 @@ class Problem:
     def certified(self, gap: float) -> float:
         return min(1.0, 0.5 * sqrt(max(gap, 0.0) / self.total))
 
-    def own_slack(self) -> Table:
+    def own_slack(self) -> Values:
         """The slack of each clique's own part, over its cells."""
         space = self.reconciled.space
         return np.concatenate(
             [np.full(t.size, self.slack[space.place[t.attributes].start]) for t in space.tables]
         )
 
-    def noise_error(self, rates: Table) -> float:
+    def noise_error(self, rates: Values) -> float:
         """What the noise leaves uncertain: the mean total variation over the measured marginals."""
         space = self.reconciled.space
         errors = [
@@ -141,17 +141,17 @@ class Problem:
         ]
         return float(np.mean(errors)) / self.total
 
-    def moved(self, before: Table, after: Table) -> float:
+    def moved(self, before: Values, after: Values) -> float:
         """The largest total variation between two sets of marginals."""
         starts = [t.start for t in self.reconciled.space.tables]
         return float(0.5 * np.add.reduceat(np.abs(after - before), starts).max())
 
 
-def minimise(problem: Problem, start: Table, settings: FitSettings) -> tuple[Point, FitReport]:
+def minimise(problem: Problem, start: Values, settings: FitSettings) -> tuple[Point, FitReport]:
     """L-BFGS, first guess from the diagonal of the Hessian, until the answers stand still or the gap is closed."""
     space = problem.reconciled.space
     point = problem.evaluate(start, space.effects(start))
-    search = Memory(settings.memory, start.size)
+    search = StepMemory(settings.memory, start.size)
     own, watch, passes = problem.own_slack(), _Watch(settings), 1
     while not (done := watch.sees_enough(problem, point)) and passes < settings.most_passes:
         guess = 1 / (problem.total * point.rates + own)
@@ -171,7 +171,7 @@ LONGEST_STEP = 8.0
 """In log potential: a longer step from far away would leave the range in which the model says anything."""
 
 
-def _step(problem: Problem, point: Point, direction: Table) -> tuple[Point | None, int]:
+def _step(problem: Problem, point: Point, direction: Values) -> tuple[Point | None, int]:
     """The first point along the direction that is low enough, and the passes it took; None where there is none."""
     slope = dot(point.gradient, direction)
     along = problem.reconciled.space.effects(direction)
@@ -193,7 +193,7 @@ class _Watch:
         self._settings = settings
         self._wanted = settings.accuracy
         self._steps = 0
-        self._rates: Table | None = None
+        self._rates: Values | None = None
         self._last = inf
 
     def sees_enough(self, problem: Problem, point: Point) -> bool:
@@ -202,7 +202,7 @@ class _Watch:
         self._steps += 1
         return min(problem.certified(point.gap), self.expected) <= self._wanted
 
-    def _look(self, problem: Problem, rates: Table) -> None:
+    def _look(self, problem: Problem, rates: Values) -> None:
         noise = self._settings.noise_share * problem.noise_error(rates)
         self._wanted = max(self._settings.accuracy, noise)
         if self._rates is not None:

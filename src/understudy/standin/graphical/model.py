@@ -20,14 +20,14 @@ from understudy.query.linear import LinearQuery
 from understudy.standin.graphical.answer import Answers
 from understudy.standin.graphical.belief import Beliefs, Propagator
 from understudy.standin.graphical.fit import FitReport, FitSettings, Problem, minimise
-from understudy.standin.graphical.residual import Counts, maximal, reconcile
+from understudy.standin.graphical.residual import ResidualCounts, maximal, reconcile
 from understudy.standin.graphical.sample import sample
 from understudy.standin.graphical.tree import (
     Attributes,
     CandidateSizes,
     JunctionTree,
     Layout,
-    Table,
+    Values,
     junction_tree,
     model_cells,
 )
@@ -119,7 +119,7 @@ class GraphicalStandIn:
         return _Frame(layout, factors, tuple(layout.attributes(c.clique) for c in self.constraints))
 
     @cached_property
-    def _tables(self) -> tuple[list[Table], tuple[Table, ...]]:
+    def _tables(self) -> tuple[list[Values], tuple[Values, ...]]:
         """The factors and the constraints in the layout."""
         frame = self._frame
         logs = [frame.layout.inward(a, f.logs) for a, f in zip(frame.factors, self.factors, strict=True)]
@@ -143,11 +143,11 @@ class GraphicalStandIn:
         """The cliques of the tree."""
         return tuple(map(self._frame.layout.clique, self._frame.tree.cliques))
 
-    def project(self, clique: Clique) -> Table:
+    def project(self, clique: Clique) -> Values:
         """Rates that sum to 1, shaped in domain order; exact for any clique that can be held."""
         return self.project_many([clique])[0]
 
-    def project_many(self, cliques: Iterable[Clique]) -> list[Table]:
+    def project_many(self, cliques: Iterable[Clique]) -> list[Values]:
         """The projections on many cliques; what they have in common is worked out once."""
         layout = self._frame.layout
         named = [self.domain.clique(clique) for clique in cliques]
@@ -206,26 +206,28 @@ class GraphicalStandIn:
         return {name: codes[place[position]] for position, name in enumerate(self.domain.names)}
 
 
-def _sum(clique: Clique, factors: Sequence[LogFactor]) -> Table:
+def _sum(clique: Clique, factors: Sequence[LogFactor]) -> Values:
     """Factors on parts of a clique, added up over its cells."""
-    total: Table | float = 0.0
+    total: Values | float = 0.0
     for factor in factors:
         sizes = dict(zip(factor.clique, factor.logs.shape, strict=True))
         total = total + factor.logs.reshape([sizes.get(name, 1) for name in clique])
     return np.asarray(total)
 
 
-def _inward_zeros(frame: _Frame, constraints: Sequence[Constraint]) -> tuple[Table, ...]:
+def _inward_zeros(frame: _Frame, constraints: Sequence[Constraint]) -> tuple[Values, ...]:
     return tuple(frame.layout.inward(a, c.allowed) for a, c in zip(frame.zeros, constraints, strict=True))
 
 
-def _inward_counts(domain: Domain, layout: Layout, measurements: Iterable[Measurement]) -> list[Counts]:
-    counts: list[Counts] = []
+def _inward_counts(
+    domain: Domain, layout: Layout, measurements: Iterable[Measurement]
+) -> list[ResidualCounts]:
+    counts: list[ResidualCounts] = []
     for m in measurements:
         if m.clique != domain.clique(m.clique) or m.counts.shape != domain.shape(m.clique):
             raise ParameterError("a measurement is shaped by its clique, in domain order")
         attributes = layout.attributes(m.clique)
-        counts.append(Counts(attributes, layout.inward(attributes, m.counts), m.variance))
+        counts.append(ResidualCounts(attributes, layout.inward(attributes, m.counts), m.variance))
     return counts
 
 
@@ -275,7 +277,7 @@ def fit(
     return GraphicalStandIn(domain, total, factors, tuple(constraints), report, frame)
 
 
-def _beginning(layout: Layout, problem: Problem, start: GraphicalStandIn | None) -> Table:
+def _beginning(layout: Layout, problem: Problem, start: GraphicalStandIn | None) -> Values:
     """Log potentials to begin with: the earlier model's, and one-way rates for attributes that it lacks."""
     space = problem.reconciled.space
     theta = np.zeros(space.cells)
@@ -297,7 +299,7 @@ def _beginning(layout: Layout, problem: Problem, start: GraphicalStandIn | None)
 
 
 def _add(
-    layout: Layout, theta: Table, start: int, host: Attributes, attributes: Attributes, logs: Table
+    layout: Layout, theta: Values, start: int, host: Attributes, attributes: Attributes, logs: Values
 ) -> None:
     shape = [layout.sizes[a] if a in attributes else 1 for a in host]
     table = theta[start : start + layout.cells(host)].reshape(layout.shape(host))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.standin.graphical import kernels
-from understudy.standin.graphical.tree import Attributes, Layout, Table
+from understudy.standin.graphical.tree import Attributes, Layout, Values
 
 BLOCK = 1 << 14
 """Cells of a table that are worked on at a time: all operands meet them in the cache next to the processor."""
@@ -21,7 +21,7 @@ LONG_RUN = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class TableRegion:
     """A table of a program: where it starts, and its attributes."""
 
     start: int
@@ -34,17 +34,17 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class PassProgram:
     """Operations on `memory` numbers; `run` works on a block given to it and keeps nothing."""
 
     ops: NDArray[np.int64]
     pool: NDArray[np.int64]
-    scales: Table
+    scales: Values
     memory: int
     block: int
     axes: int
 
-    def run(self, work: Table) -> tuple[float, float]:
+    def run(self, work: Values) -> tuple[float, float]:
         """The logarithms taken out, and the smallest mass met; 0 says that all mass was lost."""
         scratch, counter = np.empty(self.block), np.empty(self.axes, np.int64)
         return kernels.run(self.ops, self.pool, self.scales, work, scratch, counter)
@@ -62,41 +62,41 @@ class ProgramWriter:
     _block: int = 1
     _axes: int = 1
 
-    def region(self, attributes: Attributes) -> Region:
+    def region(self, attributes: Attributes) -> TableRegion:
         """Room for a table."""
-        region = Region(self.memory, self.layout.cells(attributes), attributes)
+        region = TableRegion(self.memory, self.layout.cells(attributes), attributes)
         self.memory += region.size
         return region
 
-    def finish(self) -> Program:
+    def finish(self) -> PassProgram:
         ops = np.array(self._ops, dtype=np.int64).reshape(-1, 6)
         pool = np.array(self._pool, dtype=np.int64)
-        return Program(ops, pool, np.array(self._scales), self.memory, self._block, self._axes)
+        return PassProgram(ops, pool, np.array(self._scales), self.memory, self._block, self._axes)
 
-    def exponentiate(self, source: Region, to: Region) -> None:
+    def exponentiate(self, source: TableRegion, to: TableRegion) -> None:
         self._ops.append((kernels.EXPONENTIATE, source.start, source.size, to.start, 0, 0))
 
-    def normalise(self, table: Region, total: Region) -> None:
+    def normalise(self, table: TableRegion, total: TableRegion) -> None:
         self._ops.append((kernels.NORMALISE, table.start, table.size, total.start, 0, 0))
 
-    def ratio(self, new: Region, old: Region, total: Region, to: Region) -> None:
+    def ratio(self, new: TableRegion, old: TableRegion, total: TableRegion, to: TableRegion) -> None:
         self._ops.append((kernels.RATIO, new.start, new.size, to.start, old.start, total.start))
 
-    def finite(self, table: Region) -> None:
+    def finite(self, table: TableRegion) -> None:
         self._ops.append((kernels.FINITE, table.start, table.size, 0, 0, 0))
 
-    def logarithm(self, source: Region, plus: Region, to: Region) -> None:
+    def logarithm(self, source: TableRegion, plus: TableRegion, to: TableRegion) -> None:
         self._ops.append((kernels.LOGARITHM, source.start, source.size, to.start, plus.start, 0))
 
-    def count(self, number: Region) -> None:
+    def count(self, number: TableRegion) -> None:
         self._ops.append((kernels.COUNT, number.start, 1, 0, 0, 0))
 
     def sweep(
         self,
-        table: Region,
+        table: TableRegion,
         *,
-        read: Sequence[Region] = (),
-        write: Sequence[Region] = (),
+        read: Sequence[TableRegion] = (),
+        write: Sequence[TableRegion] = (),
         combine: int = kernels.PRODUCT,
         resume: bool,
         store: bool,
@@ -180,7 +180,7 @@ def _offsets(layout: Layout, run: Sequence[int], operand: Attributes) -> list[in
     return offsets.ravel().tolist()
 
 
-def project(layout: Layout, attributes: Attributes, table: Table, onto: Attributes) -> Table:
+def project(layout: Layout, attributes: Attributes, table: Values, onto: Attributes) -> Values:
     """Sums of a flat table over the attributes that `onto` lacks."""
     plan = np.array(run_plan(layout, attributes, onto), dtype=np.int64)
     out = np.zeros(layout.cells(onto))

@@ -18,22 +18,22 @@ from math import sqrt
 import numpy as np
 
 from understudy.standin.graphical import kernels
-from understudy.standin.graphical.program import Program, ProgramWriter, Region
-from understudy.standin.graphical.tree import Attributes, Layout, Table
+from understudy.standin.graphical.program import PassProgram, ProgramWriter, TableRegion
+from understudy.standin.graphical.tree import Attributes, Layout, Values
 
 LEAST_VARIANCE = 1e-6
 """Counts measured exactly are taken for counts with this variance, so that every weight is finite."""
 
 
 @dataclass(frozen=True)
-class Counts:
+class ResidualCounts:
     """A measurement in the layout: attributes, flat counts, and the variance of each cell."""
 
     attributes: Attributes
-    counts: Table
+    counts: Values
     variance: float
 
-    def weight(self, part: Region) -> float:
+    def weight(self, part: TableRegion) -> float:
         """The precision with which this estimates a cell of a part."""
         return part.size / (max(self.variance, LEAST_VARIANCE) * self.counts.size)
 
@@ -66,13 +66,13 @@ class ResidualSpace:
     sets: tuple[Attributes, ...]
 
     @cached_property
-    def parts(self) -> tuple[Region, ...]:
+    def parts(self) -> tuple[TableRegion, ...]:
         """Where each part stands."""
         writer = ProgramWriter(self.layout)
         return tuple(writer.region(s) for s in self.sets)
 
     @cached_property
-    def tables(self) -> tuple[Region, ...]:
+    def tables(self) -> tuple[TableRegion, ...]:
         """Where each clique's table stands, in a flat vector of all of them."""
         writer = ProgramWriter(self.layout)
         return tuple(writer.region(clique) for clique in self.cliques)
@@ -86,7 +86,7 @@ class ResidualSpace:
         return self.tables[-1].stop if self.tables else 0
 
     @cached_property
-    def place(self) -> dict[Attributes, Region]:
+    def place(self) -> dict[Attributes, TableRegion]:
         return {part.attributes: part for part in self.parts}
 
     @cached_property
@@ -100,23 +100,23 @@ class ResidualSpace:
             self._inside[attributes] = [s for s in self.sets if outer.issuperset(s)]
         return self._inside[attributes]
 
-    def spread(self, values: Mapping[Attributes, float]) -> Table:
+    def spread(self, values: Mapping[Attributes, float]) -> Values:
         """One number for each part, repeated over its cells."""
         return np.repeat([values[p.attributes] for p in self.parts], [p.size for p in self.parts])
 
-    def residuals(self, tables: Table) -> Table:
+    def residuals(self, tables: Values) -> Values:
         """The parts of consistent tables of counts: each is read off one clique that holds it."""
         work = np.concatenate([tables, np.zeros(self.size)])
         self._residuals.run(work)
         return work[self.cells :]
 
-    def effects(self, tables: Table) -> Table:
+    def effects(self, tables: Values) -> Values:
         """The parts of the sum of the functions given by tables: means in place of sums."""
         work = np.concatenate([tables, np.zeros(self._effects.memory - self.cells)])
         self._effects.run(work)
         return work[self.cells : self.cells + self.size]
 
-    def expand(self, parts: Table) -> Table:
+    def expand(self, parts: Values) -> Values:
         """The tables with the given parts; the adjoint of `effects`."""
         work = np.concatenate([np.empty(self.cells), parts])
         self._expand.run(work)
@@ -124,7 +124,7 @@ class ResidualSpace:
 
     # The three programs share one block of memory: the tables, then the parts.
 
-    def _write(self) -> tuple[ProgramWriter, list[Region], dict[Attributes, Region]]:
+    def _write(self) -> tuple[ProgramWriter, list[TableRegion], dict[Attributes, TableRegion]]:
         writer = ProgramWriter(self.layout)
         tables = [writer.region(clique) for clique in self.cliques]
         return writer, tables, {s: writer.region(s) for s in self.sets}
@@ -132,7 +132,7 @@ class ResidualSpace:
     def _share(self, s: Attributes, table: Attributes) -> float:
         return self.layout.cells(s) / self.layout.cells(table)
 
-    def _take_apart(self, writer: ProgramWriter, parts: Mapping[Attributes, Region]) -> None:
+    def _take_apart(self, writer: ProgramWriter, parts: Mapping[Attributes, TableRegion]) -> None:
         """From projections to parts, in place: each set in turn loses what smaller sets tell."""
         for s, part in parts.items():
             smaller = [t for t in self.within(s) if t != s]
@@ -146,7 +146,7 @@ class ResidualSpace:
             )
 
     @cached_property
-    def _residuals(self) -> Program:
+    def _residuals(self) -> PassProgram:
         writer, tables, parts = self._write()
         done: set[Attributes] = set()
         for table in sorted(tables, key=lambda table: table.size):
@@ -157,7 +157,7 @@ class ResidualSpace:
         return writer.finish()
 
     @cached_property
-    def _effects(self) -> Program:
+    def _effects(self) -> PassProgram:
         writer, tables, parts = self._write()
         for table in tables:
             own = {s: writer.region(s) for s in self.within(table.attributes)}
@@ -169,7 +169,7 @@ class ResidualSpace:
         return writer.finish()
 
     @cached_property
-    def _expand(self) -> Program:
+    def _expand(self) -> PassProgram:
         writer, tables, parts = self._write()
         for table in tables:
             inside = self.within(table.attributes)
@@ -184,7 +184,7 @@ class Reconciled:
     """The best linear unbiased estimate of every part, its variance for each cell, and the noise behind it."""
 
     space: ResidualSpace
-    estimate: Table
+    estimate: Values
     variance: dict[Attributes, float]
     noise: dict[Attributes, float]
 
@@ -194,7 +194,7 @@ class Reconciled:
         return float(self.estimate[0])
 
 
-def reconcile(layout: Layout, measured: Sequence[Counts]) -> Reconciled:
+def reconcile(layout: Layout, measured: Sequence[ResidualCounts]) -> Reconciled:
     """Generalised least squares over all measurements at once.
 
     `noise` is, for each part, the mean standard deviation of the cells of the measurements behind it, weighted as

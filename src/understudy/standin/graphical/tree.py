@@ -16,7 +16,7 @@ from understudy.standin.graphical import elimination
 Attributes = tuple[int, ...]
 """Attributes by their place in a `Layout`, ascending."""
 
-Table = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Layout:
         return tuple(shape[position] for position in self.order)
 
     @cached_property
-    def logs(self) -> Table:
+    def logs(self) -> Values:
         return np.array([log(size) for size in self.sizes])
 
     @cached_property
@@ -67,12 +67,12 @@ class Layout:
         by_position = sorted(range(len(attributes)), key=lambda i: self.order[attributes[i]])
         return tuple(by_position)
 
-    def outward(self, attributes: Attributes, flat: Table) -> Table:
+    def outward(self, attributes: Attributes, flat: Values) -> Values:
         """A flat table of this layout, shaped in domain order."""
         shaped = flat.reshape(self.shape(attributes)).transpose(self.axes(attributes))
         return np.array(shaped, order="C")
 
-    def inward(self, attributes: Attributes, table: NDArray[np.generic]) -> Table:
+    def inward(self, attributes: Attributes, table: NDArray[np.generic]) -> Values:
         """A table in domain order, flat in this layout."""
         back = np.argsort(self.axes(attributes))
         return np.array(table.transpose(tuple(back)), dtype=np.float64, order="C").ravel()
@@ -198,7 +198,7 @@ class CandidateSizes:
         self._starts = np.cumsum([0, *map(len, members)], dtype=np.int64)
         self._members = np.array([a for candidate in members for a in candidate], dtype=np.int64)
 
-    def cells(self, cliques: Iterable[Clique]) -> Table:
+    def cells(self, cliques: Iterable[Clique]) -> Values:
         """For each candidate, the cells of the model over `cliques` and that candidate alone."""
         layout = self._layout
         adjacent = adjacency(len(layout.sizes), [layout.attributes(clique) for clique in cliques])

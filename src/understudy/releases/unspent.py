@@ -9,7 +9,7 @@ from understudy.privacy.cost import rounded_down
 
 
 @dataclass
-class Purse:
+class UnspentPrice:
     """The part of a price that is not spent yet, in epsilon or rho."""
 
     left: Fraction

@@ -33,7 +33,7 @@ MOST_ALIKE = 1 << 10
 
 
 @dataclass(eq=False)
-class Tables:
+class UpperEnds:
     """Upper ends of released tables."""
 
     _held: dict[Clique, deque[tuple[Box, Values]]] = field(default_factory=dict)
