@@ -21,9 +21,9 @@ from understudy_audit.composites import composites
 from understudy_audit.confidence import at_least, at_most, certified_epsilon, estimated_epsilon
 from understudy_audit.events import (
     Ends,
-    Event,
     Everything,
     OneNumber,
+    OutputEvent,
     WeightedSum,
     as_plain,
     from_plain,
@@ -85,7 +85,7 @@ def test_an_event_is_learnt_where_the_laws_differ():
     one, two = rng.integers(0, 10, (5000, 1)), rng.integers(0, 10, (5000, 1))
     two[two == 7] = 3
     event = learn(one, two, delta=0.0, error=1e-3)
-    assert isinstance(event, Event)
+    assert isinstance(event, OutputEvent)
     assert event.count(np.array([[7]])) == 1
     assert event.count(np.array([[3]])) == 0
     assert str(event) == "number 1 at least 7 and below 8"
@@ -130,7 +130,7 @@ def test_an_event_is_not_chosen_for_its_luck():
     ids=lambda statistic: type(statistic).__name__,
 )
 def test_an_event_that_was_kept_is_the_same_event(statistic):
-    event = Event(statistic, np.array([-4, 0, 3]), np.array([True, False, False, True]))
+    event = OutputEvent(statistic, np.array([-4, 0, 3]), np.array([True, False, False, True]))
     again = from_plain(json.loads(json.dumps(as_plain(event))))
     draws = np.random.default_rng(6).integers(-9, 9, (500, 2))
     assert str(again) == str(event)
