@@ -42,10 +42,10 @@ class GroupCommit(Generic[Work]):
 
     def __init__(self, commit: Callable[[list[Ticket[Work]]], None]) -> None:
         self._commit = commit
-        self._start()
+        self.start_anew()
         _GROUPS.add(self)
 
-    def _start(self) -> None:
+    def start_anew(self) -> None:
         """Nobody waits, nobody leads: so it is again in a forked child, where no other thread lives on."""
         self._lock = Lock()
         self._queue: list[Ticket[Work]] = []
@@ -121,10 +121,10 @@ class GroupCommit(Generic[Work]):
 _GROUPS: WeakSet[GroupCommit[Any]] = WeakSet()
 
 
-def _start_all() -> None:
+def _start_all_anew() -> None:
     for group in list(_GROUPS):
-        group._start()
+        group.start_anew()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_all)
+    os.register_at_fork(after_in_child=_start_all_anew)
