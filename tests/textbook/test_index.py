@@ -15,7 +15,7 @@ from textbook.statement_index import PAGE, ROOT, between_marks, index, stated
 BOOK = Path(understudy_textbook.__file__).parent
 THEORY = Path(understudy.theory.__file__).parent
 SHARED = sorted(path.stem for path in BOOK.glob("[!_]*.py") if (THEORY / path.name).exists())
-TOOLS = {"arguments", "logarithm", "minimise"}
+TOOLS = {"arguments", "certificates", "logarithm", "minimise", "normal_noise", "planned"}
 """What bounds are computed with: no statements."""
 
 
