@@ -3,10 +3,7 @@
 SQLite alone: one debit in each transaction. Grouped: 64 threads whose debits share transactions. Postgres: one
 debit in each transaction over loopback with fsync on, where a server is installed or one is given.
 
-With --hostile: the CPU seconds of charging, opening and verifying a ledger of so many questions of hardly any price
-on three attributes of a hundred cells each, instead.
-
-Run: python -m bench.ledger [--seconds 4] [--rounds 3] [--folder ON-THE-DISK] [--postgres URL] [--hostile 150]
+Run: python -m bench.ledger [--seconds 4] [--rounds 3] [--folder ON-THE-DISK] [--postgres URL]
 """
 
 from __future__ import annotations
@@ -30,12 +27,10 @@ from sqlalchemy.engine import URL, make_url
 
 from bench.postgres import NoServer, server
 from bench.verdict import Verdict, at_least, ended, not_run, shown, verdict
-from understudy.errors import InsufficientBudgetError
-from understudy.ledger.export import verify
 from understudy.ledger.interface import fresh_request
 from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
-from understudy.privacy.event import LaplaceNoise, Located, Span
+from understudy.privacy.event import LaplaceNoise
 
 SECONDS = 4.0
 ROUNDS = 3
@@ -137,39 +132,6 @@ class Bench:
             return not_run("ledger, Postgres, alone", str(missing))
 
 
-def hostile(folder: Path, questions: int) -> None:
-    """Charge questions of epsilon 1e-9 and 1e-3 in turn, each on half of two attributes and a cell of a third."""
-    url, budget = URL.create("sqlite", database=str(folder / "hostile.ledger")), Budget.of(1)
-    half, events = (1 << 50) - 1, list[Located]()
-    for i in range(questions):
-        epsilon = Fraction(1, 10**9 if i % 2 else 10**3)
-        region = (Span("a", 100, half), Span("b", 100, half), Span(f"c{i % 7}", 100, 1 << i % 100))
-        noise = LaplaceNoise(l1=Fraction(1), scale=1 / epsilon)
-        events.append(Located(noise=noise, region=region, relation="replace", split=False))
-    started, slowest, granted = time.process_time(), 0.0, 0
-    ledger = DurableLedger(url, "t", budget)
-    for event in events:
-        before = time.process_time()
-        try:
-            ledger.charge(event, question="bench", request=fresh_request())
-            granted += 1
-        except InsufficientBudgetError:
-            pass
-        slowest = max(slowest, time.process_time() - before)
-    ledger.close()
-    charged = time.process_time() - started
-    started = time.process_time()
-    DurableLedger(url, "t", budget).close()
-    opened = time.process_time() - started
-    started = time.process_time()
-    sound = verify(url, "t")["sound"]
-    checked = time.process_time() - started
-    print(
-        f"{granted} of {questions} hostile questions granted, CPU seconds: {charged:.2f} to charge ({slowest:.3f} the "
-        f"slowest), {opened:.2f} to open, {checked:.2f} to verify ({'sound' if sound else 'NOT SOUND'})"
-    )
-
-
 def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -180,14 +142,7 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
         "--folder", type=Path, help="on the disk to measure; default: that of temporary files"
     )
     parser.add_argument("--postgres", metavar="URL", help="a server to measure; default: one of our own")
-    parser.add_argument(
-        "--hostile", type=int, metavar="QUESTIONS", help="only what such questions cost later"
-    )
     asked = parser.parse_args(arguments)
-    if asked.hostile:
-        with tempfile.TemporaryDirectory(dir=asked.folder) as name:
-            hostile(Path(name), asked.hostile)
-        return []
     print(ROW.format("durable debits", "per second", "x bare fsync"))
     with tempfile.TemporaryDirectory(dir=asked.folder) as name:
         bench = Bench(Path(name), asked.seconds, asked.rounds)

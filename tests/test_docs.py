@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import understudy
+import understudy.lectures
 from understudy.cli.app import app
 from understudy.declaration.file import parse
 from understudy.domain.attribute import Boolean, Categories, Outside
@@ -148,3 +151,43 @@ def test_the_project_holds_no_path_of_a_machine():
         if name != "tests/test_docs.py":
             text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
             assert not re.search(r"(?<![\w.])/(work|root|home)/", text), name
+
+
+def public_docstrings() -> dict[str, str | None]:
+    """The docstring of every public name, and of every public method and property of the public classes."""
+    texts: dict[str, str | None] = {}
+    for module in (understudy, understudy.lectures):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            texts[name] = thing.__doc__
+            for attribute in dir(thing) if inspect.isclass(thing) else ():
+                member = inspect.getattr_static(thing, attribute)
+                function = getattr(member, "fget", None) or getattr(member, "__func__", None)
+                function = function or getattr(member, "func", None) or member
+                if not attribute.startswith("_") and str(getattr(function, "__module__", "")).startswith(
+                    "understudy"
+                ):
+                    texts[f"{name}.{attribute}"] = function.__doc__
+    return texts
+
+
+def is_a_sentence(text: str | None) -> bool:
+    """Whether a docstring begins with at least two words that end in a full stop, a colon or a semicolon.
+
+    What `dataclass` writes by itself, the signature, is none.
+    """
+    return (
+        text is not None
+        and re.match(r"(?!\w+\(\w+:)\s*\S+\s[^\n].*?[.:;](\s|$)", text, re.DOTALL) is not None
+    )
+
+
+def test_every_public_name_and_method_says_what_it_is():
+    texts = public_docstrings()
+    assert {"session", "Project.ask", "Domain.shape", "GuessAndCheck.rejections_left"} <= set(texts)
+    assert [name for name, text in texts.items() if not is_a_sentence(text)] == []
+
+
+@pytest.mark.parametrize("text", [None, "", "Size.", "the size", "Point(x: int, y: int)"])
+def test_a_docstring_without_a_sentence_is_found(text):
+    assert not is_a_sentence(text)

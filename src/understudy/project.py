@@ -128,10 +128,12 @@ class Project:
 
     @property
     def domain(self) -> Domain:
+        """The declared domain of the table."""
         return self.declaration.domain
 
     @property
     def ledger(self) -> Ledger:
+        """The ledger that everything released about the table is charged to."""
         return self.curator.ledger
 
     @overload

@@ -97,7 +97,7 @@ Statistic = OneNumber | Ends | Everything | WeightedSum
 
 
 @dataclass(frozen=True, eq=False)
-class Event:
+class OutputEvent:
     """A set of values of a statistic: bin i holds those from `edges[i-1]` to below `edges[i]`."""
 
     statistic: Statistic
@@ -118,7 +118,7 @@ class Event:
         return f"{self.statistic} in {held.size} of {self.chosen.size} bins"
 
 
-def as_plain(event: Event) -> dict[str, Any]:
+def as_plain(event: OutputEvent) -> dict[str, Any]:
     """An event as JSON keeps it, to be counted in another sitting."""
     match event.statistic:
         case OneNumber(index):
@@ -133,7 +133,7 @@ def as_plain(event: Event) -> dict[str, Any]:
     return statistic | {"edges": event.edges.tolist(), "chosen": chosen}
 
 
-def from_plain(kept: dict[str, Any]) -> Event:
+def from_plain(kept: dict[str, Any]) -> OutputEvent:
     """The event that `as_plain` kept."""
     statistic: Statistic
     if "column" in kept:
@@ -147,19 +147,19 @@ def from_plain(kept: dict[str, Any]) -> Event:
     edges = np.array(kept["edges"], np.int64)
     chosen = np.zeros(edges.size + 1, np.bool_)
     chosen[kept["chosen"]] = True
-    return Event(statistic, edges, chosen)
+    return OutputEvent(statistic, edges, chosen)
 
 
-def learn(first: Draws, second: Draws, *, delta: float, error: float) -> Event:
+def learn(first: Draws, second: Draws, *, delta: float, error: float) -> OutputEvent:
     """The event that would certify the largest epsilon, as far as draws can tell that did not shape it."""
     return learn_all(first, second, [("first", delta)], error=error)[0]
 
 
 def learn_all(
     first: Draws, second: Draws, tests: Sequence[tuple[str, float]], *, error: float
-) -> list[Event]:
+) -> list[OutputEvent]:
     """An event for each test: a delta, and whether it is to be likelier on the first table or on the second."""
-    best: list[tuple[float, Event] | None] = [None] * len(tests)
+    best: list[tuple[float, OutputEvent] | None] = [None] * len(tests)
     for statistic in _statistics(first, second):
         one, two = statistic(first), statistic(second)
         for edges in _cuts(np.concatenate([one, two])):
@@ -169,7 +169,7 @@ def learn_all(
                 promise, chosen = _best(turned, len(one), delta, error)
                 known = best[i]
                 if known is None or promise > known[0]:
-                    best[i] = promise, Event(statistic, edges, chosen)
+                    best[i] = promise, OutputEvent(statistic, edges, chosen)
     return [found[1] for found in best if found is not None]
 
 

@@ -19,7 +19,7 @@ from understudy.errors import ParameterError
 from understudy.noise.samplers import NoiseSource
 from understudy_audit.claim import Claim
 from understudy_audit.confidence import certified_epsilon, estimated_epsilon
-from understudy_audit.events import UNSAID, Draws, Event, learn_all
+from understudy_audit.events import UNSAID, Draws, OutputEvent, learn_all
 
 Draw = Callable[[int, NoiseSource], Draws]
 """So many runs of a mechanism on one table, with coins from a source."""
@@ -180,13 +180,15 @@ def tests_on(pair: Pair) -> list[tuple[str, float]]:
     return [(order, delta) for order in ("first", "second") for delta in pair.claim.deltas]
 
 
-def learn_events(pair: Pair, *, draws: int, error: float, noise: NoiseSource) -> list[Event]:
+def learn_events(pair: Pair, *, draws: int, error: float, noise: NoiseSource) -> list[OutputEvent]:
     """An event for each of a pair's tests. Draws that are counted later must be others."""
     first, second = pair.first(draws, noise), pair.second(draws, noise)
     return learn_all(first, second, tests_on(pair), error=error)
 
 
-def count_events(pair: Pair, events: Sequence[Event], *, draws: int, noise: NoiseSource) -> NDArray[np.int64]:
+def count_events(
+    pair: Pair, events: Sequence[OutputEvent], *, draws: int, noise: NoiseSource
+) -> NDArray[np.int64]:
     """How often each event comes up in fresh draws of both tables: a row for each, first and second table."""
     hits = np.zeros((len(events), 2), np.int64)
     for start in range(0, draws, BATCH):
@@ -198,7 +200,7 @@ def count_events(pair: Pair, events: Sequence[Event], *, draws: int, noise: Nois
 
 
 def findings_of(
-    pair: Pair, events: Sequence[Event], hits: NDArray[np.int64], *, trials: int, error: float
+    pair: Pair, events: Sequence[OutputEvent], hits: NDArray[np.int64], *, trials: int, error: float
 ) -> list[PairFinding]:
     """What the counts of a pair's events say; each bound is wrong with chance `error`."""
     found = []

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import understudy
 from understudy.errors import ParameterError
 from understudy.noise.samplers import NoiseSource
-from understudy_audit.events import Event, as_plain, from_plain
+from understudy_audit.events import OutputEvent, as_plain, from_plain
 from understudy_audit.privacy import (
     FAMILY_ERROR,
     Pair,
@@ -69,7 +69,7 @@ def code_digest() -> str:
 class PairRecord:
     """What is known of one pair: its events, and how often each came up, for each stage that is done."""
 
-    events: list[Event]
+    events: list[OutputEvent]
     stages: list[NDArray[np.int64]] = field(default_factory=list)
 
 
@@ -122,7 +122,7 @@ class Record:
         self._write({"subject": name, "chosen": list(chosen)})
         self.subject(name).chosen = list(chosen)
 
-    def learn(self, name: str, pair: int, events: Sequence[Event]) -> None:
+    def learn(self, name: str, pair: int, events: Sequence[OutputEvent]) -> None:
         self._write({"subject": name, "pair": pair, "events": [as_plain(event) for event in events]})
         self.subject(name).pairs[pair] = PairRecord(list(events))
 

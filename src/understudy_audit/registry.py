@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 
 from understudy.errors import ParameterError
+from understudy.mechanism.card import Audited, ChoiceSubject, NoiseSubject, ReportSubject
+from understudy.mechanism.cards import cards
 from understudy_audit.composites import composites
 from understudy_audit.holdout import holdout_subjects
-from understudy_audit.privacy import Subject
-from understudy_audit.scalar import scalar_subjects
-from understudy_audit.selection import single_subjects
+from understudy_audit.privacy import Pair, Subject
+from understudy_audit.scalar import noise_pairs, report_pairs
+from understudy_audit.selection import choice_pairs, sparse_pairs
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,27 @@ MOST_SUBJECTS = 50
 """A run that is recorded shares its error out among so many subjects, whichever of them it gets to."""
 
 
+def mechanism_subjects(price: Fraction = Fraction(1)) -> list[Subject]:
+    """What the cards of the mechanisms name, each at ε = `price`."""
+    named_on_cards = (audited for card in cards() for audited in card.audited)
+    return [Subject(a.name, a.path, "vector", partial(_pairs, a, price)) for a in named_on_cards]
+
+
+def _pairs(audited: Audited, price: Fraction) -> list[Pair]:
+    """The neighbours on which a mechanism that does such a thing is likely to be at its worst."""
+    if isinstance(audited, NoiseSubject):
+        return noise_pairs(audited, price)
+    if isinstance(audited, ReportSubject):
+        return report_pairs(audited, price)
+    if isinstance(audited, ChoiceSubject):
+        return choice_pairs(audited, price)
+    return sparse_pairs(audited, price)
+
+
 def subjects() -> dict[str, Subject]:
     """Everything that can be audited here, by name."""
     runs = (composite.subject() for composite in composites())
-    found = [*scalar_subjects(), *single_subjects(), *runs, *holdout_subjects()]
+    found = [*mechanism_subjects(), *runs, *holdout_subjects()]
     return {subject.name: subject for subject in found}
 
 

@@ -1,28 +1,19 @@
-"""Subjects whose draws are independent along a vector: millions a second through the mechanism's own `release`."""
+"""Noise and reports whose draws are independent along a vector: millions a second through their own `release`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy.mechanism.gaussian import GaussianMechanism
-from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.randomized_response import RandomizedResponse
+from understudy.mechanism.card import NoiseSubject, Releases, ReportSubject
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.cost import epsilon, rho
+from understudy.privacy.event import Event, GaussianNoise
 from understudy_audit.claim import Claim, ConcentratedClaim, GaussianClaim, PureClaim
 from understudy_audit.events import Draws
-from understudy_audit.privacy import Draw, Pair, Subject
-
-
-class Releases(Protocol):
-    """A mechanism that treats every entry of an array alike and independently."""
-
-    def release(self, values: NDArray[np.int64], *, noise: NoiseSource) -> NDArray[np.int64]: ...
+from understudy_audit.privacy import Draw, Pair
 
 
 def repeated(mechanism: Releases, values: Sequence[int]) -> Draw:
@@ -64,56 +55,31 @@ SHIFTS: tuple[tuple[str, int, tuple[int, ...], tuple[int, ...]], ...] = (
 """Name, sensitivity, and the exact values on two neighbouring tables: 20 pairs."""
 
 
-def laplace_pairs(price: Fraction) -> list[Pair]:
-    """Neighbours under Laplace noise, each against the price of the mechanism's own event."""
+def noise_pairs(subject: NoiseSubject, price: Fraction) -> list[Pair]:
+    """Neighbours under noise, each against the price of the mechanism's own event."""
     found = []
     for name, moved, first, second in SHIFTS:
-        mechanism = LaplaceMechanism(epsilon=price, l1=moved)
-        found.append(_pair(name, mechanism, first, second, PureClaim(epsilon(mechanism.event))))
+        shift = [b - a for a, b in zip(first, second, strict=True)]
+        mechanism = subject.build(price, moved, shift)
+        found.append(_pair(name, mechanism, first, second, _noise_claim(mechanism.event, shift)))
     return found
 
 
-def gaussian_pairs(price: Fraction) -> list[Pair]:
-    """The exact curve where one number moves by all of the sensitivity, else that of ρ."""
-    found = []
-    for name, _, first, second in SHIFTS:
-        apart = [b - a for a, b in zip(first, second, strict=True)]
-        squares = sum(step * step for step in apart)
-        mechanism = GaussianMechanism(rho=price, l2_squared=squares)
-        claim: Claim = ConcentratedClaim(rho(mechanism.event))
-        if len(apart) == 1 and abs(apart[0]) <= 1000:
-            claim = GaussianClaim(apart[0], mechanism.variance)
-        found.append(_pair(name, mechanism, first, second, claim))
-    return found
+def _noise_claim(event: Event, shift: Sequence[int]) -> Claim:
+    """The exact curve of Gaussian noise where one number moves by all of the sensitivity, else that of ρ."""
+    if not isinstance(event, GaussianNoise):
+        return PureClaim(epsilon(event))
+    if len(shift) == 1 and abs(shift[0]) <= 1000:
+        return GaussianClaim(shift[0], event.variance)
+    return ConcentratedClaim(rho(event))
 
 
-def response_pairs(price: Fraction) -> list[Pair]:
+def report_pairs(subject: ReportSubject, price: Fraction) -> list[Pair]:
     """One row that changes, alone and beside another, for domains of many sizes."""
     found = []
     for size in (2, 3, 4, 5, 7, 10, 16, 33, 100, 1000):
-        mechanism = RandomizedResponse(epsilon=price, size=size)
+        mechanism = subject.build(price, size)
         claim = PureClaim(epsilon(mechanism.event))
         found.append(_pair(f"one row, {size} values", mechanism, (0,), (size - 1,), claim))
         found.append(_pair(f"one of two rows, {size} values", mechanism, (0, 1), (1, 1), claim))
     return found
-
-
-def scalar_subjects(price: Fraction = Fraction(1)) -> list[Subject]:
-    """Laplace and Gaussian noise and randomised response, at ε = `price` (ρ = price²/2)."""
-    return [
-        Subject(
-            "laplace", "mechanism.laplace.LaplaceMechanism.release", "vector", lambda: laplace_pairs(price)
-        ),
-        Subject(
-            "gaussian",
-            "mechanism.gaussian.GaussianMechanism.release",
-            "vector",
-            lambda: gaussian_pairs(price**2 / 2),
-        ),
-        Subject(
-            "randomized-response",
-            "mechanism.randomized_response.RandomizedResponse.release",
-            "vector",
-            lambda: response_pairs(price),
-        ),
-    ]

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy.mechanism.exponential import ExponentialMechanism
-from understudy.mechanism.noisy_max import ReportNoisyMax
+from understudy.mechanism.card import ChoiceSubject, ChoosesMany, StreamSubject
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.cost import epsilon, rho
-from understudy_audit.claim import Claim, ConcentratedClaim, PureClaim
+from understudy_audit.claim import ConcentratedClaim, PureClaim
 from understudy_audit.events import UNSAID, Draws
-from understudy_audit.privacy import Draw, Pair, Subject
+from understudy_audit.privacy import Draw, Pair
 
-
-class ChoosesMany(Protocol):
-    """A selection by scores, many times over."""
-
-    def choose_many(
-        self, scores: NDArray[np.int64], count: int, *, noise: NoiseSource
-    ) -> NDArray[np.int64]: ...
-
+SCORE_STEP = 2
+"""Lattice steps by which a neighbour moves a score."""
 
 MOST_SCORES = 2**20
 """Scores with noise that are held in memory at a time."""
@@ -69,11 +60,14 @@ def score_pairs(moved: int) -> Iterator[tuple[str, list[int], list[int]]]:
     yield "one candidate of many", [0] * 40, [moved] + [-moved] * 39
 
 
-def selection_pairs(mechanism: ChoosesMany, moved: int, claim: Claim) -> list[Pair]:
-    """A selection on all of `score_pairs`."""
+def choice_pairs(subject: ChoiceSubject, price: Fraction) -> list[Pair]:
+    """A selection on all of `score_pairs`, against its pure price or the one in zCDP."""
+    mechanism = subject.build(price, SCORE_STEP)
+    event = mechanism.event
+    claim = ConcentratedClaim(rho(event)) if subject.concentrated else PureClaim(epsilon(event))
     return [
         Pair(name, chosen_many(mechanism, one), chosen_many(mechanism, two), claim)
-        for name, one, two in score_pairs(moved)
+        for name, one, two in score_pairs(SCORE_STEP)
     ]
 
 
@@ -120,53 +114,11 @@ def stream_pairs(moved: int) -> Iterator[tuple[str, list[int], list[int]]]:
     yield "12 above, the last up and the others down", [0] * 12, [-moved] * 11 + [moved]
 
 
-def sparse_pairs(
-    build: Callable[[int, int], AboveThreshold | NumericSparse], claim: Claim, *, moved: int = 1
-) -> list[Pair]:
-    """`build(sensitivity, hits)`: streams for one hit, and those with several certain hits for two."""
+def sparse_pairs(subject: StreamSubject, price: Fraction) -> list[Pair]:
+    """Streams for one hit, and those with several certain hits for two."""
     found = []
-    for name, one, two in stream_pairs(moved):
-        hits = 2 if "certain" in name else 1
-        mechanism = build(moved, hits)
+    for name, one, two in stream_pairs(subject.moved):
+        mechanism = subject.build(price, subject.moved, 2 if "certain" in name else 1)
+        claim = PureClaim(epsilon(mechanism.event))
         found.append(Pair(name, streamed(mechanism, one), streamed(mechanism, two), claim))
     return found
-
-
-def single_subjects(price: Fraction = Fraction(1)) -> list[Subject]:
-    """The exponential mechanism, in pure ε and as ε²/8-zCDP, report noisy max, and both sparse vectors."""
-    exponential = ExponentialMechanism(epsilon=price, sensitivity=2)
-    noisy_max = ReportNoisyMax(epsilon=price, sensitivity=2)
-    pure = PureClaim(epsilon(exponential.event))
-    range_claim = ConcentratedClaim(rho(exponential.event))
-
-    def above(moved: int, hits: int) -> AboveThreshold:
-        return AboveThreshold(epsilon=price, sensitivity=moved, threshold=0, hits=hits)
-
-    def numeric(moved: int, hits: int) -> NumericSparse:
-        return NumericSparse(epsilon=price, sensitivity=moved, threshold=0, hits=hits)
-
-    mechanism = "mechanism.exponential.ExponentialMechanism.choose"
-    return [
-        Subject("exponential", mechanism, "vector", lambda: selection_pairs(exponential, 2, pure)),
-        Subject(
-            "exponential-zcdp", mechanism, "vector", lambda: selection_pairs(exponential, 2, range_claim)
-        ),
-        Subject(
-            "noisy-max",
-            "mechanism.noisy_max.ReportNoisyMax.choose",
-            "vector",
-            lambda: selection_pairs(noisy_max, 2, PureClaim(epsilon(noisy_max.event))),
-        ),
-        Subject(
-            "above-threshold",
-            "mechanism.sparse_vector.AboveThreshold",
-            "vector",
-            lambda: sparse_pairs(above, PureClaim(price)),
-        ),
-        Subject(
-            "numeric-sparse",
-            "mechanism.sparse_vector.NumericSparse",
-            "vector",
-            lambda: sparse_pairs(numeric, PureClaim(price), moved=2),
-        ),
-    ]

@@ -14,13 +14,13 @@ import numpy as np
 from understudy.errors import ParameterError, RefusedError
 from understudy.noise.samplers import SeededNoise
 from understudy.planner.frontier import save
-from understudy.validity.choice import mode_of
+from understudy.validity.choice import MODE_CARDS, mode_of
 from understudy.validity.modes import HoldoutMode
 from understudy_audit.analysts.game import Game, GameResult, Plain
 from understudy_audit.analysts.others import ANALYSTS, queries_of
 
 PLAIN = "plain"
-MODES = (PLAIN, "gaussian", "check", "realised", "thresholdout", "ladder")
+MODES = (PLAIN, *(card.name for card in MODE_CARDS.values() if card.certified))
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import yaml
 
 from understudy.declaration import cells
 from understudy.declaration.node import Node
-from understudy.declaration.outline import Entry, Outline, objection, plain, scalar
+from understudy.declaration.outline import Outline, OutlineEntry, objection, plain, scalar
 from understudy.errors import DeclarationError
 from understudy_importers.document import compose, day, entries, number, rising, text
 
 LEAVE_OUT = "-"
 
-UNIT = Entry(
+UNIT = OutlineEntry(
     "unit",
     {},
     {"column": "if a person can have several rows: the column that says whose, and how many count"},
@@ -27,7 +27,7 @@ def complete(outline: Outline, ask: Callable[[str], str], tell: Callable[[str], 
 
     `tell` hears why an answer cannot be taken; the question then comes again.
     """
-    settings: list[Entry] = []
+    settings: list[OutlineEntry] = []
     for entry in outline.settings:
         settings.append(_completed(entry, ask, tell, attribute=False))
         if entry.key == "neighbours" and entry.lacks and settings[-1].fields.get("") == "add-remove":
@@ -39,12 +39,12 @@ def complete(outline: Outline, ask: Callable[[str], str], tell: Callable[[str], 
 
 
 def _completed(
-    entry: Entry, ask: Callable[[str], str], tell: Callable[[str], None], *, attribute: bool
-) -> Entry:
+    entry: OutlineEntry, ask: Callable[[str], str], tell: Callable[[str], None], *, attribute: bool
+) -> OutlineEntry:
     for field, what in list(entry.lacks.items()):
         while answer := ask(f"{plain(entry.key)}: {plain(what)}").strip():
             if attribute and answer == LEAVE_OUT:
-                return Entry.without(entry.key, "as the custodian chose")
+                return OutlineEntry.without(entry.key, "as the custodian chose")
             taken = _taken(entry, field, answer, tell, attribute=attribute)
             if taken is not None:
                 entry = taken
@@ -53,8 +53,8 @@ def _completed(
 
 
 def _taken(
-    entry: Entry, field: str, answer: str, tell: Callable[[str], None], *, attribute: bool
-) -> Entry | None:
+    entry: OutlineEntry, field: str, answer: str, tell: Callable[[str], None], *, attribute: bool
+) -> OutlineEntry | None:
     """The entry with the answer in it; None, and a word why, where a declaration would refuse it."""
     try:
         filled = answered(entry, field, answer)
@@ -68,7 +68,7 @@ def _taken(
     return None
 
 
-def answered(entry: Entry, field: str, answer: str) -> Entry:
+def answered(entry: OutlineEntry, field: str, answer: str) -> OutlineEntry:
     """The entry with one field as a person would write it: `0, 120` for bounds, `F, M` for values."""
     if field in ("values", "bounds", "edges"):
         items = _items(answer, field)

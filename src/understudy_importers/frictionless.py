@@ -11,7 +11,7 @@ from typing import Any
 
 from understudy.declaration import cells
 from understudy.declaration.node import Node
-from understudy.declaration.outline import Entry, Outline, name_from, placed, scalar
+from understudy.declaration.outline import Outline, OutlineEntry, name_from, placed, scalar
 from understudy.domain.attribute import Boolean, same_text
 from understudy_importers.document import (
     day,
@@ -85,7 +85,7 @@ def outline(root: Node, *, folder: Path, table: str = "") -> Outline:
     dropped = [*found.dropped, *_unread("schema", schema), *_foreign(schema)]
     missing = _listed(schema["missingValues"]) if "missingValues" in schema else [""]
     keys = _primary(schema)
-    attributes: list[Entry] = []
+    attributes: list[OutlineEntry] = []
     names: set[str] = set()
     for node in schema["fields"].items():
         field = Field.read(node, keys, missing)
@@ -94,18 +94,22 @@ def outline(root: Node, *, folder: Path, table: str = "") -> Outline:
         names.add(same_text(field.name))
         attributes.append(field.entry())
         dropped += field.dropped()
-    source = Entry.lacking("source", "where the table is: a file such as people.csv")
+    source = OutlineEntry.lacking("source", "where the table is: a file such as people.csv")
     return Outline(
         heading=(
             f"Drafted by `understudy init --from {root.file}`: a Frictionless schema, table {found.name}.",
             "Lines marked MISSING must be filled in; `understudy check` refuses the file until they are.",
         ),
         settings=(
-            Entry.of("name", scalar(name_from(found.name))),
-            Entry.of("source", scalar(found.source)) if found.source else source,
-            *([Entry.of("delimiter", scalar(found.delimiter))] if found.delimiter not in ("", ",") else []),
-            Entry.of("protect", "privacy"),
-            Entry.lacking(
+            OutlineEntry.of("name", scalar(name_from(found.name))),
+            OutlineEntry.of("source", scalar(found.source)) if found.source else source,
+            *(
+                [OutlineEntry.of("delimiter", scalar(found.delimiter))]
+                if found.delimiter not in ("", ",")
+                else []
+            ),
+            OutlineEntry.of("protect", "privacy"),
+            OutlineEntry.lacking(
                 "neighbours",
                 "write replace (the number of rows is public) or add-remove (it is private); if a person can have "
                 "several rows, add-remove and a line `unit: {column: person, max_rows: 3}`",
@@ -186,7 +190,7 @@ def _dialect(node: Node | None) -> tuple[str, list[str]]:
     if "delimiter" not in fields:
         return "", odd
     mark = text(fields["delimiter"])
-    entry = Entry.of("delimiter", scalar({"\\t": "\t"}.get(mark, mark)))
+    entry = OutlineEntry.of("delimiter", scalar({"\\t": "\t"}.get(mark, mark)))
     placed(fields["delimiter"], entry, attribute=False)
     return mark, odd
 
@@ -258,24 +262,24 @@ class Field:
     def null(self) -> bool:
         return not ("required" in self.constraints and truth(self.constraints["required"]))
 
-    def entry(self) -> Entry:
+    def entry(self) -> OutlineEntry:
         """The attribute that this field becomes."""
         values = self._values()
         kind = KINDS.get(self.type)
         unique = "unique" in self.constraints and truth(self.constraints["unique"])
         if kind is None:
-            return Entry.without(self.name, f"its type is {self.type}, which has no cells")
+            return OutlineEntry.without(self.name, f"its type is {self.type}, which has no cells")
         if values is not None:
             entry = self._marked_missing(cells.category(self.name, values, null=self.null))
             remark = "" if kind == "category" else f"type {self.type}: the listed values are compared as text"
             return placed(self.node, replace(entry, remark=remark))
         if self.alone_in_key or unique:
-            return Entry.without(self.name, "its values name the rows (primaryKey or unique)")
+            return OutlineEntry.without(self.name, "its values name the rows (primaryKey or unique)")
         if kind == "boolean":
             return cells.boolean(self.name, null=self.null)
         if kind == "category":
             if "format" in self.fields and text(self.fields["format"]) in IDENTIFIERS:
-                return Entry.without(self.name, f"its format is {text(self.fields['format'])}")
+                return OutlineEntry.without(self.name, f"its format is {text(self.fields['format'])}")
             return cells.unknown(self.name, kind, null=self.null)
         return self._ordered(kind)
 
@@ -311,7 +315,7 @@ class Field:
             return [text(item) for item in self.fields[key].items()]
         return [usual, usual.capitalize(), usual.upper(), str(int(usual == "true"))]
 
-    def _ordered(self, kind: str) -> Entry:
+    def _ordered(self, kind: str) -> OutlineEntry:
         read: Callable[[Node], Any] = day if kind == "date" else number
         low = self.constraints.get("minimum", self.constraints.get("exclusiveMinimum"))
         high = self.constraints.get("maximum", self.constraints.get("exclusiveMaximum"))
@@ -332,7 +336,7 @@ class Field:
             self.node, self._marked_missing(cells.ordered(self.name, kind, *bounds, null=self.null), bounds)
         )
 
-    def _marked_missing(self, entry: Entry, bounds: tuple[Any, Any] | None = None) -> Entry:
+    def _marked_missing(self, entry: OutlineEntry, bounds: tuple[Any, Any] | None = None) -> OutlineEntry:
         """A word for a missing value is sent to the null cell; a number among the values cannot be."""
         words = [word for word in self.missing if word]
         if not words or not self.null:

@@ -7,7 +7,7 @@ from typing import Any
 
 from understudy.declaration import cells
 from understudy.declaration.node import Node
-from understudy.declaration.outline import Entry, Outline, name_from, objection, placed, scalar
+from understudy.declaration.outline import Outline, OutlineEntry, name_from, objection, placed, scalar
 from understudy_importers.document import (
     day,
     entries,
@@ -87,7 +87,9 @@ def outline(root: Node, *, table: str = "") -> Outline:
     for name, node in columns.items():
         dropped += [_dropped(f"column {name}", key, item, COLUMN_KEYS) for key, item in _fields(node).items()]
         if name in owners:
-            attributes.append(Entry.without(name, "private_id says whose row it is: nothing to ask about"))
+            attributes.append(
+                OutlineEntry.without(name, "private_id says whose row it is: nothing to ask about")
+            )
         else:
             attributes.append(_attribute(name, node))
     return Outline(
@@ -96,9 +98,9 @@ def outline(root: Node, *, table: str = "") -> Outline:
             "Lines marked MISSING must be filled in; `understudy check` refuses the file until they are.",
         ),
         settings=(
-            Entry.of("name", scalar(name_from(chosen.name))),
-            Entry.lacking("source", "where the table is: a file such as people.csv"),
-            Entry.of("protect", "privacy"),
+            OutlineEntry.of("name", scalar(name_from(chosen.name))),
+            OutlineEntry.lacking("source", "where the table is: a file such as people.csv"),
+            OutlineEntry.of("protect", "privacy"),
             *_whose(options, owners),
             cells.budget(),
         ),
@@ -147,18 +149,18 @@ def _flag(fields: dict[str, Node], key: str, *, usual: bool) -> bool:
     return truth(fields[key]) if key in fields else usual
 
 
-def _whose(options: dict[str, Node], owners: list[str]) -> list[Entry]:
+def _whose(options: dict[str, Node], owners: list[str]) -> list[OutlineEntry]:
     """The neighbours, and the privacy unit where it is not the row."""
     if _flag(options, "row_privacy", usual=False):
-        rows = Entry.of("neighbours", "add-remove", "the number of rows is private, as in SmartNoise")
+        rows = OutlineEntry.of("neighbours", "add-remove", "the number of rows is private, as in SmartNoise")
         if "rows_exact" in options:
-            rows = Entry.of("neighbours", "replace", "rows_exact: the number of rows is public")
+            rows = OutlineEntry.of("neighbours", "replace", "rows_exact: the number of rows is public")
         return [
             replace(rows, remark=f"{rows.remark}; row_privacy: no private_id and no max_ids plays a part")
         ]
     if not owners:
         return [
-            Entry.lacking(
+            OutlineEntry.lacking(
                 "neighbours",
                 "no column is private_id and row_privacy is not set: write replace or add-remove if every row is "
                 "another person's, else add-remove and a line `unit: {column: person, max_rows: 3}`",
@@ -166,17 +168,17 @@ def _whose(options: dict[str, Node], owners: list[str]) -> list[Entry]:
         ]
     limit = options.get("max_ids", options.get("max_contributions"))
     most = "1" if limit is None else str(limit.integer())
-    unit = Entry("unit", {"column": scalar(owners[0]), "max_rows": most}, {})
+    unit = OutlineEntry("unit", {"column": scalar(owners[0]), "max_rows": most}, {})
     if limit is None:
         unit = replace(unit, remark="SmartNoise's default: one row of each person is kept")
     elif problem := objection(unit, attribute=False):
         limit.fail(problem, "Write how many rows of one person may count")
     if len(owners) > 1:
         which = f"the one column that says whose row it is, of {', '.join(owners[:5])}"
-        unit = Entry("unit", {"max_rows": most}, {"column": which})
+        unit = OutlineEntry("unit", {"max_rows": most}, {"column": which})
     remark = "a person comes or goes with all of their rows"
     remark += "; rows_exact plays no part" if "rows_exact" in options else ""
-    neighbours = Entry.of("neighbours", "add-remove", remark)
+    neighbours = OutlineEntry.of("neighbours", "add-remove", remark)
     return [neighbours, unit]
 
 
@@ -185,14 +187,14 @@ def _fields(node: Node) -> dict[str, Node]:
     return {OLD_KEYS.get(key, key): item for key, item in entries(node).items()}
 
 
-def _attribute(name: str, node: Node) -> Entry:
+def _attribute(name: str, node: Node) -> OutlineEntry:
     fields = _fields(node)
     null = _flag(fields, "nullable", usual=True)
     if "type" not in fields:
         node.fail("'type' is missing", f"Write `type:` and one of {', '.join(KINDS)}")
     kind = KINDS.get(text(fields["type"]).strip().lower())
     if kind is None:
-        return Entry.without(name, f"its type is {shown(fields['type'])}, which has no cells")
+        return OutlineEntry.without(name, f"its type is {shown(fields['type'])}, which has no cells")
     if kind == "boolean":
         return cells.boolean(name, null=null)
     if kind == "category":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -202,3 +204,25 @@ def test_what_was_measured_is_not_called_public():
     sharp = project.ask("count age < 18", epsilon=90)
     assert (float(sharp.error), sharp.source) == (0, "measured")
     assert project.ask("count").source == "public"
+
+
+ONLY_A_SELECT_LOADS_THE_COMPILER = """
+import sys
+import understudy as us
+from understudy.answer.reader import QuestionReader
+from understudy.domain.attribute import Categories
+domain = us.Domain((Categories(name="sex", values=("F", "M")),))
+reader = QuestionReader(domain, tables=["t"], rows_public=True, counts_everyone=False)
+reader.read("count sex = F")
+reader.read("share by sex")
+print(any(name.startswith("understudy.sql") for name in sys.modules))
+reader.read("select count(*) from t")
+print("understudy.sql.compiler" in sys.modules)
+"""
+
+
+def test_only_a_select_statement_loads_the_sql_compiler():
+    done = subprocess.run(
+        [sys.executable, "-c", ONLY_A_SELECT_LOADS_THE_COMPILER], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True"]

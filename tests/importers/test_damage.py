@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.declaration.file import parse
-from understudy.declaration.outline import Entry, plain, scalar
+from understudy.declaration.outline import OutlineEntry, plain, scalar
 from understudy.errors import DeclarationError
 from understudy.table.draft import draft
 from understudy_importers import frictionless, smartnoise
@@ -47,7 +47,7 @@ def test_a_damaged_description_is_refused_clearly_or_drafted(kind, data):
 
 @given(st.text())
 def test_any_text_can_be_a_value_or_a_comment(text):
-    entry = Entry("x", {"type": "category", "values": f"[{scalar(text)}]"}, {}, remark=text)
+    entry = OutlineEntry("x", {"type": "category", "values": f"[{scalar(text)}]"}, {}, remark=text)
     assert len(entry.line().splitlines()) == 1
     start = "understudy: 1\nname: t\nsource: t.csv\nbudget: {epsilon: 1}\nattributes:\n  "
     with suppress(DeclarationError):  # what YAML cannot hold is refused

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 
 import pytest
@@ -121,3 +123,22 @@ def test_a_refusal_in_a_batch_is_its_own():
     with pytest.raises(ValueError, match="refused"):
         group.submit("bad")
     assert group.submit("good") == "ok"
+
+
+def test_a_child_forked_while_somebody_leads_leads_for_itself():
+    disk = Disk()
+    group = GroupCommit(disk.commit)
+    leader = Client(group, disk, "a")
+    assert disk.entered.acquire(timeout=10)
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(10)  # the one way out for who waits for a thread that lives in the parent
+            disk.go_on.release()
+            os._exit(0 if group.submit("b") == "B" else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    disk.go_on.release()
+    leader.join(10)
+    assert (leader.result, disk.batches) == ("A", [["a"]])

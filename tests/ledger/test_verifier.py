@@ -429,7 +429,7 @@ def test_a_missing_ledger_is_said_to_be_missing(tmp_path):
 # ---- joint prices
 
 
-SPANS = {"a": 3, "b": 4, "c": 2, "d": 40, "e": 160}
+SPANS = {"a": 3, "b": 4, "c": 2, "d": 40}
 
 
 @st.composite
@@ -438,7 +438,7 @@ def located_events(draw):
     region = tuple(Span(name, SPANS[name], draw(st.integers(1, 2 ** SPANS[name] - 1))) for name in names)
     kind = draw(st.sampled_from([GaussianNoise, GaussianNoise, LaplaceNoise]))
     size = Fraction(draw(st.integers(1, 2)))
-    width = draw(st.fractions(1, 40, max_denominator=50) | st.just(Fraction(4000)))
+    width = draw(st.fractions(1, 40, max_denominator=50))
     noise = (
         kind(l2_squared=size, variance=width) if kind is GaussianNoise else kind(l1=size, scale=10 * width)
     )
@@ -455,20 +455,14 @@ def located_events(draw):
         max_size=25,
     ),
     st.sampled_from([1, 20, 900]),
-    st.sampled_from([1, 2]),
 )
 @settings(max_examples=60)
-def test_the_verifier_finds_the_joint_price_on_its_own(events, epsilon, rule):
-    """Two programs, one in arrays and one in plain Python, agree to the last unit.
-
-    Also where the cap is near, where it is so far that a price does not pay for the work, and under the rule of
-    version 0.1.
-    """
-    accountant = Joint(Budget.of(epsilon, 1e-6), rule)
-    purse, state = verifier.Purse("rho", accountant.budget.cap.units, rule), accountant.start()
+def test_the_verifier_finds_the_joint_price_on_its_own(events, epsilon):
+    """Two programs, one in arrays and one in plain Python, agree to the last unit, also where the cap is near."""
+    accountant = Joint(Budget.of(epsilon, 1e-6))
+    purse, state = verifier.Purse("rho", accountant.budget.cap.units), accountant.start()
     for event in events:
         before = accountant.cost(state).units
         state = accountant.after(state, event)
         assert purse.pay(json.loads(json.dumps(as_plain(event)))) == accountant.cost(state).units - before
     assert purse.shown <= purse.flat
-    assert (purse.work, purse.sweeping, purse.others) == (state.work, state.sweeping, state.others)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import understudy as us
 from understudy.errors import ParameterError
 from understudy.planner.frontier import frontier, save
-from understudy.planner.inputs import PlanInputs, Promise
 from understudy.planner.mechanisms import MECHANISMS
 from understudy.planner.solve import Plan, plan, width_of
+from understudy.theory.planned import PlanInputs, Promise
 
 VALIDITY = {"promise": "validity", "beta": 0.05}
 PRIVACY = {"epsilon": 1, "delta": 1e-6, "universe": 256, "beta": 0.05}

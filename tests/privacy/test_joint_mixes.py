@@ -38,11 +38,12 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.box import Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.histogram import HistogramPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.product_class import ProductPurchase
-from understudy.sessions.purchase import Calibrator, PurchaseRequest
+from understudy.sessions.purchase import PurchaseRequest
 
 DOMAIN = Domain(
     (

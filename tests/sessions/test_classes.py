@@ -18,7 +18,7 @@ from understudy.query.marginal import Marginal
 from understudy.query.residuals import centred, parts_of
 from understudy.query.workload import marginals
 from understudy.sessions import families
-from understudy.sessions.families import Family, band, product_of, slack
+from understudy.sessions.families import CellFamily, band, product_of, slack
 from understudy.sessions.session import session as session_of
 from understudy.sessions.simulation import SEED, extended_quantile, safe_quantile
 from understudy.sessions.terms import conjunctions, pool, ranges
@@ -94,11 +94,11 @@ def test_extended_quantiles_are_safe_and_not_wasteful():
 
 
 def test_families_hold_what_they_should():
-    line = Family(5, "ranges")
+    line = CellFamily(5, "ranges")
     assert line.members == len(line.sets) == 15
     assert line.holds(np.array([0, 1, 1, 0, 0], bool))
     assert not line.holds(np.array([1, 0, 1, 0, 0], bool))
-    assert Family(3, "subsets").members == 7
+    assert CellFamily(3, "subsets").members == 7
     assert not product_of((64, 64, 64), ("ranges",) * 3, laplace=False).is_feasible
 
 

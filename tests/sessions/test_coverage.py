@@ -37,8 +37,8 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions import product_class
+from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.direct import DirectPurchase
-from understudy.sessions.purchase import Calibrator
 from understudy.sessions.session import Session
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import conjunctions, ranges

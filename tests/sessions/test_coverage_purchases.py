@@ -21,13 +21,14 @@ from understudy.query.box import Box, Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions import histogram, marginals_class, product_class
+from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.families import band, product_of
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.product_class import ProductPurchase, ReleasedProduct
-from understudy.sessions.purchase import Calibrator, Purchase, PurchaseRequest
+from understudy.sessions.purchase import Purchase, PurchaseRequest
 
 SHARE = 0.2
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
@@ -40,7 +41,7 @@ PRIVATE = {"neighbours": Neighbours.ADD_REMOVE}
 Plan = Callable[[Calibrator, Knowledge], Purchase]
 
 
-def shop_of(declared: dict, seed: int = 7) -> Calibrator:
+def calibrator_of(declared: dict, seed: int = 7) -> Calibrator:
     return Calibrator(curator(seed=seed, **declared), 90)
 
 
@@ -55,7 +56,7 @@ def furthest(calibrator: Calibrator, plan: Plan, request: str) -> float:
     """Make a purchase, and say how far off the worst is that follows from it, in parts of its band."""
     knowledge = nothing_known(calibrator)
     purchase = plan(calibrator, knowledge)
-    learnt = purchase.make(calibrator, knowledge, PurchaseRequest(request, ""))
+    result = purchase.make(calibrator, knowledge, PurchaseRequest(request, ""))
     if isinstance(purchase, RowCountPurchase):
         return part_of(*knowledge.total, WIDE.rows)
     if isinstance(purchase, HistogramPurchase):
@@ -73,9 +74,9 @@ def furthest(calibrator: Calibrator, plan: Plan, request: str) -> float:
         return part_of(*(known.interval(box) or (0.0, 0.0)), WIDE.sums(Marginal.of(where)))
     if isinstance(purchase, MarginalsPurchase):
         return worst_cell(knowledge, purchase.order)
-    assert learnt.answer is not None
-    value, error = learnt.answer.value, learnt.answer.error
-    return part_of(value - error, value + error, WIDE.exact(learnt.answer.query))
+    assert result.answer is not None
+    value, error = result.answer.value, result.answer.error
+    return part_of(value - error, value + error, WIDE.exact(result.answer.query))
 
 
 def part_of(low: Any, high: Any, true: Any) -> float:
@@ -102,7 +103,7 @@ def worst_cell(knowledge: Knowledge, order: int) -> float:
 
 
 def ratios(declared: dict, plan: Plan, trials: int = TRIALS) -> list[float]:
-    calibrator = shop_of(declared)
+    calibrator = calibrator_of(declared)
     return [furthest(calibrator, plan, f"trial {i}") for i in range(trials)]
 
 

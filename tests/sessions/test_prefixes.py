@@ -15,11 +15,11 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.rational import exact
-from understudy.sessions.families import RARE, Family, band, product_of
+from understudy.sessions.families import RARE, CellFamily, band, product_of
 from understudy.sessions.one_way import half_widths, shape, suprema
 from understudy.sessions.session import session as session_of
 from understudy.sessions.simulation import continuous, where_it_falls
-from understudy.sessions.tables import UpperEnds, along, around
+from understudy.sessions.table_bounds import UpperEnds, along, around
 
 
 def line(*cells):
@@ -27,7 +27,7 @@ def line(*cells):
 
 
 def test_families_hold_prefixes_suffixes_and_cells():
-    first, last, cells = Family(4, "prefixes"), Family(4, "suffixes"), Family(4, "cells")
+    first, last, cells = CellFamily(4, "prefixes"), CellFamily(4, "suffixes"), CellFamily(4, "cells")
     assert first.holds(line(1, 1, 0, 0))
     assert not first.holds(line(0, 1, 1, 0))
     assert last.holds(line(0, 0, 1, 1))

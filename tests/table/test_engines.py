@@ -20,9 +20,9 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.table import truth as truth_module
 from understudy.table.dialect import SPARK
-from understudy.table.look import Look
 from understudy.table.source import Source, open_source
 from understudy.table.truth import Truth
+from understudy.table.view_reader import ViewReader
 
 pytestmark = [
     # Spark leaves sockets of its own to the collector.
@@ -343,7 +343,7 @@ def test_remote_rows_are_not_kept_here(source, monkeypatch):
     if not source.engine.remote:
         return  # the table is here
     monkeypatch.setattr(Truth, "_keep", lambda *_: pytest.fail("the table was pulled here"))
-    monkeypatch.setattr(Look, "batches", lambda *_: pytest.fail("rows were sent for one count"))
+    monkeypatch.setattr(ViewReader, "batches", lambda *_: pytest.fail("rows were sent for one count"))
     truth = Truth(source, FEW)
     for _ in range(2):
         assert truth.count(("flag",)).sum() == ROWS

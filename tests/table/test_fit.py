@@ -22,8 +22,8 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.table.engine import AnyIbis
 from understudy.table.fit import Fit
-from understudy.table.look import Look
 from understudy.table.source import in_memory, open_source
+from understudy.table.view_reader import ViewReader
 
 EDGES = [dt.date(2000, 1, 1), dt.date(2001, 1, 1)]
 AGE = Bins.integers("x", 0, 99)
@@ -119,9 +119,9 @@ def test_a_units_rows_are_all_read(tmp_path):
 
 def test_one_pass_counts_everything_here_and_few_do_elsewhere(monkeypatch):
     passes: list[object] = []
-    build = Look._misfits
-    monkeypatch.setattr(Look, "_misfits", lambda look, part: passes.append(part) or build(look, part))
-    monkeypatch.setattr("understudy.table.look.COUNTED_ATTRIBUTES", 4)
+    build = ViewReader._misfits
+    monkeypatch.setattr(ViewReader, "_misfits", lambda look, part: passes.append(part) or build(look, part))
+    monkeypatch.setattr("understudy.table.view_reader.COUNTED_ATTRIBUTES", 4)
     source = in_memory(pa.table({f"x{i}": ["a", "q"] for i in range(10)}))
     domain = Domain(tuple(Categories(name=f"x{i}", values=("a",)) for i in range(10)))
     assert counts(source.read_through(domain)) == [(0, 0, 1)] * 10

@@ -15,8 +15,8 @@ from textbook.statement_index import PAGE, ROOT, between_marks, index, stated
 BOOK = Path(understudy_textbook.__file__).parent
 THEORY = Path(understudy.theory.__file__).parent
 SHARED = sorted(path.stem for path in BOOK.glob("[!_]*.py") if (THEORY / path.name).exists())
-TOOLS = {"arguments", "logarithm", "minimise"}
-"""What bounds are computed with: no statements."""
+TOOLS = {"arguments", "certificates", "logarithm", "minimise", "planned"}
+"""What bounds are computed with and listed by: no statements."""
 
 
 def public(path: Path) -> set[str]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Protocol, TypeVar
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,9 @@ from understudy.errors import QueryError
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.sql import CompiledSql, SqlCompiler
+
+if TYPE_CHECKING:
+    from understudy.sql import CompiledSql, SqlCompiler
 
 Asked = str | Marginal | LinearQuery
 """How a question may be put: in the small language or as a SELECT statement, as a marginal, as a linear query."""
@@ -178,7 +180,8 @@ class QuestionReader:
     ) -> None:
         self._domain = domain
         self._counts_everyone = counts_everyone
-        self._compiler = SqlCompiler(domain, tables=tables, rows_public=rows_public)
+        self._tables = tables
+        self._rows_public = rows_public
         self._read = lru_cache(maxsize=REMEMBERED)(self._read_text)
 
     @classmethod
@@ -187,6 +190,13 @@ class QuestionReader:
         names = {declared.name, declared.source.table} - {""}
         public = declared.relation.rows_are_public
         return cls(declared.domain, tables=names, rows_public=public, counts_everyone=counts_everyone)
+
+    @cached_property
+    def _compiler(self) -> SqlCompiler:
+        """Imported and built for the first SELECT statement: no other question needs it."""
+        from understudy.sql import SqlCompiler
+
+        return SqlCompiler(self._domain, tables=self._tables, rows_public=self._rows_public)
 
     def read(self, question: Asked) -> AnyQuestion:
         """What is asked; a marginal or a linear query asks for counts. Reads no data.

@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from understudy.answer.answer import weakest
 from understudy.answer.frames import to_frame
 from understudy.errors import ParameterError
 from understudy.privacy.cost import Cost
-from understudy.sql import Column, Estimate
-from understudy.sql.compiled import Key
 
-Cell = Key | Estimate
+if TYPE_CHECKING:
+    from understudy.sql import Column, Estimate
+    from understudy.sql.compiled import Key
 
+    Cell = Key | Estimate
 
 Distances = tuple[tuple[float | None, ...], ...]
 """For each cell of an answer how far it can be off, in the unit of its column; None where nobody can tell."""
@@ -60,7 +61,8 @@ class SqlAnswer:
     def rows(self) -> list[tuple[Any, ...]]:
         """Plain rows: names of groups and released values."""
         return [
-            tuple(cell.value if isinstance(cell, Estimate) else cell for cell in row) for row in self.cells
+            tuple(cell if (number := _estimate(cell)) is None else number.value for cell in row)
+            for row in self.cells
         ]
 
     @property
@@ -115,15 +117,26 @@ class SqlAnswer:
         return f"<table><caption>{note}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def _estimate(cell: Cell) -> Estimate | None:
+    """The released number in a cell; None where the cell holds the name of a group.
+
+    Imported here, so that a program that answers no SELECT statement does not load the compiler.
+    """
+    from understudy.sql.compiled import Estimate
+
+    return cell if isinstance(cell, Estimate) else None
+
+
 def shown(cell: Cell) -> str:
-    """A cell for people: a name, or a value with its bounds."""
-    if not isinstance(cell, Estimate):
+    """A cell for people: the name of a group, or a released value with its bounds."""
+    number = _estimate(cell)
+    if number is None:
         return "null" if cell is None else str(cell)
-    value = "null" if cell.value is None else _number(cell.value)
-    if cell.low == cell.high == cell.value:
+    value = "null" if number.value is None else _number(number.value)
+    if number.low == number.high == number.value:
         return value
-    low = "-∞" if cell.low is None else _number(cell.low)
-    high = "∞" if cell.high is None else _number(cell.high)
+    low = "-∞" if number.low is None else _number(number.low)
+    high = "∞" if number.high is None else _number(number.high)
     return f"{value} [{low}, {high}]"
 
 
@@ -134,8 +147,9 @@ def _number(value: float | dt.date) -> str:
 
 
 def _plain(cell: Cell) -> Any:
-    if isinstance(cell, Estimate):
-        return {key: _plain(value) for key, value in cell._asdict().items()}
+    number = _estimate(cell)
+    if number is not None:
+        return {key: _plain(value) for key, value in number._asdict().items()}
     return cell.isoformat() if isinstance(cell, dt.date) else cell
 
 

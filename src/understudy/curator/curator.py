@@ -104,6 +104,7 @@ class Curator:
 
     @property
     def domain(self) -> Domain:
+        """The declared domain of the table."""
         return self.declaration.domain
 
     @property

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from understudy.declaration.outline import Entry, scalar
+from understudy.declaration.outline import OutlineEntry, scalar
 
 BINS = 20
 """About as many bins as an ordered attribute is cut into when nobody says how many."""
@@ -17,34 +17,36 @@ MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12000)
 """Lengths of bins of dates."""
 
 
-def boolean(name: str, *, null: bool) -> Entry:
+def boolean(name: str, *, null: bool) -> OutlineEntry:
     """A yes-or-no attribute."""
-    return Entry(name, {"type": "boolean"} | _null(null), {})
+    return OutlineEntry(name, {"type": "boolean"} | _null(null), {})
 
 
-def category(name: str, values: Iterable[str], *, null: bool) -> Entry:
+def category(name: str, values: Iterable[str], *, null: bool) -> OutlineEntry:
     """An attribute with a cell for each listed value."""
     listed = ", ".join(scalar(value) for value in values)
-    return Entry(name, {"type": "category", "values": f"[{listed}]"} | _null(null), {})
+    return OutlineEntry(name, {"type": "category", "values": f"[{listed}]"} | _null(null), {})
 
 
-def ordered(name: str, kind: str, low: Fraction | dt.date, high: Fraction | dt.date, *, null: bool) -> Entry:
+def ordered(
+    name: str, kind: str, low: Fraction | dt.date, high: Fraction | dt.date, *, null: bool
+) -> OutlineEntry:
     """An integer, real or date attribute between two bounds, cut at round places."""
     if kind == "integer" and isinstance(low, Fraction) and isinstance(high, Fraction):
         low, high = Fraction(ceil(low)), Fraction(floor(high))
         if 0 < high - low < 2 * BINS:
-            return Entry(name, {"type": kind, "bounds": f"[{low}, {high}]"} | _null(null), {})
+            return OutlineEntry(name, {"type": kind, "bounds": f"[{low}, {high}]"} | _null(null), {})
     if isinstance(low, dt.date) and isinstance(high, dt.date):
         if 0 < (high - low).days < 2 * BINS:
-            return Entry(name, {"type": kind, "bounds": f"[{low}, {high}]"} | _null(null), {})
+            return OutlineEntry(name, {"type": kind, "bounds": f"[{low}, {high}]"} | _null(null), {})
         edges = [day.isoformat() for day in _month_edges(low, max(high, low + dt.timedelta(days=1)))]
     else:
         edges = [_written(edge, kind) for edge in _round_edges(Fraction(low), Fraction(high), kind)]  # type: ignore[arg-type]
     remark = f"{len(edges) - 1} bins, a choice: cut where questions will cut" if len(edges) > 2 else ""
-    return Entry(name, {"type": kind, "edges": f"[{', '.join(edges)}]"} | _null(null), {}, remark)
+    return OutlineEntry(name, {"type": kind, "edges": f"[{', '.join(edges)}]"} | _null(null), {}, remark)
 
 
-def unknown(name: str, kind: str, *, null: bool, what: str = "") -> Entry:
+def unknown(name: str, kind: str, *, null: bool, what: str = "") -> OutlineEntry:
     """An attribute of which only the type is known."""
     lacking = {
         "category": {"values": "the values, such as [red, green]"},
@@ -54,13 +56,13 @@ def unknown(name: str, kind: str, *, null: bool, what: str = "") -> Entry:
     }[kind]
     field, usual = next(iter(lacking.items()))
     more = {"bins": str(BINS)} if kind == "real" else {}
-    return Entry(name, {"type": kind} | more | _null(null), {field: what or usual})
+    return OutlineEntry(name, {"type": kind} | more | _null(null), {field: what or usual})
 
 
-def budget() -> Entry:
+def budget() -> OutlineEntry:
     """The budget, which no description knows."""
     what = "epsilon and delta, the total for this table, for ever, such as {epsilon: 1, delta: 1e-9}"
-    return Entry("budget", {}, {"epsilon": what})
+    return OutlineEntry("budget", {}, {"epsilon": what})
 
 
 def round_step(low: Fraction, high: Fraction, kind: str) -> Fraction:

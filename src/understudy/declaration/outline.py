@@ -23,7 +23,7 @@ EMPTY = {"values": "[]", "bounds": "[]", "edges": "[]"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class OutlineEntry:
     """A line ``key: value``, or ``key: {field: value, …}``; a plain value is the field with the empty name.
 
     Values are YAML text. `lacks` says for a field that is not known what has to be written there; `seen` that
@@ -38,15 +38,15 @@ class Entry:
     left_out: str = ""
 
     @classmethod
-    def of(cls, key: str, value: str, remark: str = "") -> Entry:
+    def of(cls, key: str, value: str, remark: str = "") -> OutlineEntry:
         return cls(key, {"": value}, {}, remark)
 
     @classmethod
-    def lacking(cls, key: str, what: str) -> Entry:
+    def lacking(cls, key: str, what: str) -> OutlineEntry:
         return cls(key, {}, {"": what})
 
     @classmethod
-    def without(cls, key: str, why: str, *, seen: bool = False) -> Entry:
+    def without(cls, key: str, why: str, *, seen: bool = False) -> OutlineEntry:
         return cls(key, {}, {}, left_out=why, seen=seen)
 
     @property
@@ -54,7 +54,7 @@ class Entry:
         """The column of an attribute."""
         return unquoted(self.fields["column"]) if "column" in self.fields else self.key
 
-    def filled(self, **known: str) -> Entry:
+    def filled(self, **known: str) -> OutlineEntry:
         """The same line with some of its fields known."""
         lacks = {field: what for field, what in self.lacks.items() if field not in known}
         return replace(self, fields=self.fields | known, lacks=lacks)
@@ -82,19 +82,19 @@ class Outline:
     """A draft: comments, settings, attributes, and what the description says that a declaration cannot."""
 
     heading: tuple[str, ...]
-    settings: tuple[Entry, ...]
-    attributes: tuple[Entry, ...]
+    settings: tuple[OutlineEntry, ...]
+    attributes: tuple[OutlineEntry, ...]
     dropped: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(_well_named(entry) for entry in self.attributes))
 
     @property
-    def setting(self) -> dict[str, Entry]:
+    def setting(self) -> dict[str, OutlineEntry]:
         """The settings by name."""
         return {entry.key: entry for entry in self.settings}
 
-    def with_setting(self, entry: Entry) -> Outline:
+    def with_setting(self, entry: OutlineEntry) -> Outline:
         """The outline with a setting in the place of its namesake; a new one goes after the source."""
         settings = [entry if old.key == entry.key else old for old in self.settings]
         if entry not in settings:
@@ -105,7 +105,7 @@ class Outline:
     def without_setting(self, key: str) -> Outline:
         return replace(self, settings=tuple(entry for entry in self.settings if entry.key != key))
 
-    def lines(self) -> list[tuple[str, Entry | None]]:
+    def lines(self) -> list[tuple[str, OutlineEntry | None]]:
         """The lines of the file, each with the entry it shows."""
         comments = [f"# {plain(line)}" for line in self.heading]
         if self.dropped:
@@ -131,13 +131,13 @@ class Outline:
         }
 
 
-def _well_named(entry: Entry) -> Entry:
+def _well_named(entry: OutlineEntry) -> OutlineEntry:
     """An attribute under a name that a declaration accepts; the column keeps its own."""
     name = same_text(entry.key.strip())
     if entry.left_out or name == entry.key != "":
         return entry
     if not name:
-        return Entry.without(entry.key, "it has no name")
+        return OutlineEntry.without(entry.key, "it has no name")
     return replace(entry, key=name, fields=entry.fields | {"column": scalar(entry.key)})
 
 
@@ -146,7 +146,7 @@ def unreviewed(text: str) -> list[int]:
     return [number for number, line in enumerate(text.splitlines(), 1) if MARK in line]
 
 
-def objection(entry: Entry, *, attribute: bool) -> str:
+def objection(entry: OutlineEntry, *, attribute: bool) -> str:
     """What a declaration with this line would be refused for; empty where it would be accepted."""
     if entry.lacks or entry.left_out:
         return ""
@@ -162,7 +162,7 @@ def objection(entry: Entry, *, attribute: bool) -> str:
     return ""
 
 
-def placed(node: Node, entry: Entry, *, attribute: bool = True) -> Entry:
+def placed(node: Node, entry: OutlineEntry, *, attribute: bool = True) -> OutlineEntry:
     """The entry, unless a declaration would refuse it: then the place in the description is to blame."""
     if problem := objection(entry, attribute=attribute):
         node.fail(problem, "Change the description")

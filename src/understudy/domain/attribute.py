@@ -112,11 +112,13 @@ class Attribute(ABC):
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
+        """The names of all cells, with those for other and for missing values at the end."""
         extra = (["other"] if self.outside is Outside.OTHER else []) + (["null"] if self.null else [])
         return (*self.proper_labels, *extra)
 
     @cached_property
     def size(self) -> int:
+        """The number of all cells."""
         return len(self.labels)
 
     @cached_property
@@ -126,6 +128,7 @@ class Attribute(ABC):
 
     @cached_property
     def proper_size(self) -> int:
+        """The number of cells, those for other and for missing values apart."""
         return len(self.proper_labels)
 
     @property
@@ -157,6 +160,7 @@ class Attribute(ABC):
         return self.outside_cell if code is None else code
 
     def is_null(self) -> Mask:
+        """The cell of missing values, as a mask of cells; no cell where missing values are not declared."""
         true = np.zeros(self.size, bool)
         if self.null:
             true[-1] = True
@@ -209,10 +213,12 @@ class Categories(Attribute):
 
     @property
     def kind(self) -> str:
+        """The type of the attribute: `category`."""
         return "category"
 
     @property
     def proper_labels(self) -> tuple[str, ...]:
+        """The declared values."""
         return self.values
 
     @cached_property
@@ -220,9 +226,11 @@ class Categories(Attribute):
         return {text: cell for cell, value in enumerate(self.values) for text in spellings(value)}
 
     def proper_code(self, value: object) -> int | None:
+        """The position of the cell of a value; None where the value is not declared."""
         return self._index.get(str(value).lower() if isinstance(value, bool) else str(value))
 
     def compare(self, operator: str, value: Value) -> Mask:
+        """The cells that equal a declared value, or differ from it; raises a `QueryError` for any other value."""
         cell = self.proper_code(value)
         if cell is None:
             raise QueryError(
@@ -242,17 +250,21 @@ class Boolean(Attribute):
 
     @property
     def kind(self) -> str:
+        """The type of the attribute: `boolean`."""
         return "boolean"
 
     @property
     def proper_labels(self) -> tuple[str, ...]:
+        """The names of the two cells."""
         return ("false", "true")
 
     def proper_code(self, value: object) -> int:
+        """The position of the cell of a value: 0 for false, 1 for true, else that of missing values."""
         text = str(value).strip(BLANKS).lower()
         return 1 if text in self.TRUE else 0 if text in self.FALSE else self.null_cell
 
     def compare(self, operator: str, value: Value) -> Mask:
+        """The cells that equal a truth value, or differ from it; raises a `QueryError` where it is none."""
         text = str(value).strip(BLANKS).lower()
         if text not in self.TRUE + self.FALSE:
             raise QueryError(f"{self.name} is a boolean: compare it with true or false, not {value!r}")

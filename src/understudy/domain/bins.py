@@ -72,10 +72,12 @@ class Bins(Attribute):
 
     @property
     def kind(self) -> str:
+        """The type of the values: `integer`, `real` or `date`."""
         return {int: "integer", float: "real", dt.date: "date"}[type(self.starts[0])]
 
     @property
     def discrete(self) -> bool:
+        """Whether the values are integers or dates, so that every bin has a last value."""
         return not isinstance(self.starts[0], float)
 
     def _after(self, value: Ordered) -> Ordered:
@@ -87,6 +89,7 @@ class Bins(Attribute):
 
     @property
     def proper_labels(self) -> tuple[str, ...]:
+        """The names of the bins, those for other and for missing values apart."""
         return self._bin_labels
 
     @cached_property
@@ -110,6 +113,7 @@ class Bins(Attribute):
         return (np.array(numbers[:-1]) + np.array(lasts)) / 2
 
     def proper_code(self, value: object) -> int | None:
+        """The position of the bin that a value falls into; None where it lies outside and is not clamped."""
         number = self._read(value)
         if number is None or number != number:
             return self.null_cell
@@ -130,6 +134,7 @@ class Bins(Attribute):
         return None
 
     def compare(self, operator: str, value: Value) -> Mask:
+        """The cells where a comparison holds; raises a `QueryError` where the value would cut a bin."""
         constant = self._constant(value)
         if operator in ("=", "!="):
             mask = self._equal(constant)

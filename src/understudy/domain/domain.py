@@ -38,6 +38,7 @@ class Domain:
 
     @property
     def names(self) -> Clique:
+        """The attributes' names, in the order of their declaration."""
         return tuple(self._position)
 
     def __len__(self) -> int:
@@ -53,6 +54,7 @@ class Domain:
         return self.attributes[self.position(name)]
 
     def position(self, name: str) -> int:
+        """The position of an attribute; raises a `DomainError` that suggests a name where there is none."""
         position = self._position.get(same_text(name))
         if position is None:
             raise DomainError(f"there is no attribute {name!r}; the domain has: {nearest(name, self.names)}")
@@ -77,6 +79,7 @@ class Domain:
         return Domain((*self.attributes, *(a for a in other if a.name not in self)))
 
     def shape(self, names: Iterable[str] | None = None) -> tuple[int, ...]:
+        """The number of cells of each named attribute, of all without names."""
         return tuple(self[name].size for name in (self.names if names is None else names))
 
     def size(self, names: Iterable[str] | None = None) -> int:

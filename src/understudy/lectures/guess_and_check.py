@@ -75,9 +75,11 @@ class CheckTerms:
 
     @property
     def grid(self) -> int:
+        """How many steps of the grid that answers are rounded to lie between 0 and 1."""
         return ceil(2 / self.eta) if self.rejections is not None else ceil(1 / (2 * self.eta))
 
     def text(self) -> str:
+        """The terms as one line, which names them wherever they are kept."""
         most = "any number of" if self.rejections is None else self.rejections
         return f"guess and check eta {self.eta} queries {self.queries} beta {self.beta} {most} rejections"
 
@@ -184,6 +186,7 @@ class GuessAndCheck:
 
     @property
     def rejections_left(self) -> int | None:
+        """How many wrong guesses may still be answered; None where any number may."""
         return None if self.terms.rejections is None else self.terms.rejections - self.failures
 
     def _look(self, query: LinearQuery, guess: Fraction) -> dict[str, Any]:

@@ -21,10 +21,12 @@ class ConstantGuess:
     value: float = 0.5
 
     def guess(self, query: LinearQuery) -> float:
+        """The same share of rows for every query."""
         del query
         return self.value
 
     def learn(self, query: LinearQuery, value: float) -> None:
+        """Does nothing: these guesses learn from no answer."""
         del query, value
 
 
@@ -35,9 +37,11 @@ class OtherData:
     other: Projection
 
     def guess(self, query: LinearQuery) -> float:
+        """The answer of the other data to the query, as a share of its rows."""
         return query.answer(self.other)
 
     def learn(self, query: LinearQuery, value: float) -> None:
+        """Does nothing: these guesses learn from no answer."""
         del query, value
 
 
@@ -48,9 +52,11 @@ class GuessFunction:
     function: Callable[[LinearQuery], float]
 
     def guess(self, query: LinearQuery) -> float:
+        """What the function says of the query: a share of rows."""
         return float(self.function(query))
 
     def learn(self, query: LinearQuery, value: float) -> None:
+        """Does nothing: these guesses learn from no answer."""
         del query, value
 
 
@@ -66,9 +72,11 @@ class MedianGuess:
     eta: float
 
     def guess(self, query: LinearQuery) -> float:
+        """The median of the answers of the databases that survive: a share of rows."""
         return self.survivors.answer(query)
 
     def learn(self, query: LinearQuery, value: float) -> None:
+        """Leave out the databases whose answers are further than η/2 from an answer, a share of rows."""
         self.survivors.cut_by_distance(query, value, self.eta / 2)
 
 
@@ -85,9 +93,11 @@ class SampledMedianGuess:
     eta: float
 
     def guess(self, query: LinearQuery) -> float:
+        """The median of the answers of the sampled databases: a share of rows."""
         return self.survivors.answer(query)
 
     def learn(self, query: LinearQuery, value: float) -> None:
+        """Keep the databases within η of an answer, a share of rows, and on its side of the guess."""
         guess, low, high = self.survivors.answer(query), value - self.eta, value + self.eta
         if value > guess:
             self.survivors.keep_between(query, max(low, guess), high)
@@ -103,8 +113,10 @@ class WeightsGuess:
     eta: float
 
     def guess(self, query: LinearQuery) -> float:
+        """The answer of the weights to the query: a share of rows."""
         return self.weights.answer(query)
 
     def learn(self, query: LinearQuery, value: float) -> None:
+        """Scale the weights of the cells of the query up or down, towards an answer, a share of rows."""
         up = value > self.weights.answer(query)
         self.weights.reweight(query, 4 * self.eta if up else -4 * self.eta)

@@ -61,13 +61,16 @@ class OnlineTerms:
 
     @property
     def threshold(self) -> int:
+        """The threshold that gaps are compared with, in people."""
         return self.gap + self.slack
 
     @property
     def error(self) -> int:
+        """How far an answer can be off, in people."""
         return self.gap + 2 * self.slack
 
     def text(self) -> str:
+        """The terms as one line, which names them wherever they are kept."""
         return (
             f"online construction: {self.queries} queries within {self.error} except with {self.beta}, "
             f"{self.updates} updates on gaps of {self.gap} at {self.run_epsilon} and {self.answer_price}"
@@ -257,6 +260,7 @@ class OnlineConstruction:
 
     @property
     def updates_left(self) -> int:
+        """How many updates may still be paid for."""
         return self.terms.updates - self.updates
 
     def ask(self, query: LinearQuery) -> Answer:

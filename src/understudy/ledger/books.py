@@ -37,11 +37,6 @@ class Books:
         other._shares = dict(self._shares)
         return other
 
-    def follow(self, rule: int) -> None:
-        """Price jointly by the rule that the ledger was begun under; nothing has been entered yet."""
-        if isinstance(self._accountant, Joint):
-            self._accountant = Joint(self.budget, rule)
-
     @property
     def spent(self) -> Cost:
         return self._accountant.cost(self._state)

@@ -155,11 +155,11 @@ class Database:
         """
         if not self.is_sqlite:
             return
-        if self._file is None:
-            self._file = tx.info["file"]
+        first = self._file or tx.info["file"]
+        self._file = first
         try:
             file.check_same(Path(self.place), tx.info["file"])
-            file.check_same(Path(self.place), self._file)
+            file.check_same(Path(self.place), first)
         except LedgerError:
             if not tx.invalidated:
                 tx.rollback()

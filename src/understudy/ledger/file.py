@@ -6,9 +6,9 @@ the file alone) therefore has two logs, and a program that uses one name does no
 other has committed: each can spend the whole budget. Such a file is refused, under either name. A folder with two
 names is no trouble: the log is in it.
 
-A connection keeps its file when the path is given to another one. What it commits then is in no ledger that anybody
-opens later, and what the new file grants it does not see. So device and inode of the path are compared with those
-of the file that was opened, inside every transaction. While a connection is open its inode number is not used again.
+A connection keeps its file when the path is given to another one. What it commits then is in no ledger that is
+opened later, and what the new file grants it does not see. So device and inode of the path are compared with those
+of the file that was opened, inside every transaction. While a connection is open its inode is not used again.
 
 The file is never opened here once it exists: to close any handle of a file gives up all POSIX locks of the process
 on it, those of SQLite's connections included. `stat` is enough.

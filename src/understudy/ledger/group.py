@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from threading import Lock
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 from understudy.errors import LedgerError
 
@@ -40,6 +42,11 @@ class GroupCommit(Generic[Work]):
 
     def __init__(self, commit: Callable[[list[Ticket[Work]]], None]) -> None:
         self._commit = commit
+        self.start_anew()
+        _GROUPS.add(self)
+
+    def start_anew(self) -> None:
+        """Nobody waits, nobody leads: so it is again in a forked child, where no other thread lives on."""
         self._lock = Lock()
         self._queue: list[Ticket[Work]] = []
         self._led = False
@@ -109,3 +116,15 @@ class GroupCommit(Generic[Work]):
             self._queue[0].wake.release()
         else:
             self._led = False
+
+
+_GROUPS: WeakSet[GroupCommit[Any]] = WeakSet()
+
+
+def _start_all_anew() -> None:
+    for group in list(_GROUPS):
+        group.start_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_all_anew)

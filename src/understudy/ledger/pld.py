@@ -11,12 +11,13 @@ import json
 from collections import Counter
 from fractions import Fraction
 from importlib import import_module
-from math import exp, log1p, sqrt
+from math import exp, log1p
 from typing import Any
 
 from understudy.errors import LedgerError
 from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import UNITS
+from understudy.privacy.event import Event, from_text
 
 INTERVAL = 1e-4
 """Grid of privacy losses; each loss is rounded up to it."""
@@ -38,7 +39,7 @@ def compare(document: dict[str, Any]) -> dict[str, Any]:
         ) from None
     first = document["entries"][0]
     terms = json.loads(first["terms"])
-    events = [json.loads(e["event"]) for e in document["entries"] if e["event"] is not None]
+    events = [from_text(e["event"]) for e in document["entries"] if e["event"] is not None]
     total = document["entries"][-1]["total"] / UNITS
     delta = float(Fraction(terms["delta"])) or PURE_DELTA
     ours = total if terms["currency"] == "epsilon" else zcdp_epsilon(total, delta)
@@ -60,48 +61,33 @@ def compare(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _counted(events: list[dict[str, Any]]) -> Counter[tuple[str, float]]:
-    """How often each mechanism ran: Gaussian noise by its ratio of deviation to sensitivity, others by epsilon."""
+def _counted(events: list[Event]) -> Counter[tuple[str, float]]:
+    """How often a mechanism of each law and parameter ran, as the events see themselves."""
     found: Counter[tuple[str, float]] = Counter()
     for event in events:
-        kind = event["event"]
-        if kind in ("Together", "Located"):
-            found.update(_counted(event["events"] if kind == "Together" else [event["noise"]]))
-            continue
-        number = {name: Fraction(text) for name, text in event.items() if name != "event"}
-        if kind == "GaussianNoise":
-            if number["l2_squared"]:
-                found["gaussian", sqrt(number["variance"] / number["l2_squared"])] += 1
-        elif kind == "SparseVector":
-            runs, told = int(number.get("hits", 1)), number.get("told", Fraction(0))
-            for part in (1 - told, told):
-                if part and number["epsilon"]:
-                    found["pure", float(part * number["epsilon"] / runs)] += runs
-        else:
-            epsilon = number["l1"] / number["scale"] if kind == "LaplaceNoise" else number["epsilon"]
-            if epsilon:
-                found["selection" if kind == "Selection" else "pure", float(epsilon)] += 1
+        for loss in event.privacy_losses():
+            found[loss.law, loss.parameter] += loss.times
     return found
 
 
 def _composed_epsilon(pld: Any, counted: Counter[tuple[str, float]], delta: float) -> float:
     composed = None
-    for (kind, parameter), times in sorted(counted.items()):
-        one = _distribution(pld, kind, parameter).self_compose(times)
+    for (law, parameter), times in sorted(counted.items()):
+        one = _distribution(pld, law, parameter).self_compose(times)
         composed = one if composed is None else composed.compose(one)
     return 0.0 if composed is None else float(composed.get_epsilon_for_delta(delta))
 
 
-def _distribution(pld: Any, kind: str, parameter: float) -> Any:
+def _distribution(pld: Any, law: str, parameter: float) -> Any:
     """A pair of laws that dominates the mechanism.
 
-    Pure: randomised response, the worst ε-DP mechanism. Selection: two outcomes whose log-ratios lie ε apart
+    Pure: randomised response, the worst ε-DP mechanism. Bounded range: two outcomes whose log-ratios lie ε apart
     around 0, the middle of the worst pairs of a mechanism of range ε. Discrete Gaussian: the continuous law of the
     same variance, which it follows up to rounding.
     """
-    if kind == "gaussian":
+    if law == "gaussian":
         return pld.from_gaussian_mechanism(parameter, value_discretization_interval=INTERVAL)
-    half = parameter if kind == "pure" else parameter / 2
+    half = parameter if law == "pure" else parameter / 2
     likely = -log1p(exp(-half))
     unlikely = likely - half
     return pld.from_two_probability_mass_functions(

@@ -13,7 +13,6 @@ from understudy.ledger.interface import Debit
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.event import Event, SpentBefore, as_plain, from_text, recorded_number
-from understudy.privacy.joint import RULE
 
 
 class Recorded:
@@ -40,7 +39,6 @@ class Recorded:
             raise broken(entry.number)
         try:
             if entry.kind == "open":
-                self.books.follow(format_of(entry))
                 total = self.books.begin(event_of(entry)).units
             elif entry.kind == "debit":
                 total = self.books.enter(event_of(entry), analyst=entry.analyst or "", at=entry.at).units
@@ -82,12 +80,12 @@ def _event(text: str) -> Event:
     return from_text(text)
 
 
-def terms(name: str, budget: Budget, form: int = RULE) -> str:
-    """What the first entry binds a ledger to. `form` is its format: the rule of joint pricing (`joint`)."""
+def terms(name: str, budget: Budget) -> str:
+    """What the first entry binds a ledger to."""
     cap = budget.cap
     return canonical(
         {
-            "format": form,
+            "format": 1,
             "table": name,
             "epsilon": str(budget.epsilon),
             "delta": str(budget.delta),
@@ -95,20 +93,6 @@ def terms(name: str, budget: Budget, form: int = RULE) -> str:
             "cap": cap.units,
         }
     )
-
-
-def format_of(entry: Entry) -> int:
-    """The format that a first entry records: 1 or 2, the rule of joint pricing."""
-    try:
-        form = json.loads(entry.terms or "")["format"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise broken(entry.number) from None
-    if type(form) is not int or not 1 <= form <= RULE:
-        raise LedgerError(
-            "the ledger was begun under a format that this program does not know",
-            remedy="Use the version of understudy that wrote it; nothing was spent",
-        )
-    return form
 
 
 def budget_of(entry: Entry) -> Budget:

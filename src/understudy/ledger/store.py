@@ -20,7 +20,7 @@ from understudy.ledger.database import TIMEOUT, Database
 from understudy.ledger.group import GroupCommit, Ticket
 from understudy.ledger.interface import Debit, Hidden, JournalStep
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
-from understudy.ledger.recorded import Recorded, broken, budget_of, format_of, opening_event, terms
+from understudy.ledger.recorded import Recorded, broken, budget_of, opening_event, terms
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER, SCHEMA
 from understudy.ledger.stored_page import StoredPage
 from understudy.ledger.witness import Witness
@@ -379,7 +379,7 @@ class DurableLedger:
             raise broken(1)
         first = Entry._make(found[1:])
         budget = budget_of(first)
-        if budget != self._budget or first.terms != terms(self._name, budget, format_of(first)):
+        if budget != self._budget or first.terms != terms(self._name, budget):
             raise LedgerError(
                 f"the ledger of {self._name!r} was opened with a budget of {budget}, the declaration says "
                 f"{self._budget}",

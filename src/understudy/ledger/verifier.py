@@ -15,13 +15,8 @@ noise and f the indicator of the region, two neighbouring tables that differ in 
 p/F and phi = f under `add-remove m`. All together so cost at most F max (sum of u phi), F = 2 under `replace`,
 else m (Laplace) or m^2 (Gaussian). The maximum is bounded by message passing: for any messages msg_Ca from a
 table T_C to its attributes a, with b_a their sum, it is at most  c + sum_a max b_a + sum_C max(T_C - sum_a
-msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers.
-
-A ledger of format 2 bounds the work of this. A price p buys 2^27 p/cap steps: a cell that an event touches is one,
-a cell of a new table another, 16 cells of a table that is raised another. What needs more steps, what costs less
-than 2^-20 of the cap, and all after 2^27 steps is added to the plain sum, which is never less. Sweeps have 2^27
-steps of their own, 4 for a cell, and are left out where the bound itself does not buy them. In a ledger of format
-1 nothing is bounded, and thousands of sweeps take minutes.
+msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers; thousands of
+them take minutes.
 
 Only events of one relation, which also names the version of the table and of its declaration, are priced together.
 
@@ -182,7 +177,7 @@ class Check:
         terms = json.loads(entry["terms"])
         if sorted(terms) != sorted(("format", "table", "epsilon", "delta", "currency", "cap")):
             raise Wrong("its terms are not understood")
-        if type(terms["format"]) is not int or terms["format"] not in (1, 2):
+        if terms["format"] != 1:
             raise Wrong("its format is not known to this verifier")
         if type(terms["cap"]) is not int or not 0 <= terms["cap"] < LIMIT:
             raise Wrong("its cap is not a whole number")
@@ -190,7 +185,7 @@ class Check:
         if terms["table"] != self.document.get("table"):
             raise Wrong("it is the ledger of another table")
         check_cap(terms)
-        self.purse = Purse(terms["currency"], terms["cap"], terms["format"])
+        self.purse = Purse(terms["currency"], terms["cap"])
         self.pay(entry)
 
     def check_debit(self, entry: dict) -> None:
@@ -302,9 +297,9 @@ def sparse_vector(epsilon: Fraction, hits: Fraction | None, told: Fraction | Non
 class Purse:
     """What the events so far cost: located ones jointly, all others by their sum."""
 
-    def __init__(self, currency: str, cap: int, form: int = 2) -> None:
-        self.currency, self.cap, self.bounded = currency, cap, form != 1
-        self.others = self.flat = self.constant = self.shown = self.swept = self.work = self.sweeping = 0
+    def __init__(self, currency: str, cap: int) -> None:
+        self.currency, self.cap = currency, cap
+        self.others = self.flat = self.constant = self.shown = self.swept = 0
         self.relation, self.factor = "", 0
         self.blocks: dict[tuple, Block] = {}
         self.beliefs: dict[tuple, list[int]] = {}
@@ -322,55 +317,45 @@ class Purse:
                 self.take(part)
             return
         cost = math.ceil(price(event, self.currency) * UNITS)
-        if event["event"] == "Located" and self.joins(event, cost) and self.add(event, cost):
+        if event["event"] == "Located" and self.joins(event, cost):
+            self.add(event, cost)
             self.settle()
         else:
             self.others += cost
 
     def joins(self, event: dict, cost: int) -> bool:
         noise = "LaplaceNoise" if self.currency == "epsilon" else "GaussianNoise"
-        if self.bounded and cost << 20 < self.cap:
-            return False
         return event["noise"]["event"] == noise and self.flat + cost <= 1 << 60
 
-    def pays(self, steps: int, units: int, made: int) -> bool:
-        """Whether so many units of the budget buy so many steps of work, after so many that were made."""
-        return steps * self.cap <= units << 27 and made + steps <= 1 << 27
-
-    def add(self, event: dict, cost: int) -> bool:
-        """Add a located event to the tables; False if its price does not pay for the work."""
+    def add(self, event: dict, cost: int) -> None:
         known = RELATION.fullmatch(event["relation"])
         if known is None:
             raise Wrong("its neighbour relation is not known")
         if self.relation != event["relation"]:  # other rows: what was shown is paid
-            self.others += self.shown
-            self.flat = self.constant = self.shown = self.swept = self.work = self.sweeping = 0
+            self.others, self.flat, self.constant, self.shown, self.swept = (
+                self.others + self.shown,
+                0,
+                0,
+                0,
+                0,
+            )
             self.blocks, self.beliefs = {}, {}
-            self.relation = event["relation"]
+        power = 1 if self.currency == "epsilon" else 2
+        self.relation, self.factor = event["relation"], int(known["rows"]) ** power if known["rows"] else 2
+        self.flat += cost
         single = known["rows"] is None and event["split"] is False
+        weight = cost if single else -(-cost // self.factor)
         spans = {(name, size): cells(size, int(mask, 16)) for name, size, mask in event["region"]}
         narrow = sorted(spans, key=lambda at: (Fraction(len(spans[at]), at[1]), at[0]))[:3]
         spans = {at: inside for at, inside in spans.items() if at in narrow}
         share = math.prod(Fraction(len(inside), size) for (_, size), inside in spans.items())
         home = None if single and share > Fraction(3, 10) else self.home(tuple(spans))
-        if self.bounded and home is not None:
-            size = math.prod(size for _, size in home)
-            steps = math.prod(len(spans[at]) if at in spans else at[1] for at in home) + size // 16
-            steps += 0 if home in self.blocks else size
-            if not self.pays(steps, cost, self.work):
-                return False
-            self.work += steps
-        power = 1 if self.currency == "epsilon" else 2
-        self.factor = int(known["rows"]) ** power if known["rows"] else 2
-        self.flat += cost
-        weight = cost if single else -(-cost // self.factor)
         if home is None:
             self.constant += -(-weight // 2) if single else weight
-            return True
+            return
         for attribute in home:
             self.beliefs.setdefault(attribute, [0] * attribute[1])
         self.blocks.setdefault(home, Block(home)).add(spans, weight)
-        return True
 
     def home(self, clique: tuple) -> tuple | None:
         """The table that takes a region: its own, else a larger one that is there, else a new one if it fits."""
@@ -381,7 +366,7 @@ class Purse:
                 if set(clique) < set(known):
                     return known
         size = math.prod(size for _, size in clique)
-        room = size + self.size() <= 1 << (22 if self.bounded else 24)
+        room = size + sum(len(block.table) for block in self.blocks.values()) <= 1 << 24
         return clique if len(clique) <= 3 and size <= 1 << 20 and room else None
 
     def bound(self) -> int:
@@ -389,23 +374,14 @@ class Purse:
         most += sum(max(belief) for belief in self.beliefs.values())
         return min(self.flat, self.factor * most)
 
-    def size(self) -> int:
-        return sum(len(block.table) for block in self.blocks.values())
-
     def settle(self) -> None:
-        bound, steps, last = self.bound(), 4 * self.size() if self.bounded else 0, 0
-        if bound * 20 > self.swept * 21 and self.pays(2 * steps, bound, self.sweeping):
+        if self.bound() * 20 > self.swept * 21:
             self.sweep()
             self.sweep()
             self.swept = self.bound()
-            self.sweeping += 2 * steps
         for _ in range(8):
             if max(self.bound(), self.shown) + self.others <= self.cap or not self.blocks:
                 break
-            last += steps
-            if last > 1 << 25 or self.sweeping + steps > 1 << 27:
-                break
-            self.sweeping += steps
             self.sweep()
         self.shown = max(self.bound(), self.shown)
 

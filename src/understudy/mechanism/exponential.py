@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
+from understudy.mechanism.card import Card, ChoiceSubject, Family
 from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise.samplers import NoiseSource, choose_many
 from understudy.privacy.event import Selection
@@ -75,3 +76,23 @@ class ExponentialMechanism:
         wide = scores.astype(np.int64)
         weights = float(self.rate) * (wide - wide.max()).astype(np.float64)  # at most 0: no exp overflows
         return weights - np.log(np.exp(weights).sum())
+
+
+def _with(epsilon: Fraction, moved: int) -> ExponentialMechanism:
+    return ExponentialMechanism(epsilon=epsilon, sensitivity=moved)
+
+
+_PATH = "mechanism.exponential.ExponentialMechanism.choose"
+
+CARD = Card(
+    name="exponential",
+    family=Family.SELECTION,
+    privacy="ε; ε²/8-zCDP",
+    accuracy="(2Δ/ε)(ln k + ln 1/β) below the best",
+    source="Lecture 18, Theorem 0.1",
+    events=(Selection,),
+    audited=(
+        ChoiceSubject("exponential", _PATH, _with),
+        ChoiceSubject("exponential-zcdp", _PATH, _with, concentrated=True),
+    ),
+)

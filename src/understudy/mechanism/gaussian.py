@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from understudy.errors import ParameterError
+from understudy.mechanism.card import Card, Family, NoiseSubject
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of
 from understudy.noise.law import discrete_gaussian_log_law, discrete_gaussian_quantile, variance_parameter
 from understudy.noise.samplers import NoiseSource, discrete_gaussian
+from understudy.privacy.compose import zcdp_rho
 from understudy.privacy.event import GaussianNoise
 from understudy.rational import Number, privacy_parameter
+from understudy.theory.planned import PRIVACY, PlanInputs, Planned, Width, planned_epsilon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +74,48 @@ class GaussianMechanism:
     def log_law(self, value: int, outputs: ArrayLike) -> NDArray[np.float64]:
         """ln P[output | value], for outputs that are integers."""
         return discrete_gaussian_log_law(self.variance, np.asarray(outputs, dtype=np.int64) - value)
+
+
+def _planned(s: PlanInputs) -> Width:
+    from understudy.theory.normal_noise import union_quantile  # late: it imports scipy
+
+    rho = zcdp_rho(planned_epsilon(s), s.delta)
+    sigma = sqrt(s.queries / (2 * rho)) / s.rows
+    width = sigma * union_quantile(s.queries, s.beta) + 1 / s.rows  # on the lattice, one count more
+    return width, {"sigma": sigma, "rho": rho}
+
+
+def _one_answer(s: PlanInputs) -> GaussianMechanism:
+    if not s.delta:
+        raise ParameterError("Gaussian noise needs a delta")
+    rho = Fraction(floor(zcdp_rho(planned_epsilon(s), s.delta) * 10**12), 10**12)
+    return GaussianMechanism(rho=rho / s.queries, l2_squared=1)
+
+
+CARD = Card(
+    name="Gaussian, on integers",
+    family=Family.NOISE,
+    privacy="ρ-zCDP, ρ = Δ²/2σ²",
+    accuracy="Gaussian tail",
+    source="Canonne, Kamath, Steinke 2020",
+    events=(GaussianNoise,),
+    plans=(
+        Planned(
+            name="gaussian",
+            promises=PRIVACY,
+            theorem="Canonne, Kamath and Steinke 2020, Theorem 14; zCDP composition",
+            width=_planned,
+            needs=("delta",),
+            one_answer=_one_answer,
+        ),
+    ),
+    audited=(
+        NoiseSubject(
+            "gaussian",
+            "mechanism.gaussian.GaussianMechanism.release",
+            lambda epsilon, _, shift: GaussianMechanism(
+                rho=epsilon**2 / 2, l2_squared=sum(step * step for step in shift)
+            ),
+        ),
+    ),
+)

@@ -9,11 +9,13 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from understudy.mechanism.card import Card, Family, NoiseSubject
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of
 from understudy.noise.law import discrete_laplace_log_law, discrete_laplace_quantile, scale_parameter
 from understudy.noise.samplers import NoiseSource, discrete_laplace
 from understudy.privacy.event import LaplaceNoise
 from understudy.rational import Number, privacy_parameter
+from understudy.theory.planned import PRIVACY, PlanInputs, Planned, Width, planned_epsilon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +81,40 @@ class LaplaceMechanism:
     def log_law(self, value: int, outputs: ArrayLike) -> NDArray[np.float64]:
         """ln P[output | value], for outputs that are integers."""
         return discrete_laplace_log_law(self.scale, np.asarray(outputs, dtype=np.int64) - value)
+
+
+def _planned(s: PlanInputs) -> Width:
+    from understudy.theory.lecture4 import laplace_error  # late: noise is drawn without it
+
+    epsilon = planned_epsilon(s)
+    return laplace_error(epsilon, s.rows, s.queries, s.beta), {"scale": s.queries / (epsilon * s.rows)}
+
+
+def _one_answer(s: PlanInputs) -> LaplaceMechanism:
+    return LaplaceMechanism(epsilon=Fraction(repr(planned_epsilon(s))) / s.queries, l1=1)
+
+
+CARD = Card(
+    name="Laplace, on integers",
+    family=Family.NOISE,
+    privacy="ε",
+    accuracy="P[off by more than t] = 2qᵗ⁺¹/(1+q), q = exp(-ε/Δ)",
+    source="Lecture 4, Theorem 5 and Claim 6",
+    events=(LaplaceNoise,),
+    plans=(
+        Planned(
+            name="laplace",
+            promises=PRIVACY,
+            theorem="Lecture 4, Theorems 5 and 8, Claim 6",
+            width=_planned,
+            one_answer=_one_answer,
+        ),
+    ),
+    audited=(
+        NoiseSubject(
+            "laplace",
+            "mechanism.laplace.LaplaceMechanism.release",
+            lambda epsilon, moved, _: LaplaceMechanism(epsilon=epsilon, l1=moved),
+        ),
+    ),
+)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError, QueryError, RefusedError
+from understudy.mechanism.card import Card, Family
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import decided
 from understudy.noise.samplers import NoiseSource
@@ -79,14 +80,17 @@ class NetMechanism:
 
     @property
     def mechanism(self) -> ExponentialMechanism:
+        """The exponential mechanism that makes the choice."""
         return ExponentialMechanism(epsilon=self.epsilon, sensitivity=self.steps)
 
     @property
     def event(self) -> Selection:
+        """What is charged: a selection at ε."""
         return self.mechanism.event
 
     @property
     def key(self) -> str:
+        """A text that is equal for equal candidates, rows and queries: the question that the ledger keeps."""
         digest = sha256(np.ascontiguousarray(self.answers).tobytes())
         digest.update(f"{self.rows} {self.steps}".encode())
         for marginal in self.marginals:
@@ -138,3 +142,13 @@ def _steps(databases: Sequence[Projection]) -> int:
         if 1 <= common <= 1 << 20:
             return common
     return STEPS
+
+
+CARD = Card(
+    name="net mechanism (exact)",
+    family=Family.DATABASE,
+    privacy="ε; ε²/8-zCDP",
+    accuracy="α + (2/εn)(ln N + ln 1/β), N databases of which one is within α",
+    source="Lectures 9-10; Lecture 18, Theorem 0.1",
+    events=(Selection,),
+)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
+from understudy.mechanism.card import Card, ChoiceSubject, Family
 from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise.law import scale_parameter
 from understudy.noise.samplers import NoiseSource, discrete_laplace, uniform_array
@@ -96,3 +97,20 @@ def one_sided(scale: Fraction, size: int, *, noise: NoiseSource) -> NDArray[np.i
     """
     drawn = discrete_laplace(scale, size, noise=noise)
     return np.where(drawn >= 0, drawn, -drawn - 1)
+
+
+CARD = Card(
+    name="report noisy max (permute-and-flip)",
+    family=Family.SELECTION,
+    privacy="ε",
+    accuracy="(2Δ/ε)·ln(k/β) below the best",
+    source="Dwork, Roth 2014, section 3.3",
+    events=(NoisyMaximum,),
+    audited=(
+        ChoiceSubject(
+            "noisy-max",
+            "mechanism.noisy_max.ReportNoisyMax.choose",
+            lambda epsilon, moved: ReportNoisyMax(epsilon=epsilon, sensitivity=moved),
+        ),
+    ),
+)

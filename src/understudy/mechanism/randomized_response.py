@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
+from understudy.mechanism.card import Card, Family, ReportSubject
 from understudy.mechanism.parameters import whole
 from understudy.noise.samplers import NoiseSource, bernoulli_exp, uniform_array
 from understudy.privacy.event import RandomizedReport
@@ -79,3 +80,20 @@ class RandomizedResponse:
         chances = np.full(self.size, exp(-float(self.epsilon)))
         chances[value] = 1
         return chances / chances.sum()
+
+
+CARD = Card(
+    name="randomised response",
+    family=Family.REPORT,
+    privacy="ε, per row",
+    accuracy="unbiased, sd ≤ (e^ε+1)/(2(e^ε-1)√n)",
+    source="Warner 1965",
+    events=(RandomizedReport,),
+    audited=(
+        ReportSubject(
+            "randomized-response",
+            "mechanism.randomized_response.RandomizedResponse.release",
+            lambda epsilon, size: RandomizedResponse(epsilon=epsilon, size=size),
+        ),
+    ),
+)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import HandleClosedError, ParameterError
+from understudy.mechanism.card import Card, Family, StreamSubject
 from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise.law import scale_parameter
 from understudy.noise.samplers import NoiseSource, discrete_laplace
@@ -201,3 +202,30 @@ class NumericSparse:
 
     def _answer_noise(self, count: int, noise: NoiseSource) -> NDArray[np.int64]:
         return discrete_laplace(self.answer_scale, count, noise=noise)
+
+
+CARD = Card(
+    name="AboveThreshold, NumericSparse",
+    family=Family.STREAM,
+    privacy="ε for the whole stream",
+    accuracy="8cΔ(ln k + ln 2c/β)/ε",
+    source="Dwork, Roth 2014, section 3.6",
+    events=(SparseVector,),
+    audited=(
+        StreamSubject(
+            "above-threshold",
+            "mechanism.sparse_vector.AboveThreshold",
+            lambda epsilon, moved, hits: AboveThreshold(
+                epsilon=epsilon, sensitivity=moved, threshold=0, hits=hits
+            ),
+        ),
+        StreamSubject(
+            "numeric-sparse",
+            "mechanism.sparse_vector.NumericSparse",
+            lambda epsilon, moved, hits: NumericSparse(
+                epsilon=epsilon, sensitivity=moved, threshold=0, hits=hits
+            ),
+            moved=2,
+        ),
+    ),
+)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import floor
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from understudy.errors import ParameterError
 from understudy.mechanism.additive import noise_for
 from understudy.noise.samplers import SeededNoise
-from understudy.planner.inputs import PlanInputs
-from understudy.privacy.columns import ONE_COUNT, PARTITION
-from understudy.privacy.compose import zcdp_rho
+from understudy.planner.mechanisms import MECHANISMS
+from understudy.privacy.columns import PARTITION
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
+from understudy.theory.planned import PlanInputs, planned_epsilon
 
 RUNS = 9
 SIMULATED_QUERIES = 100_000
@@ -36,7 +37,7 @@ def expected(mechanism: str, situation: PlanInputs) -> float | None:
     Where more queries are planned than are simulated, the largest error of fewer of them is shown: typical errors
     of the maximum grow only with the logarithm of their number.
     """
-    run = _RUNNERS.get(mechanism)
+    run = _runner(mechanism)
     if run is None:
         return None
     try:
@@ -46,6 +47,14 @@ def expected(mechanism: str, situation: PlanInputs) -> float | None:
     return float(np.median(largest))
 
 
+def _runner(mechanism: str) -> Callable[[PlanInputs, int], float] | None:
+    """How a mechanism is run once, with a seed; None where it cannot be."""
+    if mechanism == "histogram":
+        return _histogram
+    built = next((planned.one_answer for planned in MECHANISMS if planned.name == mechanism), None)
+    return None if built is None else partial(_one_by_one, built)
+
+
 def _counts(situation: PlanInputs, seed: int) -> np.ndarray:
     """True counts of invented yes-or-no questions about invented rows."""
     rng = np.random.default_rng(seed)
@@ -53,21 +62,11 @@ def _counts(situation: PlanInputs, seed: int) -> np.ndarray:
     return rng.binomial(situation.rows, rng.random(queries)).astype(np.int64)
 
 
-def _laplace(situation: PlanInputs, seed: int) -> float:
+def _one_by_one(built: Callable[[PlanInputs], Any], situation: PlanInputs, seed: int) -> float:
+    """The largest error, as a rate, when every answer is released with its share of the budget."""
     counts = _counts(situation, seed)
-    mechanism = noise_for(
-        Price("epsilon", _epsilon(situation)) / situation.queries, RELATION.moves(ONE_COUNT)
-    )
-    return float(np.abs(mechanism.release(counts, noise=SeededNoise(seed)) - counts).max() / situation.rows)
-
-
-def _gaussian(situation: PlanInputs, seed: int) -> float:
-    if not situation.delta:
-        raise ParameterError("Gaussian noise needs a delta")
-    rho = Fraction(floor(zcdp_rho(float(_epsilon(situation)), situation.delta) * 10**12), 10**12)
-    counts = _counts(situation, seed)
-    mechanism = noise_for(Price("rho", rho) / situation.queries, RELATION.moves(ONE_COUNT))
-    return float(np.abs(mechanism.release(counts, noise=SeededNoise(seed)) - counts).max() / situation.rows)
+    told = built(situation).release(counts, noise=SeededNoise(seed))
+    return float(np.abs(told - counts).max() / situation.rows)
 
 
 def _histogram(situation: PlanInputs, seed: int) -> float:
@@ -76,18 +75,8 @@ def _histogram(situation: PlanInputs, seed: int) -> float:
         raise ParameterError("the universe is too large to be simulated")
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(situation.rows, rng.dirichlet(np.ones(cells))).astype(np.int64)
-    mechanism = noise_for(Price("epsilon", _epsilon(situation)), RELATION.moves(PARTITION))
+    epsilon = Fraction(repr(planned_epsilon(situation)))
+    mechanism = noise_for(Price("epsilon", epsilon), RELATION.moves(PARTITION))
     noise = mechanism.release(counts, noise=SeededNoise(seed)) - counts
     queries = rng.integers(0, 2, (min(situation.queries, max(1, 10**7 // cells), 1000), cells))
     return float(np.abs(queries @ noise).max() / situation.rows)
-
-
-def _epsilon(situation: PlanInputs) -> Fraction:
-    return Fraction(repr(float(situation.epsilon or 1)))
-
-
-_RUNNERS: dict[str, Callable[[PlanInputs, int], float]] = {
-    "laplace": _laplace,
-    "gaussian": _gaussian,
-    "histogram": _histogram,
-}

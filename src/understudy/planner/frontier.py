@@ -12,9 +12,9 @@ import vl_convert
 
 from understudy.errors import ParameterError
 from understudy.output import write_file
-from understudy.planner.inputs import PlanInputs, Promise
 from understudy.planner.mechanisms import MECHANISMS
 from understudy.planner.solve import VACUOUS, Plan, width_of
+from understudy.theory.planned import PlanInputs, Promise
 
 POINTS = 25
 AXES = {"rows": "rows", "queries": "adaptive queries", "epsilon": "epsilon"}

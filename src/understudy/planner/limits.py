@@ -6,43 +6,14 @@ database, refuses it; such an option is shown, and recommended to nobody. An ans
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-from understudy.mechanism.small_database.classes import MATRIX_LIMIT
-from understudy.mechanism.small_database.levels import Enumeration
-from understudy.mechanism.small_database.shells import Kind, Shape
-from understudy.planner.inputs import PlanInputs
-from understudy.planner.widths import Width
+from understudy.mechanism.small_database.card import CELLS, DATABASES
 from understudy.standin.dense.weights import DENSE_LIMIT
 from understudy.standin.median.median import can_be_held
 from understudy.theory.lecture4 import claim1_size_min
+from understudy.theory.planned import PlanInputs, Width
 
 CONSTRUCTED_CELLS = 1 << 26
 """Cells up to which a release constructs a table of all of them: that of `releases.methods`, which is above."""
-
-CELLS = "too many cells to run"
-DATABASES = "too many small databases to count"
-
-
-def none(s: PlanInputs, found: Width) -> str:
-    """It can be run at any size."""
-    del s, found
-    return ""
-
-
-def smalldb(s: PlanInputs, found: Width) -> str:
-    """All cells are compared on all queries, and all databases of m rows counted one by one.
-
-    Thresholds and hierarchies are counted without that, and reach larger m; what the queries are, the planner does
-    not know.
-    """
-    cells, size = s.universe or 2, int(found[1].get("m", 1))
-    if cells * s.queries > MATRIX_LIMIT:
-        return CELLS
-    rate = Fraction(s.epsilon or 1) / (2 * size)
-    if Enumeration.admits(Shape(Kind.ANY, s.queries, cells), size, s.rows, rate):
-        return ""
-    return f"{DATABASES}, but for thresholds and hierarchies"
 
 
 def constructed(s: PlanInputs, found: Width) -> str:

@@ -8,11 +8,10 @@ from math import inf
 from typing import Any
 
 from understudy.errors import ParameterError
-from understudy.planner.inputs import PlanInputs, Promise
-from understudy.planner.mechanisms import MECHANISMS, Mechanism
-from understudy.planner.widths import Width
+from understudy.planner.mechanisms import MECHANISMS
 from understudy.query.workload import Workload
 from understudy.rational import MAX_EPSILON, exact
+from understudy.theory.planned import PlanInputs, Planned, Promise, Width
 
 VACUOUS = 0.5
 """Answering 1/2 to everything is never further off than this."""
@@ -196,7 +195,7 @@ def _unknown(*, promise: Promise, **given: float | None) -> str:
     return missing[0]
 
 
-def _option(mechanism: Mechanism, situation: PlanInputs, unknown: str, alpha: float | None) -> Option:
+def _option(mechanism: Planned, situation: PlanInputs, unknown: str, alpha: float | None) -> Option:
     if unknown == "alpha":
         found = width_of(mechanism, situation)
         return _of(mechanism, found, found[0], mechanism.limit(situation, found))
@@ -213,14 +212,14 @@ def _option(mechanism: Mechanism, situation: PlanInputs, unknown: str, alpha: fl
     return _of(mechanism, found, solved, mechanism.limit(there, found))
 
 
-def _of(mechanism: Mechanism, found: Width, solved: float | int | None, theory_only: str = "") -> Option:
+def _of(mechanism: Planned, found: Width, solved: float | int | None, theory_only: str = "") -> Option:
     return Option(
         mechanism.name, found[0], mechanism.theorem, found[1], solved, mechanism.note, mechanism.by_name,
         theory_only,
     )  # fmt: skip
 
 
-def width_of(mechanism: Mechanism, situation: PlanInputs) -> Width:
+def width_of(mechanism: Planned, situation: PlanInputs) -> Width:
     """The width, at most 1; outside a theorem's conditions nothing is promised, which is a width of 1."""
     try:
         width, parameters = mechanism.width(situation)

@@ -30,6 +30,7 @@ class Budget:
 
     @classmethod
     def of(cls, epsilon: Number, delta: Number = 0) -> Budget:
+        """A budget of ε and δ, kept as exact fractions; raises a `ParameterError` where one is out of range."""
         small = exact(delta, "delta")
         if not 0 <= small < 1:
             raise ParameterError(f"delta must be at least 0 and below 1, not {delta}")
@@ -37,6 +38,7 @@ class Budget:
 
     @property
     def is_pure(self) -> bool:
+        """Whether delta is 0: then costs are in ε, else in ρ."""
         return self.delta == 0
 
     @property

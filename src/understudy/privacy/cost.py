@@ -1,27 +1,17 @@
 """What events cost, in exact integers of a small unit, always rounded up.
 
-Two currencies that are never mixed: pure epsilon, and rho of zero-concentrated differential privacy (zCDP).
+Two currencies that are never mixed: pure epsilon, and rho of zero-concentrated differential privacy (zCDP). The
+exact price of each kind of event stands with the event (`event`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import singledispatch
 from math import ceil, floor
 from typing import ClassVar, Literal
 
-from understudy.errors import ParameterError, RefusedError
-from understudy.privacy.event import (
-    Event,
-    GaussianNoise,
-    LaplaceNoise,
-    Located,
-    Pure,
-    Selection,
-    SparseVector,
-    Together,
-)
+from understudy.privacy.event import Event, known_event
 
 UNITS = 10**15
 """Units in one epsilon or one rho. Every total of a real table fits into 64 bits."""
@@ -74,96 +64,14 @@ def rounded_down(amount: Fraction) -> Fraction:
     return Fraction(floor(amount * UNITS), UNITS)
 
 
-@singledispatch
 def epsilon(event: Event) -> Fraction:
-    """The pure-DP parameter of an event; an event that has none, or is unknown, is refused, never guessed.
-
-    Composition adds up, also when later mechanisms are chosen after seeing earlier answers.
-    [Lecture 4, Theorem 8]
-    """
-    raise ParameterError(f"no pure cost is known for {type(event).__name__}")
+    """The pure-DP parameter of an event, exactly; an event that has none, or is unknown, is refused."""
+    return known_event(event).pure_cost()
 
 
-@singledispatch
 def rho(event: Event) -> Fraction:
-    """The zCDP parameter of an event. [BunSteinke16, Lemma 1.7] adds it up over adaptive composition."""
-    raise ParameterError(f"no zCDP cost is known for {type(event).__name__}")
-
-
-@epsilon.register
-def _(event: LaplaceNoise) -> Fraction:
-    return event.l1 / event.scale
-
-
-@epsilon.register
-def _(event: GaussianNoise) -> Fraction:
-    if event.l2_squared == 0:
-        return Fraction(0)
-    raise RefusedError(
-        "Gaussian noise gives no pure epsilon: declare a budget with a delta, or ask for Laplace noise"
-    )
-
-
-@epsilon.register
-def _(event: Pure) -> Fraction:
-    return event.epsilon
-
-
-@epsilon.register
-def _(event: Located) -> Fraction:
-    return epsilon(event.noise)
-
-
-@epsilon.register
-def _(event: Together) -> Fraction:
-    return sum((epsilon(part) for part in event.events), Fraction(0))
-
-
-@rho.register(LaplaceNoise)
-@rho.register(Pure)
-def _(event: LaplaceNoise | Pure) -> Fraction:
-    """ε-DP implies ε²/2-zCDP. [BunSteinke16, Proposition 1.4]"""
-    return epsilon(event) ** 2 / 2
-
-
-@rho.register
-def _(event: GaussianNoise) -> Fraction:
-    """Discrete Gaussian noise on integers: Δ²/(2σ²). [CKS20, Theorem 14]"""
-    return event.l2_squared / (2 * event.variance)
-
-
-@rho.register
-def _(event: Selection) -> Fraction:
-    """The exponential mechanism is ε²/8-zCDP. [CesarRogers21]
-
-    Its log-likelihood ratio between neighbours lies in an interval of length ε (the scores move by ±Δ and the
-    normaliser is the same for all candidates), so Hoeffding's lemma bounds the Rényi divergence of order α by
-    α·ε²/8.
-    """
-    return event.epsilon**2 / 8
-
-
-@rho.register
-def _(event: SparseVector) -> Fraction:
-    """c runs, of which each is (1 - t)ε/c-DP for comparing and tε/c-DP for telling: ((1 - t)² + t²)·ε²/(2c).
-
-    Runs are adaptively composed: each draws all its noise anew and starts when the one before has ended, so what
-    it says is ε/c-DP given everything that was said before, whatever is asked. Pure ε'-DP is ε'²/2-zCDP
-    [BunSteinke16, Proposition 1.4], and zCDP adds up [BunSteinke16, Lemma 1.7]. Other questions may be asked
-    while a run is under way: an interactive ε'-DP mechanism is an interactive post-processing of one randomised
-    response with ε', drawn when it starts [VadhanWang21], which is ε'²/2-zCDP.
-    """
-    return ((1 - event.told) ** 2 + event.told**2) * event.epsilon**2 / (2 * event.hits)
-
-
-@rho.register
-def _(event: Located) -> Fraction:
-    return rho(event.noise)
-
-
-@rho.register
-def _(event: Together) -> Fraction:
-    return sum((rho(part) for part in event.events), Fraction(0))
+    """The zCDP parameter of an event, exactly; an event that is unknown is refused."""
+    return known_event(event).zcdp_cost()
 
 
 def pure(event: Event) -> PureDP:

@@ -1,4 +1,10 @@
-"""What was done, as frozen records. What it costs is another matter (`cost`)."""
+"""What was done, as frozen records: each kind of event knows its name, its numbers and what it costs.
+
+A kind of event is one class. Its fields are what a ledger records; `pure_cost` and `zcdp_cost` are its price in
+the two currencies, exactly, with the statement that proves it; `privacy_losses` is how a privacy-loss-distribution
+accountant sees it. `@recorded` enters the class under its name, which is stored in ledgers and never changes.
+`cost` rounds prices to whole units, and `ledger.verifier` repeats all of this on purpose, in code of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +12,67 @@ import json
 import re
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
-from typing import Any
+from math import sqrt
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from understudy.errors import ParameterError
+from understudy.errors import ParameterError, RefusedError
 
 
+class PrivacyLoss(NamedTuple):
+    """`times` independent runs of a mechanism whose privacy loss a law dominates.
+
+    pure            ε-DP, ε the parameter: randomised response is the worst.
+    bounded range   log-ratios within an interval of length ε, the parameter.
+    gaussian        normal noise, the parameter its deviation in units of the sensitivity.
+    """
+
+    law: Literal["pure", "bounded range", "gaussian"]
+    parameter: float
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that was done to the people of a table, and what is known of its privacy.
+
+    A kind of event states its pure price; unless it knows better, the rest follows from that.
+    """
+
+    def pure_cost(self) -> Fraction:
+        """The ε of pure differential privacy; RefusedError where there is none."""
+        raise ParameterError(f"no pure cost is known for {type(self).__name__}")
+
+    def zcdp_cost(self) -> Fraction:
+        """The ρ of zCDP: ε-DP implies ε²/2-zCDP. [BunSteinke16, Proposition 1.4]"""
+        return self.pure_cost() ** 2 / 2
+
+    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
+        """Runs that dominate it, all fixed beforehand; none where nobody can be affected."""
+        cost = self.pure_cost()
+        return (PrivacyLoss("pure", float(cost)),) if cost else ()
+
+
+Kind = TypeVar("Kind", bound=type[Event])
+
+_RECORDED: dict[str, type[Event]] = {}
+
+
+def recorded(kind: Kind) -> Kind:
+    """Enter a kind of event under its name: only these are written into ledgers and read back."""
+    _RECORDED[kind.__name__] = kind
+    return kind
+
+
+def known_event(event: Any) -> Event:
+    """The event itself; what is no event has no price and is refused, never guessed."""
+    if not isinstance(event, Event):
+        raise ParameterError(f"no cost is known for {type(event).__name__}")
+    return event
+
+
+@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceNoise:
+class LaplaceNoise(Event):
     """Discrete Laplace noise of `scale` on integers that one person moves by at most `l1` in total."""
 
     l1: Fraction
@@ -22,9 +82,14 @@ class LaplaceNoise:
         if self.l1 < 0 or self.scale <= 0:
             raise ParameterError("Laplace noise needs a sensitivity of at least 0 and a positive scale")
 
+    def pure_cost(self) -> Fraction:
+        """Δ₁/b. [Lecture 4, Theorem 5]"""
+        return self.l1 / self.scale
 
+
+@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianNoise:
+class GaussianNoise(Event):
     """Discrete Gaussian noise on integers that one person moves by at most sqrt(l2_squared)."""
 
     l2_squared: Fraction
@@ -34,9 +99,26 @@ class GaussianNoise:
         if self.l2_squared < 0 or self.variance <= 0:
             raise ParameterError("Gaussian noise needs a sensitivity of at least 0 and a positive variance")
 
+    def pure_cost(self) -> Fraction:
+        if self.l2_squared == 0:
+            return Fraction(0)
+        raise RefusedError(
+            "Gaussian noise gives no pure epsilon: declare a budget with a delta, or ask for Laplace noise"
+        )
+
+    def zcdp_cost(self) -> Fraction:
+        """Discrete Gaussian noise on integers: Δ²/(2σ²). [CKS20, Theorem 14]"""
+        return self.l2_squared / (2 * self.variance)
+
+    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
+        """The continuous law of the same variance, which the discrete one follows up to rounding."""
+        if self.l2_squared == 0:
+            return ()
+        return (PrivacyLoss("gaussian", sqrt(self.variance / self.l2_squared)),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pure:
+class Pure(Event):
     """Something that is known by its pure parameter `epsilon` alone."""
 
     epsilon: Fraction
@@ -45,17 +127,35 @@ class Pure:
         if self.epsilon < 0:
             raise ParameterError("nothing can earn budget: epsilon must not be negative")
 
+    def pure_cost(self) -> Fraction:
+        return self.epsilon
 
+
+@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection(Pure):
     """One run of the exponential mechanism."""
 
+    def zcdp_cost(self) -> Fraction:
+        """The exponential mechanism is ε²/8-zCDP. [CesarRogers21]
 
+        Its log-likelihood ratio between neighbours lies in an interval of length ε (the scores move by ±Δ and the
+        normaliser is the same for all candidates), so Hoeffding's lemma bounds the Rényi divergence of order α by
+        α·ε²/8.
+        """
+        return self.epsilon**2 / 8
+
+    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
+        return (PrivacyLoss("bounded range", float(self.epsilon)),) if self.epsilon else ()
+
+
+@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMaximum(Pure):
     """One run of report noisy max."""
 
 
+@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseVector(Pure):
     """A sparse vector was opened: everything that it will ever say is paid for.
@@ -76,12 +176,29 @@ class SparseVector(Pure):
             )
         object.__setattr__(self, "hits", int(self.hits))
 
+    def zcdp_cost(self) -> Fraction:
+        """c runs, of which each is (1 - t)ε/c-DP for comparing and tε/c-DP for telling: ((1 - t)² + t²)·ε²/(2c).
 
+        Runs are adaptively composed: each draws all its noise anew and starts when the one before has ended, so
+        what it says is ε/c-DP given everything that was said before, whatever is asked. Pure ε'-DP is ε'²/2-zCDP
+        [BunSteinke16, Proposition 1.4], and zCDP adds up [BunSteinke16, Lemma 1.7]. Other questions may be asked
+        while a run is under way: an interactive ε'-DP mechanism is an interactive post-processing of one
+        randomised response with ε', drawn when it starts [VadhanWang21], which is ε'²/2-zCDP.
+        """
+        return ((1 - self.told) ** 2 + self.told**2) * self.epsilon**2 / (2 * self.hits)
+
+    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
+        shares = (part * self.epsilon / self.hits for part in (1 - self.told, self.told))
+        return tuple(PrivacyLoss("pure", float(share), self.hits) for share in shares if share)
+
+
+@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomizedReport(Pure):
     """Every row reported its value through randomised response."""
 
 
+@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpentBefore(Pure):
     """What was spent on the table before its ledger was opened."""
@@ -109,7 +226,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class Located(Event):
     """Noise on counts that only the rows of a `region`, a product of spans, can move.
 
     `relation` is the neighbour relation, ``replace`` or ``add-remove m`` with m rows to a person, and behind an
@@ -138,28 +255,34 @@ class Located:
         found = RELATION.fullmatch(self.relation)
         return None if found is None or found["rows"] is None else int(found["rows"])
 
+    def pure_cost(self) -> Fraction:
+        return self.noise.pure_cost()
+
+    def zcdp_cost(self) -> Fraction:
+        return self.noise.zcdp_cost()
+
+    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
+        return self.noise.privacy_losses()
+
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Together(Event):
     """Several things done one after the other, each possibly chosen after seeing the ones before."""
 
     events: tuple[Event, ...]
 
+    def pure_cost(self) -> Fraction:
+        """Composition adds up, also when later mechanisms are chosen after seeing earlier answers.
+        [Lecture 4, Theorem 8]
+        """
+        return sum((known_event(part).pure_cost() for part in self.events), Fraction(0))
 
-Event = LaplaceNoise | GaussianNoise | Pure | Located | Together
+    def zcdp_cost(self) -> Fraction:
+        """[BunSteinke16, Lemma 1.7] adds it up over adaptive composition."""
+        return sum((known_event(part).zcdp_cost() for part in self.events), Fraction(0))
 
-_NAMED = {
-    kind.__name__: kind
-    for kind in (
-        LaplaceNoise,
-        GaussianNoise,
-        Selection,
-        NoisyMaximum,
-        SparseVector,
-        RandomizedReport,
-        SpentBefore,
-    )
-}
+    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
+        return tuple(loss for part in self.events for loss in known_event(part).privacy_losses())
 
 
 def is_immovable(event: Event) -> bool:
@@ -191,6 +314,8 @@ def as_plain(event: Event) -> dict[str, Any]:
         region = [[span.attribute, span.size, f"{span.mask:x}"] for span in event.region]
         where = {"region": region, "relation": event.relation, "split": event.split}
         return {"event": "Located", "noise": as_plain(event.noise), **where}
+    if type(event) is not _RECORDED.get(type(event).__name__):
+        raise ParameterError(f"no ledger can record {type(event).__name__}: it is no kind of event")
     given = ((field, getattr(event, field.name)) for field in fields(event))
     parameters = {field.name: str(value) for field, value in given if value != field.default}
     return {"event": type(event).__name__, **parameters}
@@ -204,7 +329,7 @@ def from_plain(plain: Any) -> Event:
         return Together(tuple(from_plain(part) for part in parts))
     if kind == "Located":
         return _located(plain)
-    known = _NAMED.get(kind) if isinstance(kind, str) else None
+    known = _RECORDED.get(kind) if isinstance(kind, str) else None
     if known is None:
         raise _not_understood()
     numbers = {name: recorded_number(text) for name, text in plain.items() if name != "event"}

@@ -23,15 +23,6 @@ then for any messages whatever
 
 since the messages cancel at every x. Better messages are found by sweeps of max-product (MPLP); bad ones cost
 accuracy, never soundness. Everything is whole units, so that a verifier elsewhere finds the same numbers.
-
-Joint pricing takes work, on every later opening of a ledger again, and questions of hardly any price could make
-much of it. So work is paid for (rule 2). The price of an event, as a share of the cap, buys that share of `WORK`
-steps, a step being a cell that is read or written; an event whose region needs more, one whose price is below one
-part in `SMALLEST` of the cap, and every event after `WORK` steps in all is added to the plain sum of the others.
-That is sound, since a price alone is an upper bound of what the event adds to the joint price, and it depends on
-recorded events only. Sweeps have as many steps of their own: they are made as far as the bound, taken as a price,
-buys them, and without them the bound stays one. Ledgers that were begun under rule 1, without these bounds, keep
-it: their first entry says so.
 """
 
 from __future__ import annotations
@@ -70,25 +61,9 @@ LARGEST = 1 << 60
 LAST_SWEEPS = 8
 """So many more before an event is turned down."""
 
-RULE = 2
-"""How a new ledger prices jointly; 1 is the same without bounds on the work, and with `MAX_CELLS`."""
-
-SMALLEST = 1 << 20
-"""An event of a smaller part of the cap than one in so many is added plainly."""
-WORK = 1 << 27
-"""The steps that the whole cap buys; about one version of a table no more are made, and no more in sweeps."""
-LAST_WORK = 1 << 25
-"""The steps of the sweeps before one event is turned down."""
-SWEPT_CELL = 4
-"""Steps for each cell of a sweep."""
-MOVED_CELLS = 16
-"""So many cells of a block are copied in the time of a step."""
-ALL_CELLS = 1 << 22
-"""What `MAX_CELLS` is to rule 1."""
-
 
 @dataclass(frozen=True)
-class Block:
+class CliqueBlock:
     """T_C of one clique C, its messages, and the maximum of what remains."""
 
     table: Units
@@ -108,17 +83,10 @@ class JointState:
     relation: str = ""
     factor: int = 0
     constant: int = 0
-    blocks: Mapping[tuple[Attribute, ...], Block] = field(default_factory=dict)
+    blocks: Mapping[tuple[Attribute, ...], CliqueBlock] = field(default_factory=dict)
     beliefs: Mapping[Attribute, Units] = field(default_factory=dict)
     shown: int = 0
     swept: int = 0
-    work: int = 0
-    sweeping: int = 0
-
-    @property
-    def cells(self) -> int:
-        """The cells of all blocks."""
-        return sum(block.table.size for block in self.blocks.values())
 
     def bound(self) -> int:
         """An upper bound of what the located events cost together."""
@@ -129,13 +97,9 @@ class JointState:
 
 @dataclass(frozen=True)
 class Joint:
-    """The accountant of every ledger: located events jointly, all others by their sum.
-
-    `rule` is 2, or 1 for a ledger that was begun by version 0.1.
-    """
+    """The accountant of every ledger: located events jointly, all others by their sum."""
 
     budget: Budget
-    rule: int = RULE
 
     def start(self) -> JointState:
         return JointState()
@@ -151,50 +115,31 @@ class Joint:
             for part in event.events:
                 state = self.after(state, part)
             return state
-        price = _price(self.budget, event)
-        if not isinstance(event, Located) or not self._joins(state, event, price):
-            return replace(state, others=state.others + price)
+        if not isinstance(event, Located) or not self._joins(state, event):
+            return replace(state, others=state.others + _price(self.budget, event))
         if event.relation != state.relation:
             state = _closed(state, event.relation)
-        place = _placed(state, event, MAX_CELLS if self.rule == 1 else ALL_CELLS)
-        steps = 0 if self.rule == 1 or place.home is None else _steps(state, place.home, place.region)
-        if not self._pays(steps, price) or state.work + steps > WORK:
-            return replace(state, others=state.others + price)
-        return self._settled(_added(replace(state, work=state.work + steps), event, price, place))
+        state = _added(state, event, _price(self.budget, event))
+        return self._settled(state)
 
-    def _joins(self, state: JointState, event: Located, price: int) -> bool:
-        """Whether an event can be priced jointly: the currency's noise, no trifle, and totals within 64 bits."""
+    def _joins(self, state: JointState, event: Located) -> bool:
+        """Whether an event can be priced jointly: the currency's noise, and totals within 64 bits."""
         wanted = LaplaceNoise if self.budget.is_pure else GaussianNoise
-        if self.rule != 1 and price * SMALLEST < self.budget.cap.units:
-            return False
-        return state.flat + price <= LARGEST and isinstance(event.noise, wanted)
-
-    def _pays(self, steps: int, units: int) -> bool:
-        """Whether so many units of the budget buy so many steps of work."""
-        return steps * self.budget.cap.units <= WORK * units
+        fits = state.flat + _price(self.budget, event) <= LARGEST
+        return fits and isinstance(event.noise, wanted)
 
     def _settled(self, state: JointState) -> JointState:
         """Sweep when the bound has grown, or would pass the cap; then show it."""
         bound = state.bound()
-        sweep = 0 if self.rule == 1 else SWEPT_CELL * state.cells
-        steps = SWEEPS * sweep
-        if (
-            bound * GROWTH.denominator > state.swept * GROWTH.numerator
-            and self._pays(steps, bound)
-            and state.sweeping + steps <= WORK
-        ):
+        if bound * GROWTH.denominator > state.swept * GROWTH.numerator:
             for _ in range(SWEEPS):
                 state = _swept(state)
             bound = state.bound()
-            state = replace(state, swept=bound, sweeping=state.sweeping + steps)
-        last = 0
+            state = replace(state, swept=bound)
         for _ in range(LAST_SWEEPS):
             if max(bound, state.shown) + state.others <= self.budget.cap.units or not state.blocks:
                 break
-            last += sweep
-            if last > LAST_WORK or state.sweeping + sweep > WORK:
-                break
-            state = _swept(replace(state, sweeping=state.sweeping + sweep))
+            state = _swept(state)
             bound = state.bound()
         return replace(state, shown=max(bound, state.shown))
 
@@ -220,45 +165,22 @@ def _closed(state: JointState, relation: str) -> JointState:
     return JointState(others=state.others + state.shown, relation=relation)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a located event goes: the region that is taken for its own, and the block, None for the constant."""
-
-    region: tuple[Span, ...]
-    home: tuple[Attribute, ...] | None
-
-
-def _is_single(event: Located) -> bool:
-    return event.rows is None and not event.split
-
-
-def _placed(state: JointState, event: Located, room: int) -> _Place:
-    region = _narrowest(event.region)
-    if _is_single(event) and _covered(region) > WIDE:
-        return _Place(region, None)
-    return _Place(region, _home(state, tuple((span.attribute, span.size) for span in region), room))
-
-
-def _steps(state: JointState, home: tuple[Attribute, ...], region: tuple[Span, ...]) -> int:
-    """The work of raising a block on a region: its cells there, a copy of it, and all its cells if it is new."""
-    cells, inside = _cells(home), {span.attribute: span.mask.bit_count() for span in region}
-    touched = 1
-    for name, size in home:
-        touched *= inside.get(name, size)
-    return touched + cells // MOVED_CELLS + (0 if home in state.blocks else cells)
-
-
-def _added(state: JointState, event: Located, price: int, place: _Place) -> JointState:
+def _added(state: JointState, event: Located, price: int) -> JointState:
     """One more located event; sound at once, without a sweep."""
-    factor, single, home = _factor(event), _is_single(event), place.home
+    factor = _factor(event)
     state = replace(state, relation=event.relation, factor=factor, flat=state.flat + price)
+    single = event.rows is None and not event.split
     weight = price if single else -(-price // factor)
+    half, region = -(-weight // 2), _narrowest(event.region)
+    if single and _covered(region) > WIDE:
+        return replace(state, constant=state.constant + half)
+    home = _home(state, tuple((span.attribute, span.size) for span in region))
     if home is None:
-        return replace(state, constant=state.constant + (-(-weight // 2) if single else weight))
+        return replace(state, constant=state.constant + (half if single else weight))
     blocks, beliefs = dict(state.blocks), dict(state.beliefs)
     for attribute in home:
         beliefs.setdefault(attribute, np.zeros(attribute[1], np.int64))
-    blocks[home] = _raised(blocks.get(home) or _empty(home), home, place.region, weight)
+    blocks[home] = _raised(blocks.get(home) or _empty(home), home, region, weight)
     return replace(state, blocks=blocks, beliefs=beliefs)
 
 
@@ -275,7 +197,7 @@ def _covered(region: tuple[Span, ...]) -> Fraction:
     return share
 
 
-def _home(state: JointState, clique: tuple[Attribute, ...], room: int) -> tuple[Attribute, ...] | None:
+def _home(state: JointState, clique: tuple[Attribute, ...]) -> tuple[Attribute, ...] | None:
     """The block that takes a region: its own, else a larger one that is there, else a new one if it fits."""
     if clique in state.blocks:
         return clique
@@ -286,7 +208,7 @@ def _home(state: JointState, clique: tuple[Attribute, ...], room: int) -> tuple[
     cells = _cells(clique)
     if len(clique) > MAX_ATTRIBUTES or cells > MAX_BLOCK:
         return None
-    return clique if cells + state.cells <= room else None
+    return clique if cells + sum(b.table.size for b in state.blocks.values()) <= MAX_CELLS else None
 
 
 def _cells(clique: tuple[Attribute, ...]) -> int:
@@ -296,12 +218,14 @@ def _cells(clique: tuple[Attribute, ...]) -> int:
     return cells
 
 
-def _empty(clique: tuple[Attribute, ...]) -> Block:
+def _empty(clique: tuple[Attribute, ...]) -> CliqueBlock:
     zeros = tuple(np.zeros(size, np.int64) for _, size in clique)
-    return Block(np.zeros([size for _, size in clique], np.int64), zeros, 0)
+    return CliqueBlock(np.zeros([size for _, size in clique], np.int64), zeros, 0)
 
 
-def _raised(block: Block, clique: tuple[Attribute, ...], region: tuple[Span, ...], weight: int) -> Block:
+def _raised(
+    block: CliqueBlock, clique: tuple[Attribute, ...], region: tuple[Span, ...], weight: int
+) -> CliqueBlock:
     """T_C + weight on the region. Only the cells that were touched can raise the maximum."""
     spans = {(span.attribute, span.size): span for span in region}
     inside = [_inside(spans.get(attribute), attribute[1]) for attribute in clique]
@@ -311,7 +235,7 @@ def _raised(block: Block, clique: tuple[Attribute, ...], region: tuple[Span, ...
     rest = table[at]
     for axis, (message, cells) in enumerate(zip(block.messages, inside, strict=True)):
         rest = rest - _along(message[cells], axis, len(clique))
-    return Block(table, block.messages, max(block.largest, int(rest.max())))
+    return CliqueBlock(table, block.messages, max(block.largest, int(rest.max())))
 
 
 def _inside(span: Span | None, size: int) -> NDArray[np.intp]:
@@ -342,5 +266,5 @@ def _swept(state: JointState) -> JointState:
             beliefs[attribute] = (whole.max(axis=others) if others else whole) // axes
             rest = rest - _along(beliefs[attribute], axis, axes)
         messages = tuple(beliefs[a] - vector for a, vector in zip(clique, arriving, strict=True))
-        blocks[clique] = Block(block.table, messages, int(rest.max()))
+        blocks[clique] = CliqueBlock(block.table, messages, int(rest.max()))
     return replace(state, beliefs=beliefs, blocks=blocks)

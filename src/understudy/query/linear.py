@@ -91,6 +91,7 @@ class LinearQuery:
 
     @cached_property
     def clique(self) -> Clique:
+        """The attributes that the query reads, in the order of the domain."""
         return self.domain.clique(name for factor in self.factors for name in factor.clique)
 
     @cached_property
@@ -100,10 +101,12 @@ class LinearQuery:
 
     @property
     def largest(self) -> float:
+        """The largest weight of a cell."""
         return prod(float(f.weights.max()) for f in self.factors)
 
     @property
     def smallest(self) -> float:
+        """The smallest weight of a cell."""
         return prod(float(f.weights.min()) for f in self.factors)
 
     @cached_property

@@ -45,6 +45,7 @@ class Marginal:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The number of cells along each attribute of `by`."""
         return self.domain.shape(self.by)
 
     @property

@@ -1,7 +1,7 @@
 """Distinguishers: find, privately, a query that a hypothesis answers badly. [Lecture 7, Definition 3]
 
-A distinguisher never holds data. It is given a purse (the run) and public numbers, and what it learns about the
-table is what it buys, step by step, at no more than the price it was given: so a learner written by a user sees
+A distinguisher never holds data. It is given a `Run`, which spends, and public numbers; all that it learns about
+the table is what it buys, step by step, at no more than the price it was given: a learner written by a user sees
 nothing that was not paid for.
 """
 

@@ -118,7 +118,7 @@ def _silent(progress: Progress) -> None:
 
 @dataclass(eq=False)
 class Run:
-    """The purse of one release. `budget` is its own; the ledger's may be larger.
+    """What one release spends, and under which steps. `budget` is its own; the ledger's may be larger.
 
     A pure budget may be spent from a ledger of either currency; one with a delta needs a ledger with a delta.
     """

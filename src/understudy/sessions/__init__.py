@@ -6,6 +6,16 @@ consequence of earlier answers); otherwise the session buys something: the answe
 answers when questions of that class keep coming (`policy`, `ski_rental`). When the budget is spent, answers go
 on without a certificate, from a stand-in that is fitted to everything that was bought.
 
+    session, terms, population        the session, what it promises, and what that says of the population
+    knowledge, table_bounds, one_way  intervals of counts that follow from what was released
+    policy, ski_rental, forecast      what is bought next, and what questions would buy
+    purchase, calibrator, funds       the interface of purchases, their prices, and whether they can be paid
+    histogram, direct,                the kinds of purchases
+    product_class, marginals_class
+    families, simulation              bands that hold for a whole class at once
+    purchase_journal                  the purchases in the ledger
+    fitted_standin                    the stand-in that answers uncertified
+
 A session is a client of a Curator, and its visible control flow depends on public values and released answers
 alone. It may import `standin`, `mechanism`, `curator` and `project`, never the truth. Start with
 `sessions.session.Session`.

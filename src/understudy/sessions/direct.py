@@ -1,4 +1,8 @@
-"""Fresh noise for one question, frozen: never topped up, never drawn again."""
+"""The counts of one question, bought by themselves; and what is known of a question before anything is bought.
+
+The noise of a question is drawn once. It is never topped up and never drawn again, so that nobody learns more from
+asking twice, and the band that was fixed when it was bought stays valid.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from understudy.privacy.price import Price
 from understudy.privacy.region import located
 from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
 from understudy.query.marginal import Marginal
+from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.knowledge import (
     TOUCHING,
     IntervalTable,
@@ -24,11 +29,14 @@ from understudy.sessions.knowledge import (
     boxes_of,
     nearest,
 )
-from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult
+from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 
 
 def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
-    """What is known of a marginal's cells; None where it is no box."""
+    """Intervals for the counts of a marginal's cells, in people, from what was released.
+
+    None where its condition is no box and nothing can be deduced.
+    """
     where = marginal.where
     if where.largest == 0:
         return IntervalTable(np.zeros(marginal.shape), np.zeros(marginal.shape))
@@ -59,10 +67,14 @@ def _within(knowledge: Knowledge, by: Clique, box: Box) -> IntervalTable:
 
 @dataclass(frozen=True, eq=False)
 class DirectPurchase:
-    """Noise on the counts of one question; the band of its `paid` cells is as wide as an answer's.
+    """Noise on the counts of one question, at a price that keeps its `paid` cells within the session's width.
 
-    Those were not known well enough when the price was found: fixed by what was released before, and written down
-    with it. All others keep what is known of them, and the band does not speak of their noise.
+    Promise     Except with probability `share` every paid cell is within the width of its true count.
+    Why         The paid cells are those that were not known well enough when the price was found: fixed by what
+                was released before, and written into the ledger with the plan. Their noise is independent of that,
+                so that the union bound over them holds. All other cells keep what is known of them; the band says
+                nothing of their noise.
+    Cost        `price`, in the ledger's currency, for a row that moves one count by one.
     """
 
     kind: ClassVar[str] = "fresh"
@@ -75,7 +87,10 @@ class DirectPurchase:
     def of(
         cls, calibrator: Calibrator, knowledge: Knowledge, marginal: Marginal, share: float
     ) -> DirectPurchase:
-        """At the smallest price; where everything is known well enough, every cell is paid all the same."""
+        """The purchase at the smallest price that keeps its promise.
+
+        Where every cell is known well enough already, all cells are paid for all the same.
+        """
         table = intervals(knowledge, marginal)
         wide = None if table is None else np.asarray(table.high - table.low > 2 * calibrator.width)
         paid = np.ones(marginal.shape, bool) if wide is None or not wide.any() else wide
@@ -83,32 +98,39 @@ class DirectPurchase:
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> DirectPurchase:
+        """The purchase of a plan in the ledger."""
         marginal = from_plain(calibrator.curator.domain, plan["question"])
         return cls(marginal, from_text(plan["paid"], marginal.shape), plan["share"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
+        """The plan: the question, the paid cells, the share of β and the price."""
         cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
         return {**cells, "share": self.share, **self.price.as_plain()}
 
     def event(self, calibrator: Calibrator) -> Event:
+        """The noise on the counts, located at the cells that the question reads."""
         mechanism, _ = calibrator.curator.mechanism(self.marginal, self.price)
         return located(self.marginal, mechanism.event, calibrator.relation)
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
-        measured = calibrator.measure(self.marginal, self.price, request)
-        box, found = boxes_of(self.marginal), self._found(calibrator, knowledge, measured.noisy)
+        """Charge, look, add the band to the knowledge, and answer the question.
+
+        There is no answer where cells that were known at the time of the plan are not known here.
+        """
+        measured = request.measure(calibrator.curator, self.marginal, self.price)
+        box, table = boxes_of(self.marginal), self._narrowed(calibrator, knowledge, measured.noisy)
         if box is not None:
-            self._learn(knowledge, box, found)
+            self._learn(knowledge, box, table)
             variance = float(calibrator.curator.mechanism(self.marginal, self.price)[0].variance)
             knowledge.keep(ReleasedTable(self.marginal.by, box, measured.noisy, variance))
-        if bool((found.high - found.low > 2 * calibrator.width + TOUCHING).any()):
-            return PurchaseResult(measured.cost)  # what told the other cells then is not known here
-        value, error = nearest(found, measured.noisy, calibrator.width)
+        if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
+            return PurchaseResult(measured.cost)
+        value, error = nearest(table, measured.noisy, calibrator.width)
         answer = Answer(self.marginal, value, error, measured.noisy, measured.cost, 1.0)
         return PurchaseResult(measured.cost, self.marginal, answer)
 
-    def _found(self, calibrator: Calibrator, knowledge: Knowledge, noisy: Values) -> IntervalTable:
-        """What is known of the cells now: the band tells of those that were paid, and of no others."""
+    def _narrowed(self, calibrator: Calibrator, knowledge: Knowledge, noisy: Values) -> IntervalTable:
+        """What is known of the cells, narrowed by the band in those that were paid for, and in no others."""
         known = intervals(knowledge, self.marginal)
         if known is None:
             known = IntervalTable(

@@ -4,13 +4,15 @@
     subsets, cells                 of an unordered one: all sets, or each cell by itself
 
 A class of questions is a product of families: all rectangles, or all conjunctions on a few attributes. Its
-strategy is the product of the families' own, so that variances multiply, and so does the price of a row.
+strategy is the product of the families' own, so that variances multiply, and so do sensitivities.
 
-Band        Simultaneous for all members, exactly: a member is a fixed linear function of the noise N on the
-            combinations, so that the largest |member| of a product is a function of N alone, whoever chooses which
-            members to look at and when. It is computed, for simulated N, as a maximum over every member: along the
-            largest family by its extreme (a maximum of prefix sums, of cells, or a sum of positive parts), along
-            the others one member after the other. A quantile of it is a band for the class (`simulation`).
+Promise     A band holds for all members of a class at once, except with its share of β.
+Why         A member is a fixed linear function of the noise N on the combinations that are measured, so that the
+            largest error over all members is a function of N alone, whoever chooses which members to look at and
+            when. A quantile of that function is a band for the class.
+Cost        No privacy: N is simulated with a public seed (`simulation`). Time: for each draw a maximum over every
+            member, along the largest family by its extreme (a maximum of prefix sums, of cells, or a sum of
+            positive parts), along the others one member after the other.
 """
 
 from __future__ import annotations
@@ -43,23 +45,33 @@ Values = NDArray[np.float64]
 Kind = Literal["ranges", "prefixes", "suffixes", "subsets", "cells"]
 
 DRAWS = 1 << 12
+"""Draws of the noise that a band is simulated with at least."""
+
 MOST_DRAWS = 1 << 15
+"""Draws of the noise that a band is simulated with at most."""
+
 USUAL_WORK = 1 << 24
+"""Numbers that a simulation goes through where that is enough for `DRAWS` draws."""
+
 WORK = 1 << 30
-"""Numbers that a simulation goes through, and may go through."""
+"""Numbers that a simulation may go through: a class that needs more is not bought."""
 
 RARE = 2e-3
 """Below this probability the union bound is the smaller one, and nothing is simulated."""
 
 DEVIATIONS = 1 << 14
+"""Steps into which members' deviations are rounded up for the union bound."""
+
 MOST_LISTED = 1 << 20
+"""Members of a product up to which the union bound is computed."""
 
 MOST_MEMBERS = 1 << 11
+"""Members of a family up to which they are listed one by one."""
 
 
 @dataclass(frozen=True)
-class Family:
-    """Sets of an attribute's cells, empty ones apart."""
+class CellFamily:
+    """The non-empty sets of one kind of an attribute's `size` cells; `laplace` names the noise they have."""
 
     size: int
     kind: Kind
@@ -67,12 +79,13 @@ class Family:
 
     @property
     def members(self) -> int:
+        """How many sets the family has."""
         if self.kind == "subsets":
             return 2**self.size - 1
         return self.size * (self.size + 1) // 2 if self.kind == "ranges" else self.size
 
     def holds(self, cells: Cells) -> bool:
-        """Whether a set, none of them empty, is a member."""
+        """Whether a non-empty set of cells is a member."""
         if self.kind == "subsets":
             return True
         if self.kind == "cells":
@@ -82,7 +95,7 @@ class Family:
 
     @property
     def holds_all(self) -> bool:
-        """Whether the whole is a member."""
+        """Whether the set of all cells is a member."""
         return self.kind != "cells" or self.size == 1
 
     @property
@@ -91,7 +104,7 @@ class Family:
         return self.kind in {"ranges", "subsets", "cells"} or self.size == 1
 
     def matrix(self, resolution: int) -> NDArray[np.int64]:
-        """What is measured: whole weights, the largest of them `resolution`."""
+        """The combinations of cells that are measured, one a row: integers, the largest of them `resolution`."""
         if self.laplace or self.size == 1:
             return np.eye(self.size, dtype=np.int64)
         whole = self._weights()
@@ -104,14 +117,14 @@ class Family:
         if self.kind == "ranges" and fits:
             return HistogramDesign(self.size, ordered=True, centred=False).matrix.astype(np.float64)
         if self.kind in {"prefixes", "suffixes"} and fits:
-            found = minimax_prefixes(self.size).astype(np.float64)
-            return found if self.kind == "prefixes" else found[:, ::-1]
+            prefixes = minimax_prefixes(self.size).astype(np.float64)
+            return prefixes if self.kind == "prefixes" else prefixes[:, ::-1]
         even = np.full((self.size, self.size), 1 / self.size)
         return np.eye(self.size) + (_tilt(self.size) - 1) * even
 
     @cached_property
     def sets(self) -> Values:
-        """Every member, as a row of 0s and 1s."""
+        """Every member, as a row of 0s and 1s; raises a `ValueError` where there are too many to list."""
         if self.members > MOST_MEMBERS:
             raise ValueError("too many members to list")
         if self.kind == "subsets":
@@ -163,12 +176,13 @@ def _tilt(size: int) -> float:
 
 @dataclass(frozen=True)
 class Product:
-    """A product of families, one for each axis of a table."""
+    """A product of families, one for each axis of a table: its members are products of members."""
 
-    families: tuple[Family, ...]
+    families: tuple[CellFamily, ...]
 
     @cached_property
     def matrices(self) -> tuple[NDArray[np.int64], ...]:
+        """The combinations that are measured, along each axis."""
         each = min(1024, int(MAX_WEIGHT ** (1 / len(self.families))))
         return tuple(family.matrix(each) for family in self.families)
 
@@ -181,16 +195,18 @@ class Product:
 
     @property
     def members(self) -> int:
+        """How many members the product has."""
         return prod(family.members for family in self.families)
 
     @property
     def work(self) -> int:
-        """Numbers that one draw of the noise takes."""
+        """How many numbers the largest error of one draw of the noise takes to compute."""
         others = sorted(family.members for family in self.families)[:-1]
         return prod(others) * max(family.size for family in self.families)
 
     @property
     def is_feasible(self) -> bool:
+        """Whether the band can be simulated in the time that is allowed."""
         others = sorted(family.members for family in self.families)[:-1]
         return self.work * DRAWS <= WORK and all(members <= MOST_MEMBERS for members in others)
 
@@ -212,11 +228,11 @@ class Product:
         for axis, (family, inverse) in enumerate(zip(self.families, self.inverses, strict=True)):
             through = inverse if axis == last else family.sets @ inverse
             noise = np.moveaxis(np.tensordot(noise, through, axes=(axis + 1, 1)), -1, axis + 1)
-        found = self.families[last].extreme(np.moveaxis(noise, last + 1, -1))
-        return found.reshape(len(found), -1).max(axis=1)
+        extremes = self.families[last].extreme(np.moveaxis(noise, last + 1, -1))
+        return extremes.reshape(len(extremes), -1).max(axis=1)
 
 
-def _largest_norm(family: Family, inverse: Values, order: int) -> float:
+def _largest_norm(family: CellFamily, inverse: Values, order: int) -> float:
     """Of the members' coefficients; ranges that are too many to list are differences of two prefixes each."""
     if family.kind != "ranges" or family.members <= MOST_MEMBERS:
         return float(np.linalg.norm(family.largest @ inverse, ord=order, axis=1).max())
@@ -229,11 +245,13 @@ def _largest_norm(family: Family, inverse: Values, order: int) -> float:
 
 @lru_cache(maxsize=256)
 def band(product: Product, beta: float) -> float | None:
-    """All members are within so many deviations (or scales) of the noise on a combination, except with `beta`.
+    """Half the width of a band for all members of a product, which fails with probability at most `beta`.
 
-    On the lattice add `slack` steps (`simulation`). None where too many draws would be needed. Of a quantile of
-    the simulated maximum and the union bound over all members, the smaller: both are constants of the class, and
-    each is a band by itself.
+    It is in deviations (for Laplace noise: scales) of the noise on a combination.
+
+    For noise on integers `slack` steps have to be added (`simulation`). None where too many draws would be needed.
+    It is the smaller of a quantile of the simulated maximum and of the union bound over all members: both are
+    constants of the class, and each is a band by itself.
     """
     if product.families[0].laplace:
         sample = _sample(product)
@@ -270,10 +288,10 @@ def _sample(product: Product) -> Values:
 
 
 def slack(product: Product) -> float:
-    """How far one step of noise in every combination can move a member."""
+    """How far, in people, one step of noise in every combination can move a member."""
     return product.norm(1)
 
 
 def product_of(sizes: Sequence[int], kinds: Sequence[Kind], *, laplace: bool) -> Product:
     """The product of families of these sizes."""
-    return Product(tuple(Family(size, kind, laplace) for size, kind in zip(sizes, kinds, strict=True)))
+    return Product(tuple(CellFamily(size, kind, laplace) for size, kind in zip(sizes, kinds, strict=True)))

@@ -1,9 +1,14 @@
-"""After the budget: a stand-in fitted to what was released answers on, and says that nobody vouches for it.
+"""Answers after the budget is spent: a stand-in that is fitted to everything that was released.
 
 The stand-in is a graphical model (`standin.graphical`) of all released marginals that fit into a tree of limited
 size, those first that are furthest from independence. Everything else that was released, counts of conjunctions
 and marginals of some rows included, is applied to the answers that contain it: the model's table is scaled along
-it until the two agree as far as the noise warrants. All of this is post-processing of released numbers.
+it until the two agree as far as the noise warrants.
+
+Promise     None of accuracy: its answers are `uncertified`, with an infinite error. They lie in every interval
+            that is known to hold.
+Privacy     It costs nothing: all of this is post-processing of released numbers.
+Cost        Time: a fit after each purchase that is followed by such a question, from where the last one ended.
 """
 
 from __future__ import annotations
@@ -34,29 +39,29 @@ MOST_SCALED = 64
 """Releases that one table is scaled along; the latest ones."""
 
 BAND = 4.0
-"""A band is about so many deviations of its noise."""
+"""The half-width of a band is taken as so many deviations of its noise."""
 
 SETTLED = 1e-12
 """How closely a table is scaled, in its logarithm."""
 
 NOBODY = 1e-9
-"""No cell has fewer people: it could never be scaled up again."""
+"""The least count of a cell, in people: one of 0 could never be scaled up again."""
 
 SETTINGS = FitSettings(most_passes=100, noise_share=0.05)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedStandin:
-    """A model of `rows` rows, and what was released beside it."""
+    """A graphical model of `rows` rows, and the released tables that do not fit into it."""
 
     model: GraphicalStandIn
     rows: float
     beside: tuple[tuple[frozenset[str], ReleasedTable], ...]
-    """What is not in the model, each with its attributes."""
+    """Released tables that are not in the model, each with the attributes that it is about."""
 
     @classmethod
     def of(cls, knowledge: Knowledge, *, start: GraphicalStandIn | None = None) -> FittedStandin:
-        """The model of everything that was released so far."""
+        """The stand-in of everything that was released so far; `start` is a model to begin the fit from."""
         domain, rows = knowledge.grid.domain, _rows(knowledge)
         everything = [*_histograms(knowledge), *_classes(knowledge), *knowledge.released]
         whole = [r for r in everything if r.by and not r.where.sides]
@@ -74,19 +79,19 @@ class FittedStandin:
         return cls(model, rows, tuple((names, r) for names, r in beside if names))
 
     def counts(self, knowledge: Knowledge, marginal: Marginal) -> Values:
-        """Counts by the stand-in, moved into what is known of them."""
+        """The stand-in's counts of a marginal's cells, in people, moved into the intervals that are known."""
         domain = marginal.domain
         if domain.size(marginal.clique) <= MOST_SCALED_CELLS:
             table = self._scaled(marginal.clique) * marginal.where.weights(marginal.clique)
             gone = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
-            found = table.sum(axis=gone)
+            counts = table.sum(axis=gone)
         elif not marginal.by:
-            found = np.array(self.rows * self.model.answer(marginal.where))
+            counts = np.array(self.rows * self.model.answer(marginal.where))
         else:
             shares = {name: self.model.project((name,)) for name in marginal.clique}
-            found = self.rows * _independent(marginal, shares)
+            counts = self.rows * _independent(marginal, shares)
         known = intervals(knowledge, marginal)
-        return found if known is None else np.clip(found, known.low, known.high)
+        return counts if known is None else np.clip(counts, known.low, known.high)
 
     def _scaled(self, clique: Clique) -> Values:
         """The counts of a clique's cells after scaling along every release about its attributes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from understudy.query.marginal import Marginal
 from understudy.sessions.direct import DirectPurchase
@@ -15,51 +15,62 @@ from understudy.sessions.purchase import Purchase
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """Asks the policy what it wants, and leaves out what cannot be paid; `asked` counts the question itself."""
+    """What the policy would buy for a question, less what the funds cannot pay for.
+
+    Promise     A forecast buys nothing, spends nothing of β and reads no data. What a question buys when it is
+                asked next is what is forecast, or less where the first of several purchases tells enough.
+    Cost        The time of finding prices.
+
+    `asked` counts the questions of the session so far, the one in hand included.
+    """
 
     policy: PurchasePolicy
     funds: Funds
     knowledge: Knowledge
 
     def last(self, marginal: Marginal, *, asked: int) -> Purchase:
-        """What answers a question: a class, if there is one to buy and it can be paid, or fresh noise."""
+        """The purchase that answers a question: a class, if the policy wants one and it can be paid, else its own
+        counts.
+        """
         wanted = self.policy.purchase(self.knowledge, marginal, asked=asked)
         if isinstance(wanted, DirectPurchase) or self.funds.is_payable([wanted]):
             return wanted
-        return self.policy.fresh(self.knowledge, marginal, asked=asked)
+        return self.policy.direct(self.knowledge, marginal, asked=asked)
 
     def of(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
-        """All that a question may buy; what comes before the answer, where that would not leave too little for it.
+        """All that a question may buy, the purchase that answers it last.
 
-        That is the number of rows, where it is private and not known yet, and histograms.
+        Before it come the number of rows, where that is private and not known yet, and histograms; each only
+        where it leaves enough of the budget for the answer.
         """
         last = self.last(marginal, asked=asked)
         opening = (
             None if self.funds.calibrator.relation.rows_are_public else self.policy.opening(self.knowledge)
         )
         before = [] if opening is None or not self.funds.is_payable([opening, last]) else [opening]
-        prepared = self.policy.preparations(self.knowledge, marginal)
-        if prepared and self.funds.is_payable([*before, *prepared, last]):
-            before += prepared
+        histograms = self.policy.preparations(self.knowledge, marginal)
+        if histograms and self.funds.is_payable([*before, *histograms, last]):
+            before += histograms
         return [*before, last]
 
     def of_all(self, marginals: Iterable[Marginal], *, asked: int) -> list[Purchase]:
-        """All that several questions may buy, one after the other."""
-        found: list[Purchase] = []
-        left = self.policy.left
-        try:
-            for i, marginal in enumerate(marginals):
-                for purchase in self.of(marginal, asked=asked + i):
-                    if isinstance(purchase, DirectPurchase):
-                        self.policy.left -= purchase.share  # later ones get less of β, and cost more
-                    if isinstance(purchase, DirectPurchase) or not _holds(found, purchase):
-                        found.append(purchase)
-        finally:
-            self.policy.left = left
-        return found
+        """All that several questions may buy, one after the other.
+
+        Each is forecast under a copy of the policy from which the shares of β of the answers before it are gone:
+        later questions get less of β, and cost more.
+        """
+        forecast, purchases = self, list[Purchase]()
+        for i, marginal in enumerate(marginals):
+            for purchase in forecast.of(marginal, asked=asked + i):
+                if isinstance(purchase, DirectPurchase):
+                    forecast = replace(forecast, policy=forecast.policy.with_less_beta(purchase.share))
+                    purchases.append(purchase)
+                elif not _contains(purchases, purchase):
+                    purchases.append(purchase)
+        return purchases
 
 
-def _holds(found: Sequence[Purchase], purchase: Purchase) -> bool:
-    """Whether the number of rows, a histogram or a class is in the forecast already."""
+def _contains(purchases: Sequence[Purchase], purchase: Purchase) -> bool:
+    """Whether the same number of rows, histogram or class is among purchases."""
     plan = purchase.plain()
-    return any(other.kind == purchase.kind and other.plain() == plan for other in found)
+    return any(other.kind == purchase.kind and other.plain() == plan for other in purchases)

@@ -1,4 +1,4 @@
-"""What purchases cost, and whether they can be paid now."""
+"""What purchases cost together, and whether the ledger can pay for them now."""
 
 from __future__ import annotations
 
@@ -9,14 +9,24 @@ from understudy.errors import InsufficientBudgetError
 from understudy.ledger.interface import Ledger
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Together
-from understudy.sessions.purchase import Calibrator, Purchase
+from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.purchase import Purchase
 
 OTHERS = "this analyst, or for this day or month"
+"""The limit that is named in a refusal where the table's own budget would have been enough."""
+
+FAR_BELOW = 4
+"""Purchases can be paid for sure where this many times the sum of their separate prices is left."""
 
 
 @dataclass(frozen=True, eq=False)
 class Funds:
-    """Prices of purchases in one ledger, against what one analyst may spend."""
+    """Prices of purchases in one ledger, against what one analyst may still spend there.
+
+    Promise     What passes `check` can be paid, unless somebody else spends in between. The ledger itself checks
+                again when it charges.
+    Cost        No privacy and no write: quotes are computed from public events.
+    """
 
     calibrator: Calibrator
     analyst: str
@@ -27,21 +37,29 @@ class Funds:
 
     @property
     def nothing(self) -> Cost:
+        """A cost of 0, in the ledger's currency."""
         return self._ledger.budget.total([])
 
     def quote(self, purchases: Sequence[Purchase]) -> Cost:
-        """The most that they would be charged, one after the other: each is rounded up by itself."""
+        """The most that the purchases would be charged, one after the other, with the ledger's joint accounting.
+
+        Each is rounded up to a whole unit of the ledger by itself: hence the units that are added.
+        """
         cost = self._ledger.quote(Together(tuple(map(self._event, purchases))))
         return type(cost)(cost.units + max(len(purchases) - 1, 0))
 
     def is_payable(self, purchases: Sequence[Purchase]) -> bool:
+        """Whether the analyst's part of the budget pays for all of the purchases now."""
         return self.quote(purchases).units <= self._ledger.available(self.analyst).units
 
     def check(self, purchases: Sequence[Purchase]) -> None:
-        """Refuse what cannot be paid; the exact price is found only where that is in doubt."""
+        """Raise an `InsufficientBudgetError` where the purchases cannot all be paid now.
+
+        The joint price, which takes longer to compute, is found only where the separate prices leave a doubt.
+        """
         left = self._ledger.available(self.analyst)
         alone = sum(self._ledger.budget.price(self._event(purchase)).units for purchase in purchases)
-        if left.units >= 4 * alone or (cost := self.quote(purchases)).units <= left.units:
+        if left.units >= FAR_BELOW * alone or (cost := self.quote(purchases)).units <= left.units:
             return
         limit = OTHERS if cost.units <= self._ledger.remaining.units else ""
         raise InsufficientBudgetError(

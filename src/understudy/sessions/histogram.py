@@ -1,4 +1,8 @@
-"""The number of rows where it is private, and histograms of single attributes: what bounds conjunctions."""
+"""The number of rows where it is private, and histograms of single attributes.
+
+They are bought before the first questions that touch them: the intervals that they give bound every conjunction
+from its conditions one by one (the Fréchet bounds, `knowledge`), so that many questions need no purchase.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +17,29 @@ from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.region import located
+from understudy.sessions.calibrator import Calibrator, digits
 from understudy.sessions.knowledge import Knowledge, around
 from understudy.sessions.one_way import OneWay, half_widths, shape
-from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult, digits
+from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 
 LARGEST_BAND = 0.9
-"""The widest band of a histogram, as a part of the width, where that does not cost more."""
+"""The widest band of a histogram, as a part of the session's width, unless `MOST` forbids the price of that."""
 
 MOST = 15
-"""A histogram costs no more than so many direct questions."""
+"""A histogram costs no more than so many single counts."""
 
 LIGHT = 1.0
-"""How much wider the bands of single cells are than those of direct answers."""
+"""How much wider the bands of single cells are than those of counts that are bought by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowCountPurchase:
-    """The number of rows, to within an eighth of the width."""
+    """The number of rows, to within `error` people: an eighth of the session's width.
+
+    Promise     Except with probability `share` the number of rows is within `error` of the noisy one.
+    Why         The price is the smallest at which the noise on one count is (`Curator.price_of`).
+    Cost        `price`, once a session, and only where the neighbouring relation keeps the number private.
+    """
 
     kind: ClassVar[str] = "rows"
     share: float
@@ -38,6 +48,7 @@ class RowCountPurchase:
 
     @classmethod
     def of(cls, calibrator: Calibrator, share: float) -> RowCountPurchase:
+        """The purchase at the smallest price that keeps its promise."""
         error = rows_error(calibrator.width)
         return cls(
             share, error, calibrator.curator.price_of(calibrator.marginal(()), error=error, beta=share)
@@ -45,18 +56,22 @@ class RowCountPurchase:
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> RowCountPurchase:
+        """The purchase of a plan in the ledger."""
         return cls(plan["share"], plan["error"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
+        """The plan: the share of β, the error in people and the price."""
         return {"share": self.share, "error": self.error, **self.price.as_plain()}
 
     def event(self, calibrator: Calibrator) -> Event:
+        """The noise on the number of rows, located at every cell."""
         everyone = calibrator.marginal(())
         mechanism, _ = calibrator.curator.mechanism(everyone, self.price)
         return located(everyone, mechanism.event, calibrator.relation)
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
-        measured = calibrator.measure(calibrator.marginal(()), self.price, request)
+        """Charge, look, and narrow the interval of the number of rows."""
+        measured = request.measure(calibrator.curator, calibrator.marginal(()), self.price)
         low, high = around(measured.noisy, self.error, knowledge.total)
         knowledge.total = (float(low), float(high))
         return PurchaseResult(measured.cost)
@@ -64,7 +79,13 @@ class RowCountPurchase:
 
 @dataclass(frozen=True, eq=False)
 class HistogramPurchase:
-    """One attribute, good for all ranges or all subsets of its cells at once; or (`plain_cells`) for each cell."""
+    """A histogram of one attribute, with a band for all ranges (ordered) or all sets (else) of its cells at once;
+    where `plain_cells`, for each cell only.
+
+    Promise     Except with probability `share` every such count is within its half-width.
+    Why         `one_way` gives the largest error over all of them, from the law of the noise alone.
+    Cost        `price`, once for each attribute, and at most `MOST` times that of a single count.
+    """
 
     kind: ClassVar[str] = "histogram"
     name: str
@@ -74,26 +95,34 @@ class HistogramPurchase:
 
     @classmethod
     def of(cls, calibrator: Calibrator, name: str, share: float, unit: float) -> HistogramPurchase:
-        """Bands a little narrower than the width, if that does not cost too many of the direct price `unit`."""
+        """Bands for all ranges or sets, a little narrower than the session's width.
+
+        They are wider where that would cost more than `MOST` times `unit`, the price of a single count.
+        """
         design = _design(calibrator, name, plain_cells=False)
         mean, deviation, kappa = shape(design, share)
         spread = LARGEST_BAND * calibrator.width / float((mean + kappa * deviation).max())
-        found = calibrator.price_of_spread(calibrator.marginal((name,)), (design.matrix,), spread)
-        price = Price(found.currency, min(found.amount, digits(MOST * unit)))
+        wanted = calibrator.price_of_spread(calibrator.marginal((name,)), (design.matrix,), spread)
+        price = Price(wanted.currency, min(wanted.amount, digits(MOST * unit)))
         return cls(name, plain_cells=False, share=share, price=price)
 
     @classmethod
     def cells(cls, calibrator: Calibrator, name: str, share: float, unit: float) -> HistogramPurchase:
-        """A look at every cell, about as good as a direct answer to each."""
+        """Every cell by itself, about as precise as a single count at the price `unit`, for twice that price.
+
+        It is twice because a row that is replaced moves two cells.
+        """
         part = LIGHT if calibrator.is_pure else LIGHT**2
         price = Price(calibrator.currency, digits(2 * unit / part))
         return cls(name, plain_cells=True, share=share, price=price)
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> HistogramPurchase:
+        """The purchase of a plan in the ledger."""
         return cls(plan["name"], plan["cells"], plan["share"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
+        """The plan: the attribute, whether for cells only, the share of β and the price."""
         return {"name": self.name, "cells": self.plain_cells, "share": self.share, **self.price.as_plain()}
 
     def _strategy(self, calibrator: Calibrator) -> Strategy:
@@ -101,13 +130,15 @@ class HistogramPurchase:
         return calibrator.strategy(calibrator.marginal((self.name,)), (matrix,), self.price)
 
     def event(self, calibrator: Calibrator) -> Event:
+        """The noise on the combinations of cells that are measured."""
         return self._strategy(calibrator).event
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
+        """Charge, look, and keep the histogram with its bands; one for cells only replaces no other."""
         design = _design(calibrator, self.name, plain_cells=self.plain_cells)
         strategy = self._strategy(calibrator)
-        found, cost = calibrator.run(strategy, request)
-        released = np.array(found, np.float64)
+        combinations, cost = request.run(calibrator.curator, strategy)
+        released = np.array(combinations, np.float64)
         mechanism = strategy.mechanism
         if self.plain_cells:
             each = float(mechanism.error(self.share, cells=design.size))
@@ -120,7 +151,7 @@ class HistogramPurchase:
 
 
 def rows_error(width: int) -> int:
-    """How well the number of rows is bought, for answers of this width."""
+    """The error, in people, to which the number of rows is bought for answers within `width` people."""
     return max(width // 8, 1)
 
 

@@ -1,12 +1,12 @@
 """What is known about counts: intervals that all hold together, and what follows from them.
 
-On the event that every band holds, each interval contains its true count; intersection, complement, monotonicity
-and the Fréchet bounds are deductions, so what they give contains the true count as well. Deducing costs neither
-privacy nor any of the failure probability.
-
-Intervals that contradict each other tell that some band failed, which has probability β at most, but not which.
-What they speak of then counts as unknown. It is bought afresh, and that band fails with no more than its own share
-of β whatever happened before, since its noise is independent of all that.
+Promise     Where every band that was bought holds, each interval contains its true count.
+Why         A band says so of the counts that it was bought for. Intersection, complement, monotonicity and the
+            Fréchet bounds are deductions, so that what they give contains the true count as well.
+Cost        Deducing costs neither privacy nor any of β.
+Failure     Intervals that contradict each other tell that some band failed, which has probability at most β, but
+            not which. The counts that they are about then count as unknown, and are bought again; the new band
+            fails with no more than its own share of β, since its noise is independent of all that happened before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from understudy.domain.domain import Clique
 from understudy.query.box import Box, Grid, Words
 from understudy.query.marginal import Marginal
 from understudy.sessions.one_way import OneWay
-from understudy.sessions.tables import UpperEnds, of_marginals
+from understudy.sessions.table_bounds import UpperEnds, of_marginals
 
 Values = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -34,15 +34,18 @@ TOUCHING = 1e-6
 """Ends of intervals, in people, that are further apart than rounding explains contradict each other."""
 
 UNBOUNDED = 2.0**60
-"""More people than there are: an upper end where nothing bounds it."""
+"""An upper end, in people, where nothing bounds a count: more than any table has, and exact in arithmetic."""
 
 MOST_BOXES = 1 << 15
-"""Intervals of boxes that are searched for supersets and subsets; older ones are forgotten first."""
+"""Boxes with known counts that are searched for supersets and subsets; older ones are forgotten first."""
 
 
 @dataclass(frozen=True, eq=False)
 class IntervalTable:
-    """Intervals for every cell of a marginal, and unbiased estimates where they are not the middle."""
+    """The lower and upper end, in people, of the count of every cell of a marginal.
+
+    `unbiased` are estimates of the counts where these are not the middles of the intervals.
+    """
 
     low: Values
     high: Values
@@ -60,11 +63,15 @@ class ReleasedTable:
 
 
 class ReleasedClass(Protocol):
-    """A class of questions that was bought at once: what it knows of a question, None where that is no member."""
+    """A class of questions that was bought in one piece, with a band for all its members."""
 
-    def interval(self, box: Box) -> Interval | None: ...
+    def interval(self, box: Box) -> Interval | None:
+        """The interval of a box's count, in people; None where the class does not contain it."""
+        ...
 
-    def table(self, by: Clique, where: Box) -> IntervalTable | None: ...
+    def table(self, by: Clique, where: Box) -> IntervalTable | None:
+        """The intervals of the cells of `by` among the rows in a box; None where they are not in the class."""
+        ...
 
 
 MOST_RELEASED = 1 << 22
@@ -76,10 +83,17 @@ MOST_CLASSES = 1 << 12
 
 @dataclass(eq=False)
 class Knowledge:
-    """Everything that was released, as intervals of counts; `total`, the number of rows, is a finite one.
+    """Everything that a session released, as intervals of counts, and what follows from them.
 
-    `released` keeps the noisy counts of single questions, for stand-ins. `contradicted` tells that two intervals
-    were found that cannot both hold.
+    Promise, reason and cost are those of the module. A question takes time in the number of boxes, tables and
+    classes that were bought, each of which is bounded.
+
+    grid          the domain's cells
+    total         the interval of the number of rows; its upper end is finite
+    one_ways      the histograms, by the name of their attribute
+    marginals     the classes of all marginals that were bought
+    released      the noisy counts of single questions, for stand-ins
+    contradicted  whether two intervals turned out that cannot both hold
     """
 
     grid: Grid
@@ -104,7 +118,7 @@ class Knowledge:
         self._masks = np.zeros(64, np.uint64)
 
     def learn(self, box: Box, interval: Interval) -> None:
-        """The count of a box lies in an interval."""
+        """Add that the count of a box lies in an interval, in people."""
         if self._used == len(self._low) and self._used < MOST_BOXES:
             self._words = np.concatenate([self._words, np.zeros_like(self._words)])
             self._masks = np.concatenate([self._masks, np.zeros_like(self._masks)])
@@ -117,12 +131,12 @@ class Knowledge:
         self._used += 1
 
     def learn_table(self, by: Clique, where: Box, table: IntervalTable) -> None:
-        """The counts of a marginal of the rows in a box lie in intervals."""
+        """Add that the counts of a marginal of the rows in a box lie in intervals."""
         self._tables[by, where.key] = table
         self._outer.learn(by, where, table.high)
 
     def keep(self, release: ReleasedTable) -> None:
-        """Remember noisy counts as they were released."""
+        """Keep noisy counts as they were released, for stand-ins; tables that are too large are not kept."""
         if release.counts.size > MOST_RELEASED:
             return
         self.released.append(release)
@@ -131,7 +145,7 @@ class Knowledge:
             self._kept -= self.released.popleft().counts.size
 
     def learn_class(self, by: Clique, where: Box, bought: ReleasedClass) -> None:
-        """A class on the cells of `by`, of the rows in a box."""
+        """Add a class on the cells of `by`, of the rows in a box; it takes the place of one on the same."""
         held = self._grids.setdefault(by, {})
         held[where.key] = bought
         if len(held) > MOST_CLASSES:
@@ -150,10 +164,10 @@ class Knowledge:
     # ---- one count
 
     def interval(self, box: Box) -> Interval:
-        """The narrowest interval that follows for a box."""
+        """The narrowest interval, in people, that follows for the count of a box."""
         low, high = self.frechet(box)
-        for found in (self._within_boxes(box), self._of_tables(box), *self._of_classes(box)):
-            low, high = max(low, found[0]), min(high, found[1])
+        for below, above in (self._within_boxes(box), self._of_tables(box), *self._of_classes(box)):
+            low, high = max(low, below), min(high, above)
         other = box.complement()
         if other is not None:
             below, above = self._within_boxes(other)
@@ -236,13 +250,13 @@ class Knowledge:
 
     def _holding(self, by: Clique, box: Box) -> list[ReleasedClass]:
         """The classes that may hold the cells of `by`, or the count, of a box."""
-        found = list(self.marginals)
+        classes = list(self.marginals)
         for names, held in self._grids.items():
             if set(by) <= set(names):
                 known = held.get(tuple(part for part in box.key if part[0] not in names))
                 if known is not None:
-                    found.append(known)
-        return found
+                    classes.append(known)
+        return classes
 
     # ---- all cells of a marginal
 
@@ -277,19 +291,19 @@ class Knowledge:
     # ---- what to answer
 
     def estimate(self, by: Clique, where: Box) -> Values | None:
-        """Unbiased counts, from the narrowest of the bands that speak of them; None where none does."""
-        found: Values | None = None
+        """Unbiased counts of cells, in people, each from the narrowest band about it; None where one has none."""
+        estimate: Values | None = None
         narrowest: Values | float = np.inf
         for table in self._bands(by, where):
             width = table.high - table.low
             with np.errstate(invalid="ignore"):  # of cells that the band does not speak of
                 told = (table.low + table.high) / 2 if table.unbiased is None else table.unbiased
-            if found is None:
-                found, narrowest = told, width
+            if estimate is None:
+                estimate, narrowest = told, width
             else:
-                found = np.where(width < narrowest, told, found)
+                estimate = np.where(width < narrowest, told, estimate)
                 narrowest = np.minimum(width, narrowest)
-        return None if found is None or not np.isfinite(found).all() else found
+        return None if estimate is None or not np.isfinite(estimate).all() else estimate
 
     def _bands(self, by: Clique, where: Box) -> Iterator[IntervalTable]:
         """The bands that were bought for the cells of a marginal, before they were put together."""
@@ -310,7 +324,10 @@ class Knowledge:
 
 
 def around(estimate: Values, width: float, possible: Interval) -> tuple[Values, Values]:
-    """A band around noisy counts, cut to what is possible; where none of it is, around the nearest such count."""
+    """The ends of a band of `width` people around noisy counts, cut to the interval `possible`.
+
+    Where the whole band lies outside of it, it is put around the nearest possible count.
+    """
     least, most = possible
     off = (estimate < least - width) | (estimate > most + width)
     centre = np.where(off, np.clip(estimate, least, most), estimate)
@@ -318,10 +335,11 @@ def around(estimate: Values, width: float, possible: Interval) -> tuple[Values, 
 
 
 def nearest(known: IntervalTable, estimate: Values | None, width: float) -> tuple[Values, Values]:
-    """What to answer where counts lie in intervals no wider than 2·width, and how far off that can be.
+    """The values to answer where counts lie in intervals no wider than 2·width, and how far off these can be, in
+    people.
 
-    The estimate itself, moved into the interval and so far towards its middle that the error is at most the width;
-    the middle, where there is no estimate.
+    A value is the estimate, moved into the interval and so far towards its middle that the error is at most the
+    width; or the middle, where there is no estimate.
     """
     if estimate is None:
         return (known.low + known.high) / 2, (known.high - known.low) / 2

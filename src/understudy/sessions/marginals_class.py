@@ -1,4 +1,8 @@
-"""All marginals up to an order, bought at once by their residuals (`mechanism.matrix.residuals_of_order`)."""
+"""All marginals up to an order, bought in one piece by their residuals (`mechanism.matrix.residuals_of_order`).
+
+A residual is what a marginal tells beyond the marginals inside it. Residuals of all sets of attributes up to the
+order are measured once each; every marginal is a sum of those inside it.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +28,26 @@ from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells, as_text, from_text
 from understudy.query.residuals import assembled, centred, parts_of
+from understudy.sessions.calibrator import Calibrator, digits
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
-from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult, digits
+from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 
 Values = NDArray[np.float64]
 
 MOST_CLASS_CELLS = 1 << 23
-"""Cells of all marginals together."""
+"""Cells of all marginals together that a class may have."""
 
 MOST_ORDER = 3
 
 PART = 0.9995
-"""The band, as a part of an answer's width: rounding must not make it wider."""
+"""The band as a part of the session's width: rounding must not make it wider than the width."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedMarginals:
-    """Noisy residuals; the `paid` cells of each marginal are within `width`."""
+    """A class of marginals that was bought: noisy residuals; the `paid` cells of each marginal are within `width`
+    people.
+    """
 
     domain: Domain
     parts: ResidualsOfOrder
@@ -49,10 +56,10 @@ class ReleasedMarginals:
     rows: float
     width: float
     variances: Mapping[Places, float]
-    """Of a cell of each marginal."""
+    """The variance of the noise on a cell of each marginal."""
 
     def interval(self, box: Box) -> Interval | None:
-        """A count that is one cell of a marginal."""
+        """The interval of a box's count, in people; None where the box is not one cell of a marginal."""
         if not box.sides or len(box.sides) > self.parts.order:
             return None
         if any(int(cells.sum()) != 1 for cells in box.sides.values()):
@@ -65,15 +72,19 @@ class ReleasedMarginals:
         return float(table.low[cell]), float(table.high[cell])
 
     def table(self, by: Clique, where: Box) -> IntervalTable | None:
-        found = None if where.sides else self.counts(by)
-        if found is None:
+        """Intervals of the cells of `by` among all rows, in people, unbounded where a cell was not paid for; None
+        where the marginal was not bought or is of some rows only.
+        """
+        counts = None if where.sides else self.counts(by)
+        if counts is None:
             return None
         paid = self.paid[tuple(self.domain.names.index(name) for name in by)]
-        low, high = np.where(paid, found - self.width, -np.inf), np.where(paid, found + self.width, np.inf)
-        return IntervalTable(low, high, found)
+        low = np.where(paid, counts - self.width, -np.inf)
+        high = np.where(paid, counts + self.width, np.inf)
+        return IntervalTable(low, high, counts)
 
     def counts(self, by: Clique) -> Values | None:
-        """The noisy counts of a marginal's cells, where all its residuals were bought."""
+        """The noisy counts of a marginal's cells; None where not all its residuals were bought."""
         part = tuple(self.domain.names.index(name) for name in by)
         if not part or any(inner not in self.residuals for inner in parts_of(part)[1:]):
             return None
@@ -81,7 +92,7 @@ class ReleasedMarginals:
         return assembled(part, sizes, {(): np.array(self.rows), **self.residuals})
 
     def released(self) -> Iterator[ReleasedTable]:
-        """The marginals that lie within no other, as they were measured."""
+        """The noisy counts of the marginals that lie within no other one."""
         inside = {inner for part in self.residuals for inner in parts_of(part)[:-1]}
         for part in self.residuals:
             by = tuple(self.domain.names[i] for i in part)
@@ -92,10 +103,13 @@ class ReleasedMarginals:
 
 @dataclass(frozen=True, eq=False)
 class MarginalsPurchase:
-    """The residuals of all marginals up to `order`; the plan holds their weights, and the cells that are paid.
+    """The residuals of all marginals up to `order`, each measured with its weight.
 
-    Those were not known well enough when the price was found. They are fixed by what was released before, and the
-    noise is independent of that: so the union bound over them holds whatever is asked later.
+    Promise     Except with probability `share` every `paid` cell of every marginal is within the session's width.
+    Why         The paid cells are those that were not known well enough when the price was found: fixed by what
+                was released before, and written into the ledger with the plan. The noise is independent of that,
+                so that the union bound over them holds whatever is asked later.
+    Cost        `price`, in ρ, once. It needs Gaussian noise and a public number of rows.
     """
 
     kind: ClassVar[str] = "marginals"
@@ -109,9 +123,10 @@ class MarginalsPurchase:
     def of(
         cls, calibrator: Calibrator, knowledge: Knowledge, order: int, share: float
     ) -> MarginalsPurchase | None:
-        """The cheapest at which every cell that is not known well enough is within the width; None if all are.
+        """The purchase at the smallest price that keeps its promise.
 
-        None as well where the steps of the noise alone are wider than that.
+        None where every cell is known well enough already, and where the noise's being on integers alone makes the
+        band too wide.
         """
         parts = _parts(calibrator, order)
         paid = {part: _unknown(knowledge, part, calibrator.width) for part in parts.all}
@@ -129,6 +144,7 @@ class MarginalsPurchase:
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> MarginalsPurchase:
+        """The purchase of a plan in the ledger."""
         parts, paid, at = _parts(calibrator, plan["order"]), {}, 0
         cells = from_text(plan["paid"], (sum(_cells(parts, part) for part in parts.all),))
         for part in parts.all:
@@ -137,6 +153,7 @@ class MarginalsPurchase:
         return cls(plan["order"], tuple(plan["weights"]), paid, plan["share"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
+        """The plan: the order, the weights, the paid cells, the share of β and the price."""
         paid = as_text(np.concatenate([cells.ravel() for cells in self.paid.values()]))
         fixed = {"order": self.order, "weights": self.weights, "paid": paid}
         return {**fixed, "share": self.share, **self.price.as_plain()}
@@ -147,11 +164,13 @@ class MarginalsPurchase:
         return ResidualLook(calibrator.curator.domain, parts, self.weights, mechanism)
 
     def event(self, calibrator: Calibrator) -> Event:
+        """The noise on all residuals together."""
         return self._look(calibrator).event
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
+        """Charge, look, and keep the residuals with the band of the paid cells."""
         look = self._look(calibrator)
-        released, cost = calibrator.run(look, request)
+        released, cost = request.run(calibrator.curator, look)
         residuals, at = {}, 0
         for part, w in zip(look.residuals.all, self.weights, strict=True):
             if w:
@@ -169,7 +188,9 @@ class MarginalsPurchase:
 
 
 def can_buy(calibrator: Calibrator, order: int) -> bool:
-    """Gaussian noise, a public number of rows, and few enough cells."""
+    """Whether all marginals up to an order can be bought at once: the noise is Gaussian, the number of rows is
+    public, and there are few enough cells.
+    """
     domain = calibrator.curator.domain
     if calibrator.is_pure or not calibrator.relation.rows_are_public:
         return False

@@ -1,7 +1,7 @@
-"""Bands for all subsets, or all ranges, of one attribute at once, from one noisy measurement (`design`).
+"""Histograms: bands for all sets, or all ranges, of one attribute's cells at once, from one noisy measurement.
 
-The measurement is bought once. The band speaks of every member of the class together, before anybody chooses from
-it: for a class of sets S with noise N(S), the band of the sets of size k is m_k + κ·s_k, where κ is the 1 - β
+Promise, reason and cost are those of `families`; here the half-width depends on the size of a set. For a class of
+sets S with noise N(S), the band of the sets of size k is m_k + κ·s_k, where κ is the 1 - β
 quantile of max_k (M_k - m_k)/s_k and M_k = max |N(S)| over the sets of size k. Any constants m_k, s_k make it
 valid; means and deviations make it even. They are estimated from draws of their own, so that for those that κ is
 found from they are constants. How κ is found safely: `simulation`; for ranges, which are few, also by the union
@@ -50,14 +50,17 @@ BLOCK = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class OneWay:
-    """Noisy counts of an attribute's cells, and how far off the sum over a set of them can be."""
+    """A histogram that was bought: noisy counts of an attribute's cells, and half-widths in people.
+
+    `half_widths[k]` is that of a set of k cells; of a range of k cells where the attribute is `ordered`.
+    """
 
     counts: Values
     half_widths: Values
     ordered: bool
 
     def interval(self, cells: Cells) -> tuple[float, float]:
-        """Where the count of a set of cells lies, if the band holds."""
+        """The interval of the count of a set of cells, in people."""
         estimate = float(self.counts[cells].sum())
         width = self._width(cells)
         return estimate - width, estimate + width
@@ -71,7 +74,7 @@ class OneWay:
 
     @property
     def single(self) -> tuple[Values, Values]:
-        """Lower and upper ends for each cell on its own."""
+        """The lower and upper ends of the counts of all cells, each by itself, in people."""
         return self.counts - self.half_widths[1], self.counts + self.half_widths[1]
 
 

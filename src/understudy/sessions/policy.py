@@ -1,45 +1,52 @@
-"""What a session buys next, and which part of β goes with it."""
+"""What a session buys next, and which part of β goes with it.
+
+β is divided beforehand: fixed parts for the number of rows and for histograms, the rest for classes and for the
+counts of single questions. Every purchase takes a part of what is left of its own, so that the shares of all
+purchases add up to at most β, however many there are. [union bound over purchases, in `session`]
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from copy import copy
+from functools import cached_property, singledispatchmethod
 from math import inf, nextafter
-from typing import Any
+from typing import Any, Self
 
 from understudy.errors import InsufficientBudgetError, QueryError
 from understudy.privacy.cost import Cost
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
+from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge, boxes_of
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.product_class import ProductPurchase, is_feasible
-from understudy.sessions.purchase import Calibrator, Purchase, rounded
+from understudy.sessions.purchase import Purchase
 from understudy.sessions.ski_rental import MarginalsSkiRental, SkiRental
 from understudy.sessions.terms import Conjunctions, Terms
 
 HISTOGRAMS = 0.1
-"""Part of β for histograms of single attributes, good for all sets of cells at once."""
+"""Part of β for histograms whose bands hold for all ranges, or all sets, of an attribute's cells at once."""
 
 CELLS = 0.02
-"""Part of β for those that are good for single cells only."""
+"""Part of β for histograms whose bands hold for single cells only."""
 
 TOTAL = 0.02
 """Part of β for the number of rows, where that is private."""
 
 ANNOUNCED = 0.9
-"""Part of the rest that goes to the classes that were announced."""
+"""Part of what is left of β that goes to the classes that were announced."""
 
 GROUP_BYS = 0.75
-"""Part of what is left that goes to the class of all marginals: it will answer most of what is asked."""
+"""Part of what is left of β that goes to the class of all marginals: it will answer most of what is asked."""
 
-WARM = 0.1
-"""Histograms may cost together as much as this part of all questions asked directly."""
+HISTOGRAMS_COST = 0.1
+"""Histograms may cost together this part of the price of all expected questions, each bought by itself."""
 
 LEAST_SHARE = 1e-250
-"""A share of β below this buys nothing: tails so thin are not computed."""
+"""A share of β below this buys nothing: the tails of noise are not computed so far out."""
 
 _KINDS = {
     kind.kind: kind
@@ -48,86 +55,117 @@ _KINDS = {
 
 
 class PurchasePolicy:
-    """Plans purchases from public and released values alone, and keeps the books of β."""
+    """Plans purchases, and keeps account of β and of what was bought.
+
+    Promise     The shares of β of all purchases that are planned and noted add up to at most β.
+    Why         Each share is a fraction of `left`, from which it is taken before the next one is planned; rounding
+                is always downwards.
+    Privacy     Plans are functions of the declaration, the terms, the questions and released values alone.
+    Cost        Competitive, not optimal: classes cost together no more than the answers that were bought before
+                them (`ski_rental`).
+    """
 
     def __init__(self, calibrator: Calibrator, terms: Terms) -> None:
         self._calibrator = calibrator
         self._terms = terms
         self._ski_rental = SkiRental(calibrator)
         self._histograms: set[tuple[str, bool]] = set()
-        self._warm = 0.0
+        self._histograms_cost = 0.0
         self._rows_bought = False
         self._orders: set[int] = set()
         self._marginals_rental = MarginalsSkiRental()
         beta = float(terms.beta)
+        # What is left of β for classes and single questions, as a probability.
         self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if calibrator.relation.rows_are_public else TOTAL))
         self._domain = calibrator.curator.domain
 
     def read(self, plan: Mapping[str, Any]) -> Purchase:
-        """A purchase that was written down."""
+        """The purchase that a plan in the journal describes."""
         return _KINDS[plan["kind"]].read(self._calibrator, plan)
 
-    # ---- the books
+    def with_less_beta(self, share: float) -> Self:
+        """A copy of the policy with `share` less of β left; the records of what was bought are shared."""
+        other = copy(self)
+        other.left = self.left - share
+        return other
 
+    # ---- what was bought
+
+    @singledispatchmethod
     def note(self, purchase: Purchase) -> None:
-        """A purchase is about to be made: its part of β is gone, whatever happens."""
-        if isinstance(purchase, RowCountPurchase):
-            self._rows_bought = True
-        elif isinstance(purchase, HistogramPurchase):
-            self._histograms.add((purchase.name, purchase.plain_cells))
-            self._warm += float(purchase.price.amount)
-        else:
-            self.left = max(nextafter(self.left - purchase.share, 0.0), 0.0)
+        """Take a purchase's share from β: it stands in the journal, and the share is gone whatever comes of it.
 
+        The number of rows and histograms have parts of β of their own, and are bought once each.
+        """
+        self.left = max(nextafter(self.left - purchase.share, 0.0), 0.0)
+
+    @note.register
+    def _(self, purchase: RowCountPurchase) -> None:
+        self._rows_bought = True
+
+    @note.register
+    def _(self, purchase: HistogramPurchase) -> None:
+        self._histograms.add((purchase.name, purchase.plain_cells))
+        self._histograms_cost += float(purchase.price.amount)
+
+    @singledispatchmethod
     def made(self, purchase: Purchase, charged: Cost) -> None:
-        """A purchase was made, and charged."""
-        if isinstance(purchase, ProductPurchase):
-            self._ski_rental.bought(purchase)
-        elif isinstance(purchase, MarginalsPurchase):
-            self._orders.add(purchase.order)
-        elif isinstance(purchase, DirectPurchase) and purchase.marginal.by:
+        """Remember a purchase that was made, and what the ledger charged for it, for later choices of classes."""
+
+    @made.register
+    def _(self, purchase: ProductPurchase, charged: Cost) -> None:
+        self._ski_rental.bought(purchase)
+
+    @made.register
+    def _(self, purchase: MarginalsPurchase, charged: Cost) -> None:
+        self._orders.add(purchase.order)
+
+    @made.register
+    def _(self, purchase: DirectPurchase, charged: Cost) -> None:
+        if purchase.marginal.by:
             self._marginals_rental.pay(purchase.marginal, purchase.price)
-        elif isinstance(purchase, DirectPurchase) and not purchase.marginal.by:
-            box = Box.of(purchase.marginal.where)
-            if box is not None and not self._terms.is_direct:
-                self._ski_rental.pay(box, purchase.price, charged.amount)
+        elif (box := Box.of(purchase.marginal.where)) is not None and not self._terms.is_direct:
+            self._ski_rental.pay(box, purchase.price, charged.amount)
 
     def served(self, knowledge: Knowledge, marginal: Marginal) -> None:
-        """A question was answered for nothing."""
+        """Remember a question that was answered for nothing: classes that do so have paid off."""
         box = None if marginal.by else Box.of(marginal.where)
         if box is not None:
-            self._ski_rental.serve(box, self._unit, knowledge)
+            self._ski_rental.serve(box, self._single_price, knowledge)
 
     # ---- planning
 
     def opening(self, knowledge: Knowledge) -> Purchase | None:
-        """The next purchase that comes before any question."""
+        """The next purchase that comes before any question: the private number of rows, or an announced class.
+
+        None where all of them were bought. Raises a `QueryError` where an announced class is too large.
+        """
         if not self._calibrator.relation.rows_are_public and not self._rows_bought:
             return RowCountPurchase.of(self._calibrator, float(self._terms.beta) * TOTAL)
         for i, announced in enumerate(self._terms.classes):
             share = rounded(self.left * ANNOUNCED / (len(self._terms.classes) - i))
             if isinstance(announced, Conjunctions):
-                found = self._open_grids(knowledge, announced, share)
+                purchase = self._open_product(knowledge, announced, share)
             else:
-                found = self._open_marginals(knowledge, announced.order, share)
-            if found is not None:
-                return found
+                purchase = self._open_marginals(knowledge, announced.order, share)
+            if purchase is not None:
+                return purchase
         return None
 
-    def _open_grids(self, knowledge: Knowledge, announced: Conjunctions, share: float) -> Purchase | None:
+    def _open_product(self, knowledge: Knowledge, announced: Conjunctions, share: float) -> Purchase | None:
         by, everyone = self._domain.clique(announced.names), Box(self._domain, {})
         if knowledge.holds_class(by, everyone.key):
             return None
-        found = (
+        purchase = (
             ProductPurchase.of(self._calibrator, by, everyone.query, share)
             if is_feasible(self._calibrator, by)
             else None
         )
-        if found is None:
+        if purchase is None:
             raise QueryError(
                 f"the class {announced} is too large to be bought at once: announce fewer attributes, or none"
             )
-        return found
+        return purchase
 
     def _open_marginals(self, knowledge: Knowledge, order: int, share: float) -> Purchase | None:
         if not can_buy(self._calibrator, order):
@@ -140,62 +178,74 @@ class PurchasePolicy:
         for attribute in self._domain:
             if attribute.size > 1 and (attribute.name, True) not in self._histograms:
                 part = float(self._terms.beta) * CELLS / len(self._domain)
-                return HistogramPurchase.cells(self._calibrator, attribute.name, part, self._unit)
+                return HistogramPurchase.cells(self._calibrator, attribute.name, part, self._single_price)
         return MarginalsPurchase.of(self._calibrator, knowledge, order, share)
 
     def preparations(self, knowledge: Knowledge, marginal: Marginal) -> list[Purchase]:
-        """Histograms of the attributes of a question, while they cost little beside all questions."""
+        """Histograms to buy before a question: of its attributes, while they cost little beside all questions.
+
+        They bound every conjunction (Fréchet), so that many later questions need no purchase.
+        """
         box = boxes_of(marginal)
         if box is None or self._terms.is_direct or (self._ski_rental.is_small and not marginal.by):
             return []
-        beta, found = float(self._terms.beta) / len(self._domain), []
-        spent = self._warm
+        beta, histograms = float(self._terms.beta) / len(self._domain), []
+        cost = self._histograms_cost
         for name in marginal.clique:
             plain = bool(marginal.by)
             if self._domain[name].size < 2 or not self._histograms.isdisjoint({(name, False), (name, plain)}):
                 continue
             make = HistogramPurchase.cells if plain else HistogramPurchase.of
-            one = make(self._calibrator, name, beta * (CELLS if plain else HISTOGRAMS), self._unit)
-            spent += float(one.price.amount)
-            if spent <= WARM * self._unit * self._terms.queries:
-                found.append(one)
-        return found
+            share = beta * (CELLS if plain else HISTOGRAMS)
+            histogram = make(self._calibrator, name, share, self._single_price)
+            cost += float(histogram.price.amount)
+            if cost <= HISTOGRAMS_COST * self._single_price * self._terms.queries:
+                histograms.append(histogram)
+        return histograms
 
     def _ahead(self, asked: int) -> int:
-        """Questions that are still expected."""
+        """How many questions are still expected; a tenth of the announced number once those have come."""
         return max(self._terms.queries - asked + 1, self._terms.queries // 10, 1)
 
-    def fresh(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
-        """Fresh noise for a question, with an even part of what is left of β."""
+    def direct(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
+        """The counts of a question bought by themselves, with an even part of what is left of β.
+
+        Raises an `InsufficientBudgetError` in the currency `beta` where too little of β is left.
+        """
         share = rounded(self.left / (self._ahead(asked) + 1))
         if share < LEAST_SHARE:
             raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
         return DirectPurchase.of(self._calibrator, knowledge, marginal, share)
 
     def purchase(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> Purchase:
-        """Fresh noise for a question, or a class that holds it."""
-        ahead, fresh = self._ahead(asked), self.fresh(knowledge, marginal, asked=asked)
+        """The purchase that answers a question: its counts by themselves, or a class that contains it.
+
+        Raises as `direct` does.
+        """
+        ahead, direct = self._ahead(asked), self.direct(knowledge, marginal, asked=asked)
         if self._terms.is_direct:
-            return fresh
+            return direct
         if marginal.by:
             order = self._marginals_rental.due(
-                self._calibrator, marginal, fresh.price, asked=asked, ahead=ahead
+                self._calibrator, marginal, direct.price, asked=asked, ahead=ahead
             )
             if order and not self._orders:
-                found = MarginalsPurchase.of(
+                marginals = MarginalsPurchase.of(
                     self._calibrator, knowledge, order, rounded(self.left * GROUP_BYS)
                 )
-                if found is not None and self._marginals_rental.is_worth(found.price):
-                    return found
-            return fresh
+                if marginals is not None and self._marginals_rental.is_worth(marginals.price):
+                    return marginals
+            return direct
         box = boxes_of(marginal)
         if box is None:
-            return fresh
-        found = self._ski_rental.choose(box, fresh.price, knowledge, left=self.left, asked=asked, ahead=ahead)
-        return found or fresh
+            return direct
+        product = self._ski_rental.choose(
+            box, direct.price, knowledge, left=self.left, asked=asked, ahead=ahead
+        )
+        return product or direct
 
     @cached_property
-    def _unit(self) -> float:
-        """The price of one question asked directly."""
+    def _single_price(self) -> float:
+        """The price of one count with an even part of β, in ε or ρ: what other prices are compared with."""
         share = rounded(float(self._terms.beta) / self._terms.queries)
-        return float(self._calibrator.price_of_counts(self._calibrator.one, share, 1).amount)
+        return float(self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount)

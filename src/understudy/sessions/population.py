@@ -33,18 +33,23 @@ from understudy.theory.cvar import cvar_V_zcdp
 from understudy.theory.transfer import pure_dp_width
 
 BETA = 0.05
-"""Chance that an answer is further from the population than it says."""
+"""The probability that some answer is further from the population than it says."""
 
 MOST = BETA / 100
-"""The promise must fail more rarely than this."""
+"""The β of a session may be at most this: it enters the half-width divided by `BETA`."""
 
 
 @dataclass(frozen=True)
 class Population:
-    """How far shares can be from the population's, all at once except with probability `beta`.
+    """How far shares of rows can be from the population's, for all answers of a session at once.
 
-    `half_width` is None where nobody can tell, and `reason` says why. `drift` is the part of it that is no error
-    against the table.
+    Promise     Except with probability `beta` every share is within `half_width` of the population's.
+    Why         The transfer theorem of the module: accuracy on the table and privacy give accuracy on the
+                population.
+    Cost        None: it is computed from the terms and the budget.
+
+    `half_width` is a share of rows; None where no theorem gives one, and `reason` says why. `drift` is the part of
+    it that is no error against the table.
     """
 
     half_width: float | None
@@ -53,7 +58,9 @@ class Population:
     beta: float | None = None
 
     def of_counts(self, answer: Answer, width: float, rows: float) -> NDArray[np.float64] | None:
-        """The same for an answer's counts, in people: within `width` of the table's, of at most `rows` rows.
+        """How far an answer's counts can be from the population's, in people; None where nobody can tell.
+
+        The counts are within `width` people of the table's, which has at most `rows` rows.
 
         Where everybody counts the same, as in `count`, the table's number is that of the population: such an
         answer is as far from the one as from the other.
@@ -67,7 +74,10 @@ class Population:
 
 
 def population(curator: Curator, terms: Terms, *, share_error: float | None = None) -> Population:
-    """The certificate of a session, from public values alone; its shares are within `share_error`, or alpha."""
+    """The certificate of a session, from public values alone.
+
+    The session's shares are within `share_error` of the table's, or within alpha where that is None.
+    """
     declared, budget, relation = curator.declaration, curator.ledger.budget, curator.relation
     if relation.max_rows != 1:
         return Population(None, "the theorem needs rows that are independent: one for each person")

@@ -1,4 +1,8 @@
-"""Whole classes bought once: all products of members of `families` on a few attributes, of the rows in a box."""
+"""Product classes: all conjunctions on a few attributes, of the rows in a box, bought in one piece.
+
+A class is a product of `families`, one for each attribute: say, all ranges of ages times all sets of districts,
+among the rows with `sex = F`. One noisy table serves every member, with one band for all of them.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +20,24 @@ from understudy.privacy.price import Price
 from understudy.query.box import Box, from_plain, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.families import Kind, Product, band, product_of, slack
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge
-from understudy.sessions.purchase import Calibrator, PurchaseRequest, PurchaseResult
+from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 
 Values = NDArray[np.float64]
 
 MOST_PRODUCT_CELLS = 1 << 12
-"""A class on more cells is not bought."""
+"""A class on more cells than this is not bought."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedProduct:
-    """Counts of the cells of `by` among the rows in `where`: every product of members is within `width`."""
+    """A product class that was bought: noisy counts of the cells of `by`.
+
+    The sum over every member is within `width` people of its true count, if the band holds. The rows that it is
+    of are kept beside it (`Knowledge.learn_class`).
+    """
 
     by: Clique
     product: Product
@@ -36,7 +45,7 @@ class ReleasedProduct:
     width: float
 
     def _inside(self, box: Box, apart: Clique = ()) -> list[Values] | None:
-        """The box along each axis but those of `apart`, None where it is no member."""
+        """The sides of a box along each axis, whole along those of `apart`; None where the box is no member."""
         sides = []
         for name, family in zip(self.by, self.product.families, strict=True):
             cells = box.sides.get(name)
@@ -51,31 +60,39 @@ class ReleasedProduct:
         return sides
 
     def interval(self, box: Box) -> Interval | None:
+        """The interval of a box's count, in people; None where the box is no member."""
         sides = self._inside(box)
         if sides is None:
             return None
-        found = self.counts
+        count = self.counts
         for side in reversed(sides):
-            found = found @ side
-        return float(found) - self.width, float(found) + self.width
+            count = count @ side
+        return float(count) - self.width, float(count) + self.width
 
     def table(self, by: Clique, where: Box) -> IntervalTable | None:
+        """Intervals of the cells of `by` among the rows in a box, in people; None where they are no members."""
         families = dict(zip(self.by, self.product.families, strict=True))
         if not set(by) <= set(self.by) or not all(families[name].holds_cells for name in by):
             return None
         sides = self._inside(where, by)
         if sides is None:
             return None
-        found = self.counts
+        counts = self.counts
         for axis in reversed(range(len(self.by))):
             if self.by[axis] not in by:
-                found = np.tensordot(found, sides[axis], axes=(axis, 0))
-        return IntervalTable(found - self.width, found + self.width)
+                counts = np.tensordot(counts, sides[axis], axes=(axis, 0))
+        return IntervalTable(counts - self.width, counts + self.width)
 
 
 @dataclass(frozen=True, eq=False)
 class ProductPurchase:
-    """The class of all products of members on `by`, of the rows in `where`; its band is as wide as an answer's."""
+    """All products of members of families (`kinds`) on the attributes `by`, of the rows in `where`.
+
+    Promise     Except with probability `share` every member is within the session's width of its true count.
+    Why         The band is a quantile of the largest error over all members, a function of the noise alone
+                (`families`).
+    Cost        `price`, once, for a row that moves one cell of the table.
+    """
 
     kind: ClassVar[str] = "grids"
     by: Clique
@@ -93,9 +110,12 @@ class ProductPurchase:
         share: float,
         kinds: tuple[Kind, ...] = (),
     ) -> ProductPurchase | None:
-        """Of ranges and subsets, unless other `kinds` are named; None where no price buys a band so narrow."""
+        """The purchase at the smallest price that keeps its promise; None where no price does.
+
+        `kinds` are those of `usual_kinds`, unless others are given.
+        """
         kinds = kinds or usual_kinds(calibrator, by)
-        product = grid_product(calibrator, by, kinds)
+        product = product_on(calibrator, by, kinds)
         sup, room = band(product, share), calibrator.width * 0.9995 - slack(product)
         if sup is None or room <= 0:
             return None
@@ -104,10 +124,12 @@ class ProductPurchase:
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> ProductPurchase:
+        """The purchase of a plan in the ledger."""
         question = from_plain(calibrator.curator.domain, plan["question"])
         return cls(question.by, tuple(plan["kinds"]), question.where, plan["share"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
+        """The plan: attributes and rows as a question, the kinds of families, the share of β and the price."""
         question = plain(Marginal(self.where.domain, self.by, self.where))
         return {
             "question": question,
@@ -117,16 +139,18 @@ class ProductPurchase:
         }
 
     def _strategy(self, calibrator: Calibrator) -> Strategy:
-        product = grid_product(calibrator, self.by, self.kinds)
+        product = product_on(calibrator, self.by, self.kinds)
         return calibrator.strategy(calibrator.marginal(self.by, self.where), product.matrices, self.price)
 
     def event(self, calibrator: Calibrator) -> Event:
+        """The noise on the combinations of cells that are measured."""
         return self._strategy(calibrator).event
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
-        product, strategy = grid_product(calibrator, self.by, self.kinds), self._strategy(calibrator)
-        found, cost = calibrator.run(strategy, request)
-        released = np.array(found, np.float64)
+        """Charge, look, and keep the class with its band."""
+        product, strategy = product_on(calibrator, self.by, self.kinds), self._strategy(calibrator)
+        combinations, cost = request.run(calibrator.curator, strategy)
+        released = np.array(combinations, np.float64)
         mechanism = strategy.mechanism
         sup = band(product, self.share)
         assert sup is not None
@@ -139,19 +163,19 @@ class ProductPurchase:
 
 
 def usual_kinds(calibrator: Calibrator, by: Clique) -> tuple[Kind, ...]:
-    """All ranges of ordered attributes, all subsets of the others."""
+    """For each attribute the usual kind of family: all ranges of ordered ones, all sets of cells else."""
     return tuple("ranges" if calibrator.is_ordered(name) else "subsets" for name in by)
 
 
-def grid_product(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...]) -> Product:
-    """The families of some attributes."""
+def product_on(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...]) -> Product:
+    """The product of families of these kinds on the attributes `by`."""
     return product_of(calibrator.curator.domain.shape(by), kinds, laplace=calibrator.is_pure)
 
 
 def is_feasible(calibrator: Calibrator, by: Clique, kinds: tuple[Kind, ...] = ()) -> bool:
-    """Whether the class is small enough to be bought."""
+    """Whether a class on `by` is small enough to be bought, and its band to be simulated."""
     if not by or calibrator.curator.domain.size(by) > MOST_PRODUCT_CELLS:
         return False
     if any(size < 2 for size in calibrator.curator.domain.shape(by)):
         return False
-    return grid_product(calibrator, by, kinds or usual_kinds(calibrator, by)).is_feasible
+    return product_on(calibrator, by, kinds or usual_kinds(calibrator, by)).is_feasible

@@ -1,126 +1,62 @@
-"""What a session can buy. Each purchase says how it is written down, what it costs and what is learnt from it.
+"""What a session can buy: the interface of purchases, the request that pays for one, and what it brings.
 
-Everything that decides a purchase is public or was released; it is written into the ledger before it is made.
+There are five kinds: the number of rows and a histogram (`histogram`), the counts of one question (`direct`), a
+product class (`product_class`) and all marginals up to an order (`marginals_class`). Everything that decides a
+purchase is public or was released before. Its plan is written into the ledger in the transaction that pays for
+it, before the table is looked at: so any process can carry it out, and the noise is independent of the choice.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import cached_property, lru_cache
-from math import nextafter
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
-from understudy.domain.bins import Bins
-from understudy.domain.domain import Clique
 from understudy.ledger.interface import JournalStep
-from understudy.mechanism.additive import amount_for, noise_for
 from understudy.mechanism.look import Look
-from understudy.mechanism.matrix.one_marginal import Strategy
-from understudy.privacy.calibrate import cheapest
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
-from understudy.privacy.price import Currency, Price
-from understudy.privacy.relation import Relation, Sensitivity
-from understudy.query.linear import LinearQuery
+from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
-from understudy.rational import exact
+from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.knowledge import Knowledge
-
-
-@dataclass(frozen=True, eq=False)
-class Calibrator:
-    """The Curator, and the error that answers must keep, in people."""
-
-    curator: Curator
-    width: int
-    _moved: dict[tuple[object, ...], Sensitivity] = field(default_factory=dict, repr=False)
-
-    @property
-    def is_pure(self) -> bool:
-        return self.curator.ledger.budget.is_pure
-
-    @property
-    def currency(self) -> Currency:
-        return self.curator.ledger.budget.currency
-
-    @property
-    def relation(self) -> Relation:
-        return self.curator.relation
-
-    def is_ordered(self, name: str) -> bool:
-        attribute = self.curator.domain[name]
-        return isinstance(attribute, Bins) and attribute.size > 2
-
-    def marginal(self, by: Clique, where: LinearQuery | None = None) -> Marginal:
-        everyone = LinearQuery.everyone(self.curator.domain)
-        return Marginal(self.curator.domain, by, everyone if where is None else where)
-
-    def strategy(self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Price) -> Strategy:
-        return Strategy(marginal, matrices, self.relation, price)
-
-    def price_of_spread(
-        self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], spread: float
-    ) -> Price:
-        """The price at which the noise on the combinations has deviation (for Laplace: scale) `spread`."""
-        key = (bool(marginal.where.factors), *(matrix.tobytes() for matrix in matrices))
-        moved = self._moved.get(key)
-        if moved is None:
-            some = Price(self.currency, Fraction(1))
-            moved = self._moved[key] = self.strategy(marginal, matrices, some).sensitivity
-        return Price(self.currency, digits(amount_for(self.currency, moved, spread)))
-
-    def price_of_counts(self, marginal: Marginal, share: float, cells: int) -> Price:
-        """The smallest price at which `cells` of a marginal's counts are within the width, except with `share`."""
-        if not marginal.where.is_counting:
-            return self.curator.price_of(marginal, error=self.width, beta=share)
-        moved = self.curator.sensitivity(marginal)
-        return _price_within(self.currency, moved, self.width, share, cells)
-
-    @cached_property
-    def one(self) -> Marginal:
-        """Some single count."""
-        first = self.curator.domain.names[0]
-        cells = np.arange(self.curator.domain[first].size) == 0
-        return Marginal.of(LinearQuery.conjunction(self.curator.domain, {first: cells}))
-
-    def charged(self, event: Event) -> Event:
-        """An event as the Curator charges it: with the version of the table in it."""
-        return self.curator.versioned(event)
-
-    def measure(self, marginal: Marginal, price: Price, request: PurchaseRequest) -> Answer:
-        """Noisy counts of a marginal's cells, and what they were charged."""
-        prepared = self.curator.prepare([marginal], price)
-        return self.curator.perform(
-            prepared, request=request.name, analyst=request.analyst, step=request.step
-        )[0]
-
-    def run(self, look: Look, request: PurchaseRequest) -> tuple[Any, Cost]:
-        """What a look releases, and what it was charged."""
-        paid = self.curator.buy(look, request=request.name, analyst=request.analyst, step=request.step)
-        return paid.released, paid.debit.cost
 
 
 @dataclass(frozen=True)
 class PurchaseRequest:
-    """Under which name a purchase is charged, to whose share, and the step that writes it down with its debit.
+    """The name that a purchase is charged under, the analyst who pays, and the step written with the debit.
 
-    Without a `step` the purchase is written down already: it is made, or found made.
+    Promise     A name is charged once. Under a name that was charged before, the same numbers come back for
+                nothing.
+    Why         The ledger keeps a released answer with its request, and the debit and the step are one
+                transaction.
+
+    Without a `step` the purchase stands in the journal already, and is carried out or read back.
     """
 
     name: str
     analyst: str
     step: JournalStep | None = None
 
+    def measure(self, curator: Curator, marginal: Marginal, price: Price) -> Answer:
+        """Noisy counts of a marginal's cells at a price, and what the ledger charged for them.
+
+        Raises an `InsufficientBudgetError`, or an `OvertakenError` where the step is no longer the next; then
+        nothing was written or charged.
+        """
+        prepared = curator.prepare([marginal], price)
+        return curator.perform(prepared, request=self.name, analyst=self.analyst, step=self.step)[0]
+
+    def run(self, curator: Curator, look: Look) -> tuple[Any, Cost]:
+        """What a look releases, and what the ledger charged for it. Raises as `measure` does."""
+        paid = curator.buy(look, request=self.name, analyst=self.analyst, step=self.step)
+        return paid.released, paid.debit.cost
+
 
 @dataclass(frozen=True, eq=False)
 class PurchaseResult:
-    """What a purchase was charged, and the answer, where it was made for one question alone."""
+    """What the ledger charged for a purchase; the marginal and its answer too, where it is for one question."""
 
     cost: Cost
     marginal: Marginal | None = None
@@ -128,48 +64,33 @@ class PurchaseResult:
 
 
 class Purchase(Protocol):
-    """One purchase: `plain` writes it down; `share` is the part of β that its band may fail with."""
+    """One purchase: `kind` and `plain` are what the ledger keeps of it, and `read` of its class reads them back.
+
+    Promise     The band that the purchase adds to the knowledge holds with probability 1 - `share`, whatever was
+                released before and whatever is asked later.
+    Cost        `event`, charged once.
+    """
 
     kind: ClassVar[str]
 
     @property
-    def share(self) -> float: ...
+    def share(self) -> float:
+        """The part of β, as a probability, that the band of the purchase may fail with."""
+        ...
 
-    def plain(self) -> dict[str, Any]: ...
+    def plain(self) -> dict[str, Any]:
+        """The plan of the purchase in plain values, as the ledger keeps it beside its kind."""
+        ...
 
     def event(self, calibrator: Calibrator) -> Event:
-        """What will be charged."""
+        """The event that will be charged."""
         ...
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
-        """Pay, look, and learn; under a `request` that was made before, the same again for nothing.
+        """Charge the request, look at the table, and add what was released to the knowledge.
 
-        Raises an `InsufficientBudgetError` or, where the request's step is no longer the next, an
-        `OvertakenError`: then nothing was written or paid.
+        Under a request that was charged before, the same numbers are read back for nothing. Raises an
+        `InsufficientBudgetError` where the budget cannot pay and an `OvertakenError` where the request's step is
+        no longer the next one; then nothing was written or charged.
         """
         ...
-
-
-def rounded(share: float) -> float:
-    """Rounded down to three digits, so that the same price is found again and again."""
-    return float(f"{nextafter(share, 0.0) * 0.9995:.3g}")
-
-
-def coarse(share: float) -> float:
-    """Rounded down to a power of √2: few different bands have to be simulated."""
-    return float(2.0 ** (np.floor(2 * np.log2(share)) / 2))
-
-
-def digits(price: float) -> Fraction:
-    """Rounded up to four digits."""
-    return exact(float(f"{price * 1.0005:.4g}"))
-
-
-@lru_cache(maxsize=1 << 14)
-def _price_within(currency: Currency, moved: Sensitivity, width: int, share: float, cells: int) -> Price:
-    """The smallest price at which so many noises are all within the width, except with probability `share`."""
-
-    def suffices(amount: Fraction) -> bool:
-        return noise_for(Price(currency, amount), moved).error(exact(share), cells=cells) <= width
-
-    return Price(currency, cheapest(suffices))

@@ -1,9 +1,12 @@
 """A session in the ledger: a journal whose steps are the purchases.
 
-A purchase is written down and charged in one transaction, under a request of its own. So another process, or this
-one after a crash, finds every purchase that is written down paid; it looks where nobody lived to look, and pays
-for none twice. (Before version 0.2 a purchase was written down first: one that a crash left unpaid is paid by who
-finds it.)
+Promise     Every purchase that stands in the journal was charged, and is charged once; a process that catches up
+            with the journal, after a crash too, knows what every other process knows.
+Why         A purchase is written into the journal and charged in one transaction, under a request of its own.
+            Where a process died between the debit and the look, the next one looks under the same request, which
+            is not charged again.
+Gap         Before version 0.2 a purchase was written first and charged after: one that a crash left uncharged is
+            charged by the process that finds it.
 """
 
 from __future__ import annotations
@@ -17,7 +20,11 @@ from understudy.sessions.terms import described
 
 
 class PurchaseJournal(Journal):
-    """The journal of one session: what its purchases are called, and why a name cannot be its own."""
+    """The journal of one session: it names the requests of purchases, and explains a conflict about the name.
+
+    Raises a `ParameterError` where the name has the mark that numbers requests, and a `RequestConflictError` where
+    the name belongs to something else in the ledger.
+    """
 
     def __init__(self, ledger: Ledger, terms: str, *, name: str, analyst: str, lazily: bool = False) -> None:
         if SEPARATOR in name:
@@ -37,7 +44,9 @@ class PurchaseJournal(Journal):
             raise self.taken(known) from None
 
     def taken(self, known: RequestConflictError) -> RequestConflictError:
-        """A conflict about the session's name, in words that say what the name stands for; others as they are."""
+        """The error to raise for a conflict: one about the session's name says what has the name; others are as
+        they were.
+        """
         if known.request != self.name:
             return known
         theirs = described(known.question, known.analyst)
@@ -55,9 +64,9 @@ class PurchaseJournal(Journal):
 
     @property
     def request(self) -> str:
-        """The name under which the next purchase is charged."""
+        """The request, a name, under which the next purchase is charged."""
         return f"{self.name}{SEPARATOR}{self.length + 1}"
 
     def plan(self, kind: str, purchase: dict[str, Any]) -> JournalStep:
-        """The next purchase, to be written down in the transaction of its debit."""
+        """The journal step of the next purchase, to be written in the transaction of its debit."""
         return self.beside(f"session step {self.length + 1}: {kind}", {"kind": kind, **purchase})

@@ -3,11 +3,18 @@
     For every table and every analyst: with probability 1 - β, every answer of the session is within its error,
     which is at most α of the rows unless the answer says `uncertified`.
 
-Measure, band, freeze. Every purchase comes with a band that covers its whole class before anyone chooses from it;
-its share of β is a fraction of what is left, so the shares add up to at most β on every path. An answer is a
-deduction from bands, which costs nothing. If the deduced interval is no wider than 2α, its midpoint is the answer;
-else fresh noise is bought, and frozen: never topped up, never drawn again. Decisions read public values and
-released values only. [the joint promise: P[some band fails] ≤ E Σ P[band j fails | history] ≤ β]
+How it is kept: measure, band, freeze. A purchase measures a class of counts once, with noise. Its band is an error
+that holds for all members of the class at once, except with the purchase's share of β; it is fixed before anyone
+chooses a member. The noise is frozen: never topped up, never drawn again. An answer is deduced from bands, which
+costs nothing. If the deduced interval is no wider than 2α, the answer is a value in it that is within α of both
+ends; else something is bought.
+
+Why it holds. The share of each purchase is a fraction of what is left of β, so that the shares add up to at most β
+on every path. The noise of purchase j is independent of the history H_j that decided it, so that
+P[some band fails] ≤ E Σ_j P[band j fails | H_j] ≤ β, whatever the analyst does.
+
+Privacy. Decisions read public values and released values only, and each purchase is charged to the ledger before
+the table is looked at: the whole session costs what the ledger says.
 
 The purchases are written into the ledger (`purchase_journal`), so that another process goes on where this one
 stopped.
@@ -59,25 +66,45 @@ from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.terms import Announced, Terms
 
 MOST_ANSWERS = 1 << 15
-MOST_FREE_CELLS = 1 << 21
-"""Free answers that are remembered, and their cells; any other is deduced again.
+"""Answers for nothing that are remembered; the one that was used longest ago is deduced again when it is asked."""
 
-Answers that were paid for are all kept.
-"""
+MOST_FREE_CELLS = 1 << 21
+"""Cells of these answers together. Answers that were paid for are all kept."""
 
 TRIES = 100
 """How often a process starts over because another one bought something in between."""
 
 Identity = tuple[Any, ...]
+"""What makes two questions about one domain the same question (`_identity`)."""
 
 
 class Session:
-    """Meets the promise of its module; safe for threads, and for processes that share a durable ledger."""
+    """Answers any number of questions about one table under one promise; made by `understudy.session`.
+
+    Promise     With probability 1 - β every answer is within its error, which is at most α of all rows unless the
+                answer's `source` is `uncertified`; however the questions are chosen. [this module]
+    Privacy     All that is released is charged to the Curator's ledger, before the table is looked at.
+    Cost        What `price` says for a question, and nothing for a repetition or for what follows from earlier
+                answers. Time: milliseconds for a deduction, a pass over the table for a purchase.
+
+    curator     the Curator of the table
+    terms       α, β, the number of questions expected, and the classes that were announced
+    name        under which the session stands in the ledger
+    analyst     whose share of the budget pays; empty for none
+    rows        the public number of rows, or the declared least one where the number is private
+    width       α of these rows in people, rounded down: the error of every count
+
+    Safe for threads, and for processes that share a durable ledger.
+    """
 
     def __init__(
         self, curator: Curator, terms: Terms, *, name: str = "", analyst: str = "", lazily: bool = False
     ) -> None:
-        """Announced classes are bought here; a session that is opened `lazily` without any writes nothing yet."""
+        """Open a session, or go on with the one of this name; announced classes are bought here.
+
+        One that is opened `lazily` and announces no classes writes nothing before its first purchase. Raises as
+        `session` does.
+        """
         self.curator = curator
         self.terms = terms
         self.name = name or fresh_request()
@@ -97,7 +124,7 @@ class Session:
         self._reader = QuestionReader.of(curator.declaration, counts_everyone=False)
         self._calibrator = Calibrator(curator, self.width)
         self._funds = Funds(self._calibrator, analyst)
-        self._bill = self._funds.nothing
+        self._charged = self._funds.nothing
         self._knowledge = Knowledge(Grid(curator.domain), self._public_rows())
         self._standin: tuple[int, FittedStandin] | None = None
         self._policy = PurchasePolicy(self._calibrator, terms)
@@ -114,26 +141,26 @@ class Session:
 
     @property
     def _step(self) -> int:
-        """How many purchases are known here."""
+        """How many purchases of the journal this process knows."""
         return self._journal.length
 
     @property
     def remaining(self) -> Cost:
-        """What is left of the budget, whoever spends it."""
+        """What is left of the table's budget, in its currency (ε or ρ), for everybody who spends from it."""
         return self.curator.ledger.remaining
 
     @cached_property
     def population(self) -> Population:
-        """How far answers can be from the population behind the table, or why nobody can tell."""
+        """How far shares of rows can be from those of the population behind the table, or why nobody can tell."""
         public = self.curator.relation.rows_are_public
         share_error = None if public else (self.width + rows_error(self.width)) / self.rows
         return population(self.curator, self.terms, share_error=share_error)
 
     @property
     def contradicted(self) -> bool:
-        """Whether two things that were released cannot both hold: a band failed, which β allows for.
+        """Whether two released numbers cannot both be within their bands: then a band failed, which β allows for.
 
-        Nothing is answered from what is in doubt; earlier answers may have been.
+        What they say is not used from then on; answers that were given before may rest on it.
         """
         return self._knowledge.contradicted
 
@@ -148,11 +175,12 @@ class Session:
     def ask(self, question: Asked, *, uncertified: bool = True) -> Answer | SqlAnswer:
         """Answer ``count age < 30 by sex``, ``share …``, a SELECT statement, a marginal or a linear query.
 
-        Returns a `SqlAnswer` for a SELECT statement, else an `Answer`. Every count that it is made of is within α
-        of all rows. When the budget cannot pay for all of that, nothing is bought and what was released so far
-        answers, as `uncertified`; or, where `uncertified` is false, an `InsufficientBudgetError` is raised. Raises
-        a `QueryError` where the question is not understood, and a `RefusedError` where other processes keep
-        spending what it needs.
+        Returns a `SqlAnswer` for a SELECT statement, else an `Answer`: counts in people, or shares of all rows.
+        Every count that it is made of is within α of all rows. When the budget cannot pay for all counts, nothing
+        is bought, and a stand-in that is fitted to what was released so far answers, with the source
+        `uncertified` and an infinite error; where the argument `uncertified` is false, an
+        `InsufficientBudgetError` is raised instead. Raises a `QueryError` where the question is not understood,
+        and a `RefusedError` where other processes keep spending what it needs.
         """
         asked = self._reader.read(question)
         return asked.answer(self.counts(asked.marginals, uncertified=uncertified))
@@ -160,7 +188,7 @@ class Session:
     def counts(self, marginals: Sequence[Marginal], *, uncertified: bool = True) -> SourceCounts:
         """Counts of marginals, in people, each within α of all rows: all are bought that have to be, or none.
 
-        What cannot be paid is answered, or refused, as by `ask`.
+        What cannot be paid for is answered uncertified, or refused, as by `ask`.
         """
         with self._lock:
             whole = len(marginals) == 1 or self._is_affordable(marginals, refuse=not uncertified)
@@ -176,22 +204,22 @@ class Session:
         )
 
     def price(self, question: Asked) -> Cost:
-        """The most that a question can cost, in the ledger's currency, if it is asked now.
+        """The most that a question can cost, in the ledger's currency (ε or ρ), if it is asked now.
 
-        Reads no data, and spends nothing. It costs less where it first buys a histogram and that, by luck, tells
-        enough, and a statement whose parts tell something about each other may. Raises a `QueryError` where the
-        question is not understood.
+        Reads no data, and spends nothing. The question costs less where a histogram that it buys first tells
+        enough, or where the parts of a SELECT statement tell something about each other. Raises a `QueryError`
+        where the question is not understood.
         """
         needed = self._reader.read(question).marginals
         with self._lock:
             return self._funds.quote(self._needed(needed))
 
     def dry_run(self, questions: Sequence[Asked]) -> list[Cost]:
-        """The `price` of each of several questions, if it were the next one. Asks nothing."""
+        """The `price` of each of several questions, each as if it were the next one. Asks and spends nothing."""
         return [self.price(question) for question in questions]
 
     def ask_marginal(self, marginal: Marginal, *, uncertified: bool = True) -> Answer:
-        """Counts of a marginal's cells, in people, each within α of all rows; what `ask` gives, not read again."""
+        """Counts of a marginal's cells, in people, each within α of all rows: `ask` for a marginal alone."""
         return self._answered(marginal, uncertified=uncertified)
 
     def _answered(self, marginal: Marginal, *, uncertified: bool, buy: bool = True) -> Answer:
@@ -200,10 +228,10 @@ class Session:
         identity = _identity(marginal)
         with self._lock:
             self._asked += 1
-            self._bill = self._funds.nothing
+            self._charged = self._funds.nothing
             known = self._known(identity)
             if known is not None:
-                return replace(known, source="repeat", cost=self._bill)
+                return replace(known, source="repeat", cost=self._charged)
             answer = self._deduced(marginal) or (self._bought(marginal, identity) if buy else None)
             if answer is not None:
                 return answer
@@ -213,7 +241,7 @@ class Session:
             return self._uncertified(marginal)
 
     def _is_affordable(self, marginals: Sequence[Marginal], *, refuse: bool) -> bool:
-        """Whether all that questions may buy can be paid now."""
+        """Whether all that questions may buy can be paid now; where `refuse`, what cannot raises an error."""
         try:
             self._funds.check(self._needed(marginals))
         except InsufficientBudgetError:
@@ -231,18 +259,18 @@ class Session:
         return known
 
     def _deduce(self, marginal: Marginal) -> IntervalTable | None:
-        """What is known of a question, if that is narrow enough to answer it."""
+        """Intervals for a question's counts, if what was released makes them narrow enough to answer it."""
         table = intervals(self._knowledge, marginal)
         most = 0 if self.terms.is_direct else 2 * self.width
         return None if table is None or bool((table.high - table.low > most).any()) else table
 
     def _deduced(self, marginal: Marginal) -> Answer | None:
-        """An answer from what is known, if that is enough."""
+        """An answer from what was released, if that is enough; None else."""
         table = self._deduce(marginal)
         if table is None:
             return None
         source = "implied" if len(marginal.clique) <= 1 else "pinned"
-        if self._bill.units:
+        if self._charged.units:
             source = "measured"
         else:
             self._policy.served(self._knowledge, marginal)
@@ -250,9 +278,9 @@ class Session:
         estimate = None if box is None else self._knowledge.estimate(marginal.by, box)
         value, error = nearest(table, estimate, self.width)
         noisy, beta = value if estimate is None else estimate, float(self.terms.beta)
-        found = self._certified(Answer(marginal, value, error, noisy, self._bill, beta, source))
-        self._remember(_identity(marginal), found)
-        return found
+        answer = self._certified(Answer(marginal, value, error, noisy, self._charged, beta, source))
+        self._remember(_identity(marginal), answer)
+        return answer
 
     def _remember(self, identity: Identity, answer: Answer) -> None:
         self._forget(identity)
@@ -266,25 +294,28 @@ class Session:
             self._free_cells -= self._free.pop(identity).value.size
 
     def _uncertified(self, marginal: Marginal) -> Answer:
-        """An answer by a stand-in, fitted once to what was released so far."""
+        """An answer by the stand-in, which is fitted again after each purchase, from where it was."""
         if self._standin is None or self._standin[0] != self._step:
             before = None if self._standin is None else self._standin[1].model
             self._standin = self._step, FittedStandin.of(self._knowledge, start=before)
         value = self._standin[1].counts(self._knowledge, marginal)
-        beta, nobody = float(self.terms.beta), np.full(value.shape, inf)
-        return Answer(marginal, value, nobody, value, self._bill, beta, "uncertified")
+        beta, unbounded = float(self.terms.beta), np.full(value.shape, inf)
+        return Answer(marginal, value, unbounded, value, self._charged, beta, "uncertified")
 
     # ---- buying
 
     def _bought(self, marginal: Marginal, identity: Identity) -> Answer | None:
-        """An answer that was paid for, or found paid; None if the budget cannot pay."""
+        """An answer that is bought, or follows from what another process bought; None if the budget cannot pay.
+
+        Raises a `RefusedError` where other processes buy something each time before this one can.
+        """
         for _ in range(TRIES):
             if self._catch_up():
                 known = self._known(identity)
                 if known is not None:
-                    return replace(known, source="repeat", cost=self._bill)
-                if (found := self._deduced(marginal)) is not None:  # another process bought what says it
-                    return found
+                    return replace(known, source="repeat", cost=self._charged)
+                if (answer := self._deduced(marginal)) is not None:  # another process bought what tells it
+                    return answer
             try:
                 return self._buy(marginal)
             except OvertakenError:
@@ -294,6 +325,7 @@ class Session:
         raise RefusedError("other processes are asking in this session all the time; ask again")
 
     def _buy(self, marginal: Marginal) -> Answer:
+        """Make the purchases that are forecast for a question, until what was released answers it."""
         *before, last = self._forecast.of(marginal, asked=self._asked)
         for purchase in before:
             self._make(purchase)
@@ -302,12 +334,12 @@ class Session:
             if before:  # more is known than when the last purchase was planned
                 last = self._forecast.last(marginal, asked=self._asked)
             if self._make(last).answer is not None:
-                return replace(self._paid[_identity(marginal)], cost=self._bill)
+                return replace(self._paid[_identity(marginal)], cost=self._charged)
             before, answer = [last], self._deduced(marginal)
         return answer
 
     def _open(self) -> None:
-        """Buy what was announced."""
+        """Buy the classes that were announced, those that another process bought left out."""
         while (purchase := self._policy.opening(self._knowledge)) is not None:
             try:
                 self._make(purchase)
@@ -315,29 +347,32 @@ class Session:
                 self._catch_up()
 
     def _needed(self, marginals: Sequence[Marginal]) -> list[Purchase]:
-        """All that questions may buy if they are asked now, one after the other."""
+        """All purchases that questions may need if they are asked now, one after the other."""
         unknown = [m for m in marginals if self._known(_identity(m)) is None and self._deduce(m) is None]
         return self._forecast.of_all(unknown, asked=self._asked + 1)
 
     def _make(self, purchase: Purchase) -> PurchaseResult:
-        """Write a purchase down and pay for it in one transaction, look, and learn.
+        """Make the next purchase: write it and its debit into the ledger in one transaction, then look.
 
-        Raises an `InsufficientBudgetError` for what cannot be paid and an `OvertakenError` when another process
-        bought something first: then nothing is written or paid.
+        Raises an `InsufficientBudgetError` where it cannot be paid and an `OvertakenError` where another process
+        bought something first: then nothing is written or charged.
         """
         self._funds.check([purchase])
         try:
             result = self._carry_out(purchase, self._journal.plan(purchase.kind, purchase.plain()))
         except RequestConflictError as conflict:
             raise self._journal.taken(conflict) from None
-        self._bill = self._bill + result.cost  # type: ignore[operator]  # one currency
+        self._charged = self._charged + result.cost  # type: ignore[operator]  # one currency
         return result
 
     def _carry_out(self, purchase: Purchase, step: JournalStep | None = None) -> PurchaseResult:
-        """Make the purchase of the next step, or find it made; `step` writes one down that is not yet."""
+        """Carry out the purchase of the journal's next step; `step` writes it where it is not in the journal yet.
+
+        Under the request of the step, a purchase that was made before is read back for nothing.
+        """
         request = PurchaseRequest(self._journal.request, self.analyst, step)
         result = purchase.make(self._calibrator, self._knowledge, request)
-        self._noted(purchase)
+        self._finish(purchase)
         self._policy.made(purchase, result.cost)
         if result.answer is not None and result.marginal is not None:
             identity = _identity(result.marginal)
@@ -345,15 +380,20 @@ class Session:
             self._paid[identity] = self._certified(replace(result.answer, beta=float(self.terms.beta)))
         return result
 
-    def _noted(self, purchase: Purchase) -> None:
-        """A purchase is done with. One that failed between its debit and its answer is not: it is still the
-        next step of the journal, and whoever catches up with the journal looks for it first.
+    def _finish(self, purchase: Purchase) -> None:
+        """Go on to the journal's next step, and take the share of the purchase from β.
+
+        A purchase that failed between its debit and its answer is not finished: it stays the next step of the
+        journal, and the next process that catches up with the journal carries it out.
         """
         self._journal.length += 1
         self._policy.note(purchase)
 
     def _catch_up(self) -> bool:
-        """Make, or find made, every purchase that is written down and not known here; whether there were any."""
+        """Carry out, or read back, every purchase of the journal that this process does not know.
+
+        Returns whether there were any.
+        """
         before = self._step
         for plan in self._journal.later():
             purchase = self._policy.read(plan)
@@ -362,7 +402,7 @@ class Session:
             except (InsufficientBudgetError, RequestConflictError):
                 # It was never paid, or was paid on another version of the table and never answered: its share of
                 # β is gone all the same.
-                self._noted(purchase)
+                self._finish(purchase)
         return self._step > before
 
     # ---- answers
@@ -374,15 +414,15 @@ class Session:
         )
         done = f"{self._asked:,} questions, {self._step:,} purchases"
         done += "; what was released contradicts itself" if self.contradicted else ""
-        money = f"{left.currency} left: {left.amount:.4g} of {cap.amount:.4g}"
-        return f"<p><b>session {escape(self.name)}</b>: {promise}<br>{done}; {money}</p>"
+        budget = f"{left.currency} left: {left.amount:.4g} of {cap.amount:.4g}"
+        return f"<p><b>session {escape(self.name)}</b>: {promise}<br>{done}; {budget}</p>"
 
     def _public_rows(self) -> Interval:
         most = self.curator.rows_at_most
         return float(self.rows), UNBOUNDED if most is None else float(most)
 
     def _certified(self, answer: Answer) -> Answer:
-        """The answer with its error against the population, where there is one."""
+        """The answer with its error against the population, where a theorem gives one."""
         most = self._knowledge.total[1]
         reach = None if most >= UNBOUNDED else self.population.of_counts(answer, self.width, most)
         return (
@@ -393,7 +433,7 @@ class Session:
 
 
 def _identity(marginal: Marginal) -> Identity:
-    """What a question of one domain is: equal for equal questions, and quickly made."""
+    """A key of a question about one domain, equal for equal questions and quickly made."""
     return (marginal.by, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))
 
 
@@ -414,15 +454,18 @@ def session(
     table      a project, or the Curator of one
     alpha      the error of every count, as a part of all rows (of the declared least number of rows where that is
                private), such as 0.02
+    beta       the probability that some answer of the whole session is further off than its error
     queries    how many questions are expected: more may come, at a higher price
     classes    what will be asked, to be bought at once: made by `ranges`, `conjunctions`, `pool` and `marginals`
-    mechanism  `auto`, or `direct`: fresh noise for every new question and nothing else
+    mechanism  `auto`, or `direct`: every new question is bought by itself, with noise of its own
     name       under the same name a session goes on where it was, in any process; without one it gets a new name
     analyst    whose share of the budget pays
-    lazily     a session with a new name is written down with its first purchase, and not if it only tells prices
+    lazily     a session with a new name is written into the ledger with its first purchase, and not at all if it
+               only tells prices
 
     Returns a `Session`. Raises a `ParameterError` where the terms make no sense, a `RequestConflictError` where
-    the name belongs to something else, and an `InsufficientBudgetError` where the classes cannot be paid.
+    the name belongs to something else, a `QueryError` where a class is too large to be bought at once, and an
+    `InsufficientBudgetError` where the classes cannot be paid.
     """
     curator = table.curator if isinstance(table, Project) else table
     terms = Terms.of(alpha=alpha, beta=beta, queries=queries, classes=classes, mechanism=mechanism)

@@ -33,7 +33,7 @@ from understudy.noise.law import discrete_gaussian_log_law, discrete_laplace_log
 Values = NDArray[np.float64]
 
 DOUBT = 1e-9
-"""Chance that a simulated quantile is below the true one."""
+"""The probability that a simulated quantile is below the true one."""
 
 RANKS = (8, 16, 32, 64, 128, 256)
 SEED = 20
@@ -44,7 +44,7 @@ BISECTIONS = 40
 
 
 def draws_for(beta: float) -> int:
-    """Draws that a safe order statistic needs at least."""
+    """How many draws a safe order statistic for the 1 - `beta` quantile needs at least."""
     return ceil(48 / beta)
 
 
@@ -96,10 +96,11 @@ class LatticeNoise:
 
     @classmethod
     def of(cls, spread: Fraction, *, laplace: bool) -> LatticeNoise:
-        """`spread` is the variance, for Laplace noise the scale."""
+        """Noise of variance (for Laplace noise: scale) `spread`."""
         return cls(np.random.default_rng((SEED, LATTICE)), *_table(spread, laplace), 1e-12)
 
     def draw(self, shape: tuple[int, ...]) -> Values:
+        """Independent draws in an array of this shape: integers, as floating-point numbers."""
         uniform = self.generator.random(shape)
         return np.searchsorted(self.below, uniform, side="right").astype(np.float64) + self.first
 

@@ -1,12 +1,21 @@
-"""Rent or buy: single answers are bought until a class that holds them would have cost no more.
+"""When to buy a class: the ski-rental problem, rent or buy.
 
-What was paid for questions of a class is its rent: their joint price, where the ledger's joint accounting has
-begun to count, else the sum. A class is bought when its rent, with the next question, passes its price; every
-payment speaks for one purchase at most, so that classes together cost no more than the answers that were bought by
-themselves. There are two ways to buy earlier. Where the questions that are still expected would, at the present
-rate, cost several times the price, a part of the rent is enough. And a class that is being asked for is bought at
-once if classes on the same attributes, of other rows, or all classes together, have saved as much: where one
-question after the other varies just what it varies, or where other classes of the same rows were bought.
+Buying the counts of one question is renting; buying a class that contains it, and questions like it, is buying.
+The rent of a class is what was paid for its questions so far: their joint price, where the ledger's joint
+accounting has begun to count, else the sum.
+
+Rule        A class is bought when its rent, with the next question, passes its price.
+Promise     Classes that are bought by the rule cost together no more than the questions that were bought by
+            themselves, so that a session pays at most twice what it would have paid for those alone.
+            [Karlin, Manasse, Rudolph, Sleator 1988: the deterministic strategy is 2-competitive]
+Why         Every payment is counted for one class at most: when a class is bought, the payments for its questions
+            count no more.
+Earlier     There are two exceptions, in which a forecast or earlier savings stand for a part of the rent. Where
+            the questions that are still expected would, at the present rate, cost several times the price, a part
+            of the rent is enough (`FORECAST`, `EVIDENCE`). And a class is bought at once if classes like it, or
+            all classes together, have saved as much as it costs, and it is being asked for: one question after the
+            other varies just what it varies, or other classes of the same rows were bought.
+Privacy     Decisions read prices, questions and what was charged, which are public; they cost nothing.
 """
 
 from __future__ import annotations
@@ -26,43 +35,50 @@ from understudy.privacy.joint import WIDE
 from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells
 from understudy.query.marginal import Marginal
-from understudy.sessions.families import Family, Kind, Product
+from understudy.sessions.calibrator import Calibrator, coarse
+from understudy.sessions.families import CellFamily, Kind, Product
 from understudy.sessions.knowledge import Knowledge, Place
 from understudy.sessions.marginals_class import can_buy
-from understudy.sessions.product_class import ProductPurchase, grid_product, is_feasible, usual_kinds
-from understudy.sessions.purchase import Calibrator, coarse
+from understudy.sessions.product_class import ProductPurchase, is_feasible, product_on, usual_kinds
 
 SMALL = 1 << 10
-"""Cells of a whole domain that are thought of as one class."""
+"""A domain of at most so many cells is a candidate as a whole: one class of all conjunctions."""
 
 MOST_RENTS = 1 << 16
+"""Candidates whose payments are remembered; the one that was paid for longest ago is forgotten first."""
 
 MEMBERS = 2.0
-"""Questions that a class is thought to serve, for each cell of its attributes."""
+"""How many questions a class is expected to answer, for each cell of its attributes."""
 
 FEW = 3
+"""An unordered attribute of at most so many cells counts as a label, which is often asked for beside others."""
+
 MOST_PAIRS = 4
-"""Attributes of so few cells, and so many of them, are thought of as labels."""
+"""At most so many attributes count as labels."""
 
 LEAST = 10
-"""A class of marginals costs more than so many of them."""
+"""A class of marginals is priced only when at least so many marginals' worth is at stake: it never costs less."""
 
 SEEN = 6
-"""Questions of a class that make a rate."""
+"""From so many questions of a class on, the rate at which they come is used as a forecast."""
+
+FORECAST, EVIDENCE = 2.0, 0.1
+"""A class is bought early when it is expected to save `FORECAST` times its price, and the part `EVIDENCE` of its
+price was paid as rent."""
 
 FORECAST_GROUP_BYS, EVIDENCE_GROUP_BYS = 1.5, 0.06
-FORECAST, EVIDENCE = 2.0, 0.1
-"""A class is bought when it is expected to save so many times its price, and this part of it was paid as rent."""
+"""The same for the class of all marginals."""
 
 Class = tuple[Clique, Place]
-"""The attributes that a class varies, and what it says of the others."""
+"""A class that could be bought: the attributes that it varies, and the key of the box of rows that it is of."""
 
 Sides = tuple[Cells | None, ...]
+"""The sets of cells that a question has along the attributes of a class; None where it has no condition."""
 
 
 @dataclass(slots=True)
 class _Payment:
-    """For one question; counted until a class was bought for it."""
+    """The price of one question in ε or ρ; `counts` until a class was bought for it."""
 
     amount: float
     wide: bool
@@ -79,7 +95,10 @@ class _Run:
 
 
 class SkiRental:
-    """What was paid for questions of each class that might be bought."""
+    """Remembers what was paid for questions of every product class that could be bought, and chooses by the rule.
+
+    Promise, reason and exceptions are those of the module.
+    """
 
     def __init__(self, calibrator: Calibrator) -> None:
         self._calibrator = calibrator
@@ -97,7 +116,7 @@ class SkiRental:
 
     @cached_property
     def is_small(self) -> bool:
-        """The whole domain is a class that can be bought."""
+        """Whether the whole domain is a class that can be bought."""
         domain = self._calibrator.curator.domain
         return domain.size() <= SMALL and self._possible(
             self._whole, usual_kinds(self._calibrator, self._whole)
@@ -110,21 +129,21 @@ class SkiRental:
 
     @cached_property
     def _labels(self) -> tuple[str, ...]:
-        """Attributes of few cells, which may be asked for beside any other: labels of two classes, say."""
-        found = [
+        """Attributes of few cells, such as yes and no, which may be asked for beside any other."""
+        labels = [
             a.name
             for a in self._calibrator.curator.domain
             if 1 < a.size <= FEW and not self._calibrator.is_ordered(a.name)
         ]
-        return tuple(found[:MOST_PAIRS])
+        return tuple(labels[:MOST_PAIRS])
 
     def _classes(self, box: Box) -> Iterator[Class]:
-        """The classes that may hold a box."""
+        """The classes that could be bought and may contain the count of a box."""
         ranges, cells = [], []
         for name, side in box.sides.items():
             if not self._calibrator.is_ordered(name):
                 cells += [name] if int(side.sum()) == 1 else []
-            elif Family(side.size, "ranges").holds(side):
+            elif CellFamily(side.size, "ranges").holds(side):
                 ranges.append(name)
         names = {(name, label): None for name in (*ranges, *cells) for label in self._labels if name != label}
         names |= {(name,): None for name in (*ranges, *cells)}
@@ -139,37 +158,41 @@ class SkiRental:
             self._feasible[by, kinds] = is_feasible(self._calibrator, by, kinds)
         return self._feasible[by, kinds]
 
-    def _kinds(self, found: Class, members: Sequence[Sides]) -> tuple[Kind, ...]:
-        """The families that hold what was asked of a class, as small as those of the class on `by` before it.
+    def _kinds(self, candidate: Class, members: Sequence[Sides]) -> tuple[Kind, ...]:
+        """The kinds of families that contain what was asked of a class: the narrowest ones, such as prefixes.
 
-        The second time, that of all ranges and subsets.
+        They are as wide as those of the last class on the same attributes; and all ranges and all sets where this
+        class was bought before, too narrow.
         """
-        by, _ = found
+        by, _ = candidate
         usual = usual_kinds(self._calibrator, by)
-        if found in self._held or by == self._whole:
+        if candidate in self._held or by == self._whole:
             return usual
         kinds: list[Kind] = []
         for axis, (kind, like) in enumerate(zip(usual, self._like.get(by, (None,) * len(by)), strict=True)):
             sides = [member[axis] for member in members]
             size = self._calibrator.curator.domain[by[axis]].size
             narrower: tuple[Kind, ...] = ("prefixes", "suffixes") if kind == "ranges" else ("cells",)
-            fits: list[Kind] = [k for k in narrower if like != kind and _hold(Family(size, k), sides)]
+            fits: list[Kind] = [k for k in narrower if like != kind and _hold(CellFamily(size, k), sides)]
             kinds.append(fits[0] if fits else kind)
         return tuple(kinds)
 
-    # ---- the books
+    # ---- what was paid and saved
 
     def pay(self, box: Box, price: Price, charged: float) -> None:
-        """A question was bought by itself; with joint accounting it was `charged` less than its price, or more."""
+        """Remember a question that was bought by itself at a price.
+
+        `charged` is what the ledger's joint accounting took for it, in ε or ρ, which may be less or more.
+        """
         amount = float(price.amount)
         self._runs = self._runs_with(box)
         self._asked_for += amount
         self._charged += charged
         payment = self._payment(box, amount)
-        for found in self._classes(box):
-            paid = self._rent.pop(found, [])
-            paid.append((_sides(box, found[0]), payment))
-            self._rent[found] = paid
+        for candidate in self._classes(box):
+            paid = self._rent.pop(candidate, [])
+            paid.append((_sides(box, candidate[0]), payment))
+            self._rent[candidate] = paid
         while len(self._rent) > MOST_RENTS:
             self._rent.popitem(last=False)
 
@@ -178,7 +201,7 @@ class SkiRental:
         return _Payment(amount, wide=covered > float(WIDE))
 
     def bought(self, purchase: ProductPurchase) -> None:
-        """A class was bought: what was paid for its questions speaks for no other."""
+        """Remember a class that was bought: what was paid for its questions counts for no other class."""
         by, place = purchase.by, _place(purchase)
         alike = by, bool(place)
         self._paid[alike] = self._paid.get(alike, 0.0) + float(purchase.price.amount)
@@ -190,7 +213,10 @@ class SkiRental:
             payment.counts = False
 
     def serve(self, box: Box, price: float, knowledge: Knowledge) -> None:
-        """A question cost nothing: thanks to a class, if one holds it and histograms alone say too little."""
+        """Remember a question that cost nothing.
+
+        A class has saved `price`, in ε or ρ, if it contains the question and histograms alone tell too little.
+        """
         self._runs = self._runs_with(box)
         low, high = knowledge.frechet(box)
         if high - low <= 2 * self._calibrator.width:
@@ -205,41 +231,42 @@ class SkiRental:
     def _are_members(self, by: Clique, kinds: tuple[Kind, ...], sides: Sides) -> bool:
         sizes = self._calibrator.curator.domain.shape(by)
         each = zip(sizes, kinds, sides, strict=True)
-        return all(_hold(Family(size, kind), [side]) for size, kind, side in each)
+        return all(_hold(CellFamily(size, kind), [side]) for size, kind, side in each)
 
     def _runs_with(self, box: Box) -> dict[Class, _Run]:
-        """The classes that hold a question and those just before it."""
-        found = {}
+        """For each class that contains a question the run of questions of that class that it ends."""
+        runs = {}
         for by, place in self._classes(box):
             mine = tuple(part for part in box.key if part[0] in by)
             before = self._runs.get((by, place), _Run(mine, mine, frozenset()))
             changed = {name for name, _ in set(before.last) ^ set(mine)}
-            found[by, place] = _Run(before.first, mine, before.varied | changed)
-        return found
+            runs[by, place] = _Run(before.first, mine, before.varied | changed)
+        return runs
 
     # ---- the choice
 
     def choose(
         self, box: Box, price: Price, knowledge: Knowledge, *, left: float, asked: int, ahead: int
     ) -> ProductPurchase | None:
-        """The class to buy instead of one more answer, if any; it takes a part of the `left` of β.
+        """The class to buy instead of the counts of a box at `price`; None where none is due.
 
-        `asked` questions came, and about as many as `ahead` are to come.
+        `left` is what is left of β, of which the class takes a part. `asked` questions came so far, and about
+        `ahead` are still to come.
         """
         payment, runs = self._payment(box, float(price.amount)), self._runs_with(box)
-        for found in self._classes(box):
-            by, place = found
-            if self._held.get(found) == usual_kinds(self._calibrator, by):
+        for candidate in self._classes(box):
+            by, place = candidate
+            if self._held.get(candidate) == usual_kinds(self._calibrator, by):
                 continue
-            members = [(_sides(box, by), payment), *self._rent.get(found, [])]
+            members = [(_sides(box, by), payment), *self._rent.get(candidate, [])]
             asked_for = [sides for sides, _ in members]
-            kinds = self._kinds(found, [*asked_for, *_run_sides(box, by, runs[found])])
+            kinds = self._kinds(candidate, [*asked_for, *_run_sides(box, by, runs[candidate])])
             if not self._possible(by, kinds):
                 continue
-            at_once = self._is_asked_for(found, runs[found])
+            at_once = self._is_asked_for(candidate, runs[candidate])
             rate = sum(paid.counts for _, paid in members) / max(asked, 1)
             worth = (
-                self._worth(found, members, rate * ahead * payment.amount)
+                self._worth(candidate, members, rate * ahead * payment.amount)
                 if self._varied(by, asked_for)
                 else 0.0
             )
@@ -253,20 +280,24 @@ class SkiRental:
                 return offer
         return None
 
-    def _is_asked_for(self, found: Class, run: _Run) -> bool:
-        """Whether questions in a row vary what a class varies; or its like was bought, and others of its rows."""
-        by, place = found
+    def _is_asked_for(self, candidate: Class, run: _Run) -> bool:
+        """Whether a class is being asked for.
+
+        It is where questions in a row varied all that it varies; or where classes of the same rows were bought,
+        and classes on the same attributes have paid off.
+        """
+        by, place = candidate
         return run.varied >= set(by) or (
-            place in self._places and found not in self._held and self._is_proven(found)
+            place in self._places and candidate not in self._held and self._is_proven(candidate)
         )
 
-    def _is_proven(self, found: Class) -> bool:
-        """Classes on the same attributes, of all rows or of some as this one, have served more than they cost."""
-        alike = found[0], bool(found[1])
+    def _is_proven(self, candidate: Class) -> bool:
+        """Whether classes on the same attributes (of all rows, or of some, as this) saved more than they cost."""
+        alike = candidate[0], bool(candidate[1])
         return 0 < self._paid.get(alike, 0.0) <= self._served.get(alike, 0.0)
 
     def _is_due(self, offer: ProductPurchase, worth: float, *, at_once: bool) -> bool:
-        """The rent has reached the price; or the class is being asked for, and classes have saved as much."""
+        """Whether the rent passed the price; or the class is being asked for, and classes have saved as much."""
         price = float(offer.price.amount)
         saved = sum(self._served.values()) - sum(self._paid.values())
         return worth > price or (at_once and (self._is_proven((offer.by, _place(offer))) or saved >= price))
@@ -278,20 +309,26 @@ class SkiRental:
         keys = [tuple(None if side is None else side.tobytes() for side in member) for member in members]
         return all(len(set(along)) > 1 for along in zip(*keys, strict=True))
 
-    def _worth(self, found: Class, members: Sequence[tuple[Sides, _Payment]], coming: float) -> float:
-        """The rent; or, if enough questions came to tell their rate, what is coming, on some evidence.
+    def _worth(self, candidate: Class, members: Sequence[tuple[Sides, _Payment]], coming: float) -> float:
+        """The rent in ε or ρ; or, if enough questions came to tell their rate, the forecast, if that is more.
 
         A class of all rows is charged to everybody, and so is compared with what answers are charged on average.
         """
         counted = [(sides, paid) for sides, paid in members if paid.counts]
         flat = rent = sum(paid.amount for _, paid in counted)
         if self._charged < self._asked_for:
-            rent = self._joint_rent(found[0], counted) if found[1] else flat * self._charged / self._asked_for
+            rent = (
+                self._joint_rent(candidate[0], counted)
+                if candidate[1]
+                else flat * self._charged / self._asked_for
+            )
         forecast = min(coming * rent / flat / FORECAST, rent / EVIDENCE) if len(counted) >= SEEN else 0.0
         return max(rent, forecast)
 
     def _joint_rent(self, by: Clique, members: Sequence[tuple[Sides, _Payment]]) -> float:
-        """Wide questions by their sum, others by what the worst cells of two neighbours pay."""
+        """The joint price of payments: wide questions by their sum, others by the most that the cells of two
+        neighbouring tables pay.
+        """
         shape = self._calibrator.curator.domain.shape(by)
         table, flat = np.zeros(shape), 0.0
         for sides, paid in members:
@@ -304,11 +341,11 @@ class SkiRental:
         return flat + self._calibrator.relation.cells_of_a_difference * float(table.max())
 
     def _least(self, by: Clique, kinds: tuple[Kind, ...]) -> float:
-        """A class costs more than this, whatever its share of β: its widest member alone does."""
-        product = grid_product(self._calibrator, by, kinds)
+        """A lower bound of a class's price, whatever its share of β: its widest member alone costs so much."""
+        product = product_on(self._calibrator, by, kinds)
         spread = self._calibrator.width / (_norm(product) * float(norm.isf(0.25)))
-        found = self._calibrator.price_of_spread(self._calibrator.marginal(by), product.matrices, spread)
-        return float(found.amount)
+        price = self._calibrator.price_of_spread(self._calibrator.marginal(by), product.matrices, spread)
+        return float(price.amount)
 
 
 def _sides(box: Box, by: Clique) -> Sides:
@@ -329,7 +366,7 @@ def _run_sides(box: Box, by: Clique, run: _Run) -> list[Sides]:
     ]
 
 
-def _hold(family: Family, sides: Sequence[Cells | None]) -> bool:
+def _hold(family: CellFamily, sides: Sequence[Cells | None]) -> bool:
     return all(family.holds_all if side is None else family.holds(side) for side in sides)
 
 
@@ -340,7 +377,11 @@ def _place(purchase: ProductPurchase) -> Place:
 
 
 class MarginalsSkiRental:
-    """The same for marginals of all rows: one class for each order."""
+    """The same rule for marginals of all rows, with one class for each order.
+
+    The price of such a class takes long to find: it is found only when what is at stake has grown by a tenth since
+    the last time.
+    """
 
     def __init__(self) -> None:
         self._rent = 0.0
@@ -350,14 +391,17 @@ class MarginalsSkiRental:
         self._tried = 0.0
 
     def pay(self, marginal: Marginal, price: Price) -> None:
-        """A marginal was bought by itself."""
+        """Remember a marginal of all rows that was bought by itself at a price."""
         if not marginal.where.factors:
             self._rent += float(price.amount)
             self._seen += 1
             self._order = max(self._order, len(marginal.by))
 
     def due(self, calibrator: Calibrator, marginal: Marginal, price: Price, *, asked: int, ahead: int) -> int:
-        """The order of the class whose price is worth finding out now; 0 for none."""
+        """The order of the class whose price is worth finding now; 0 for none.
+
+        `asked` questions came so far, and about `ahead` are still to come.
+        """
         order = max(self._order, len(marginal.by))
         if marginal.where.factors or self._seen + 1 < SEEN or not can_buy(calibrator, order):
             return 0
@@ -371,7 +415,7 @@ class MarginalsSkiRental:
         return order
 
     def is_worth(self, price: Price) -> bool:
-        """Whether the class is due at this price; if not, it is not asked for again until more is at stake."""
+        """Whether the class is due at this price; if not, `due` names none until more is at stake."""
         if self._worth <= float(price.amount):
             self._tried = self._worth
             return False

@@ -13,12 +13,15 @@ from understudy.query.workload import AllMarginals
 from understudy.rational import Number, positive, probability
 
 MAX_QUERIES = 10**12
+"""The largest number of questions that may be announced."""
+
 MECHANISMS = ("auto", "direct")
+"""How questions may be bought: together where that is cheaper, or each by itself."""
 
 
 @dataclass(frozen=True)
 class Conjunctions:
-    """Every product of conditions on these attributes: ranges of ordered ones, any subsets of the others."""
+    """The class of all conjunctions of a range of each ordered attribute and a set of cells of each other one."""
 
     names: tuple[str, ...]
 
@@ -27,17 +30,26 @@ class Conjunctions:
 
 
 def ranges(*names: str) -> Conjunctions:
-    """All ranges of an ordered attribute, or all rectangles of two."""
+    """The class of all ranges of an ordered attribute, or of all rectangles of two, to be announced to a session.
+
+    >>> str(ranges("age"))
+    'conjunctions(age)'
+    """
     return Conjunctions(names)
 
 
 def conjunctions(*names: str) -> Conjunctions:
-    """All conjunctions of conditions on a few attributes."""
+    """The class of all conjunctions on a few attributes, to be announced to a session: a range of each ordered
+    attribute and any set of cells of each other one.
+    """
     return Conjunctions(names)
 
 
 def pool(questions: Iterable[Marginal]) -> Conjunctions:
-    """The conjunctions on all attributes that a list of questions touches."""
+    """The class of all conjunctions on the attributes that a list of questions touches, to be announced.
+
+    Raises a `QueryError` where the list is empty.
+    """
     listed = list(questions)
     if not listed:
         raise QueryError("a pool needs at least one question")
@@ -50,7 +62,14 @@ Announced = Conjunctions | AllMarginals
 
 @dataclass(frozen=True)
 class Terms:
-    """Fixed when a session is opened, and written into the ledger."""
+    """What a session promises and expects, fixed when it is opened and written into the ledger.
+
+    alpha      the error of every count, as a part of all rows
+    beta       the probability that some answer of the session is further off
+    queries    how many questions are expected
+    classes    the classes that are bought when the session is opened
+    mechanism  `auto` or `direct`
+    """
 
     alpha: Fraction
     beta: Fraction
@@ -68,6 +87,7 @@ class Terms:
         classes: Sequence[Announced] = (),
         mechanism: str = "auto",
     ) -> Terms:
+        """Checked terms; raises a `ParameterError` that says what is wrong with them."""
         if mechanism not in MECHANISMS:
             raise ParameterError(
                 f"a session's mechanism is one of {', '.join(MECHANISMS)}, not {mechanism!r}"
@@ -82,13 +102,14 @@ class Terms:
         return cls(positive(alpha, "alpha", at_most=1), probability(beta), queries, tuple(classes), mechanism)
 
     def text(self) -> str:
+        """The terms as the ledger keeps them."""
         classes = "".join(f" {_named(announced)}" for announced in self.classes)
         kind = " direct" if self.is_direct else ""
         return f"session{kind} alpha {self.alpha} beta {self.beta} queries {self.queries}{classes}"
 
     @property
     def is_direct(self) -> bool:
-        """Fresh noise for every new question, and nothing else."""
+        """Whether every new question is bought by itself, with noise of its own."""
         return self.mechanism == "direct"
 
 
@@ -99,19 +120,19 @@ _TEXT = re.compile(
 
 
 def described(text: str, analyst: str) -> str | None:
-    """The terms of a recorded session, in words; None where the text is none of a session's.
+    """The terms that the ledger keeps of a session, in words; None where the text is not of a session.
 
     >>> described("session alpha 1/20 beta 1/20 queries 10000 @7f", "ada")
     "alpha 0.05, beta 0.05, queries 10000, analyst 'ada'"
     """
-    found = _TEXT.fullmatch(text)
-    if found is None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
         return None
-    alpha, beta = (float(Fraction(found[name])) for name in ("alpha", "beta"))
-    classes = f", classes{found['classes']}" if found["classes"] else ""
-    direct = ", mechanism direct" if found["direct"] else ""
+    alpha, beta = (float(Fraction(match[name])) for name in ("alpha", "beta"))
+    classes = f", classes{match['classes']}" if match["classes"] else ""
+    direct = ", mechanism direct" if match["direct"] else ""
     whose = f"analyst {analyst!r}" if analyst else "no analyst"
-    return f"alpha {alpha:g}, beta {beta:g}, queries {found['queries']}{classes}{direct}, {whose}"
+    return f"alpha {alpha:g}, beta {beta:g}, queries {match['queries']}{classes}{direct}, {whose}"
 
 
 def _named(announced: Announced) -> str:

@@ -57,7 +57,7 @@ class CompiledSql:
     columns: tuple[Column, ...]
     marginals: tuple[Marginal, ...]
     key: str
-    program: Program = field(repr=False)
+    program: SqlProgram = field(repr=False)
 
     def evaluate(
         self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
@@ -106,7 +106,7 @@ class CompiledSql:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class SqlProgram:
     """The public part of a statement: groups, their names, and expressions over released numbers."""
 
     statement: Statement

@@ -18,7 +18,7 @@ from understudy.errors import QueryError
 from understudy.query.marginal import Marginal
 from understudy.sql.aggregate import Aggregate
 from understudy.sql.collect import Collector, factors_of
-from understudy.sql.compiled import Column, CompiledSql, Key, Program, group_names
+from understudy.sql.compiled import Column, CompiledSql, Key, SqlProgram, group_names
 from understudy.sql.evaluate import Constant, Evaluator, Node, chain, shown
 from understudy.sql.factors import conjunction
 from understudy.sql.grid import Bools, Numbers, Scope, Truths, Value, of_attribute, of_mask
@@ -176,10 +176,10 @@ def _compiled(statement: Statement, domain: Domain, *, rows_public: bool) -> Com
     collector = Collector(domain, grid, where, grouped=bool(statement.group), rows_public=rows_public)
     leaves = _Leaves(statement, groups, grid, collector)
     names = tuple(_names(domain, item.node, groups, leaves) for item in statement.items)
-    Program(statement, groups, {}, {}, names, {}).dry_run(leaves)
+    SqlProgram(statement, groups, {}, {}, names, {}).dry_run(leaves)
     aggregates = collector.settle()
     parts, marginals = _marginals(groups, aggregates)
-    program = Program(statement, groups, aggregates, leaves.fixed, names, parts)
+    program = SqlProgram(statement, groups, aggregates, leaves.fixed, names, parts)
     columns = tuple(
         Column(item.name, "value" if listed is None else "key")
         for item, listed in zip(statement.items, names, strict=True)
@@ -286,7 +286,7 @@ def _marginals(
 # ---- the canonical name
 
 
-def _key(program: Program, marginals: list[Marginal]) -> str:
+def _key(program: SqlProgram, marginals: list[Marginal]) -> str:
     statement = program.statement
     meaning = [
         [marginal.key for marginal in marginals],
@@ -307,7 +307,7 @@ def _key(program: Program, marginals: list[Marginal]) -> str:
 _SORTED = (exp.Add, exp.Mul, exp.And, exp.Or, exp.EQ, exp.NEQ)
 
 
-def _canonical(program: Program, node: Node) -> str:
+def _canonical(program: SqlProgram, node: Node) -> str:
     """An expression over released numbers, apart from how it was written."""
     while isinstance(node, exp.Paren) and id(node) not in program.fixed:
         node = node.this

@@ -84,9 +84,11 @@ class FriezeKannan:
             raise ParameterError(f"margin must not be negative, not {self.margin}")
 
     def start(self) -> LinearHypothesis:
+        """The hypothesis before any update: one that answers every query with 0."""
         return LinearHypothesis(self.domain)
 
     def update(self, hypothesis: LinearHypothesis, query: LinearQuery, value: float) -> LinearHypothesis:
+        """The hypothesis after one query and its value, a share of rows: it answers closer to the value."""
         now = hypothesis.answer(query)
         if self.margin is None:
             amount = float(self.alpha) / self.domain.size()

@@ -58,9 +58,11 @@ class MultiplicativeWeights:
         return exact(self.alpha) * 4 if self.step == "tight" else exact(self.alpha) / 2
 
     def start(self) -> DenseWeights:
+        """The hypothesis before any update: the same weight on every cell."""
         return DenseWeights.uniform(self.domain, dtype=self.dtype, threads=self.threads)
 
     def update(self, hypothesis: DenseWeights, query: LinearQuery, value: float) -> DenseWeights:
+        """The hypothesis after one query and its value, a share of rows: it answers closer to the value."""
         hypothesis.reweight(query, self._signed(hypothesis, query, value))
         return hypothesis
 
@@ -108,9 +110,11 @@ class ProjectedWeights:
             raise ParameterError(f"margin must be at least 0 and below 1, not {self.margin}")
 
     def start(self) -> DenseWeights:
+        """The hypothesis before any update: the same weight on every cell."""
         return DenseWeights.uniform(self.domain, dtype=self.dtype, threads=self.threads)
 
     def update(self, hypothesis: DenseWeights, query: LinearQuery, value: float) -> DenseWeights:
+        """The hypothesis after one query and its value, a share of rows: within the margin of the value."""
         project(hypothesis, query, value, float(self.margin))
         return hypothesis
 
@@ -174,9 +178,11 @@ class ConsistentWeights:
         )
 
     def start(self) -> LearntWeights:
+        """The hypothesis before any update: the same weight on every cell."""
         return LearntWeights(self._step.start())
 
     def update(self, hypothesis: LearntWeights, query: LinearQuery, value: float) -> LearntWeights:
+        """The hypothesis after one query and its value, a share of rows: closer to it and to all earlier ones."""
         margin = float(self.margin)
         hypothesis.learnt.append((query, value))
         for _ in range(self.rounds):

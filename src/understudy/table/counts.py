@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from understudy.errors import DomainError, ParameterError, TooLargeError
 from understudy.table.cover import CACHED_CELLS, Clique, clique_cover
 
-CellCounts = NDArray[np.int64]
+WholeCounts = NDArray[np.int64]
 """Counts of a clique's cells, one axis for each attribute, in C order."""
 
 BLOCK_ROWS = 2**18
@@ -84,7 +84,7 @@ class MarginalCounter:
                 self._count_block()
         self.rows += rows
 
-    def tables(self) -> dict[Clique, CellCounts]:
+    def tables(self) -> dict[Clique, WholeCounts]:
         """The counts of all rows added so far, for each requested clique. More rows may be added afterwards."""
         self._count_block()
         counted = {clique: np.array(self.rows, np.int64) for clique in self.cover if not clique}
@@ -137,7 +137,7 @@ class MarginalCounter:
             if step.clique:
                 self._increment(self._counts[step.clique], index)
 
-    def _increment(self, counts: CellCounts, index: NDArray[np.unsignedinteger]) -> None:
+    def _increment(self, counts: WholeCounts, index: NDArray[np.unsignedinteger]) -> None:
         cells = self._index[: len(index)]
         np.copyto(cells, index)
         if len(cells) < len(counts) // 2:
@@ -193,7 +193,7 @@ def _index_type(cells: int) -> np.dtype[np.unsignedinteger]:
     return np.dtype(np.uint16) if cells < 2**16 else np.dtype(np.uint32)
 
 
-def roll_up(tables: Mapping[Clique, CellCounts], cliques: Iterable[Clique]) -> dict[Clique, CellCounts]:
+def roll_up(tables: Mapping[Clique, WholeCounts], cliques: Iterable[Clique]) -> dict[Clique, WholeCounts]:
     """The tables of `cliques`, each summed from the smallest of `tables` that contains it.
 
     >>> roll_up({(0, 3): np.array([[1, 2], [3, 4]])}, [(3,), ()])
@@ -209,7 +209,7 @@ def roll_up(tables: Mapping[Clique, CellCounts], cliques: Iterable[Clique]) -> d
         if base is None:
             raise DomainError(f"the clique {clique} is within none of the counted ones")
         wanted.setdefault(base, []).append(clique)
-    found: dict[Clique, CellCounts] = {}
+    found: dict[Clique, WholeCounts] = {}
     for base, parts in wanted.items():
         found.update(_sums(np.array(tables[base], order="C"), base, parts))
     return {clique: found[clique] for clique in cliques}
@@ -219,7 +219,7 @@ def _mask(clique: Clique) -> int:
     return sum(1 << attribute for attribute in clique)
 
 
-def _sums(table: CellCounts, axes: Clique, wanted: list[Clique]) -> Iterator[tuple[Clique, CellCounts]]:
+def _sums(table: WholeCounts, axes: Clique, wanted: list[Clique]) -> Iterator[tuple[Clique, WholeCounts]]:
     """Sum out the attribute that most of the wanted cliques lack, once for all of them."""
     if axes in wanted:
         yield axes, table

@@ -21,7 +21,15 @@ import ibis
 
 from understudy.declaration import cells
 from understudy.declaration.declaration import SourceSpec
-from understudy.declaration.outline import MARK, Entry, Outline, name_from, scalar, unquoted, unreviewed
+from understudy.declaration.outline import (
+    MARK,
+    Outline,
+    OutlineEntry,
+    name_from,
+    scalar,
+    unquoted,
+    unreviewed,
+)
 from understudy.errors import SourceError
 from understudy.output import check_no_dangling_link, write_file
 from understudy.table.source import TEXT_ENDINGS, open_source, read_header
@@ -35,7 +43,7 @@ URL = re.compile(r"[a-z][a-z0-9+.-]*:/|spark(:|$)")
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnSummary:
     """What was seen in one column."""
 
     name: str
@@ -67,13 +75,17 @@ def _outline(data: Path, *, table: str, location: str) -> Outline:
             "they say by what is publicly known (code lists, legal limits, round numbers), then remove the mark.",
         ),
         settings=(
-            Entry.of("name", name_from(data.name.split(".")[0])),
-            Entry.of("source", scalar(location)),
-            *([Entry.of("table", scalar(table))] if table else []),
-            *([Entry.of("delimiter", scalar(delimiter))] if delimiter != "," else []),
-            Entry.of("protect", "privacy", "or validity: a holdout set that nobody needs protection from"),
-            Entry.of("neighbours", "replace", "the number of rows is public; add-remove keeps it private"),
-            Entry.of(
+            OutlineEntry.of("name", name_from(data.name.split(".")[0])),
+            OutlineEntry.of("source", scalar(location)),
+            *([OutlineEntry.of("table", scalar(table))] if table else []),
+            *([OutlineEntry.of("delimiter", scalar(delimiter))] if delimiter != "," else []),
+            OutlineEntry.of(
+                "protect", "privacy", "or validity: a holdout set that nobody needs protection from"
+            ),
+            OutlineEntry.of(
+                "neighbours", "replace", "the number of rows is public; add-remove keeps it private"
+            ),
+            OutlineEntry.of(
                 "budget",
                 "{epsilon: 1, delta: 1e-9}",
                 "the total for this table, for ever; keep delta far below 1 / people",
@@ -122,7 +134,7 @@ def _guess(column: Any, table: Any) -> Any:
     return (fitting[0] if fitting else filled).name(column.get_name())
 
 
-def _look(column: Any, table: Any) -> Column:
+def _look(column: Any, table: Any) -> ColumnSummary:
     name, dtype = column.get_name(), column.type()
     if dtype.is_timestamp():
         column = column.cast("date").name(name)
@@ -146,7 +158,7 @@ def _look(column: Any, table: Any) -> Column:
         if 0 < found["distinct"] <= MAX_CATEGORIES and dtype.is_string():
             listed = table.select(value=column).filter(ibis._.value.notnull()).distinct().order_by("value")
             values = tuple(listed.to_pyarrow().column("value").to_pylist())
-    return Column(
+    return ColumnSummary(
         name=name,
         kind=kind,
         rows=found["rows"],
@@ -158,28 +170,28 @@ def _look(column: Any, table: Any) -> Column:
     )
 
 
-def _declare(column: Column) -> Entry:
+def _declare(column: ColumnSummary) -> OutlineEntry:
     if column.kind == "boolean":
         return replace(cells.boolean(column.name, null=column.nulls), seen=column.nulls)
     if column.kind == "category" and column.values:
         return replace(cells.category(column.name, column.values, null=column.nulls), seen=True)
     if column.kind == "category" or _is_identifier(column) or column.low is None or not _is_finite(column):
         why = f"{column.distinct:,} distinct values (an identifier or free text?)"
-        return Entry.without(column.name, why, seen=True)
+        return OutlineEntry.without(column.name, why, seen=True)
     entry = cells.ordered(column.name, column.kind, *_rounded(column), null=column.nulls)
     return replace(entry, seen=True, remark="")
 
 
-def _is_identifier(column: Column) -> bool:
+def _is_identifier(column: ColumnSummary) -> bool:
     """Whole numbers that name the rows: no two alike, in a table where that is no accident."""
     return column.kind == "integer" and column.distinct == column.rows > MAX_CATEGORIES
 
 
-def _is_finite(column: Column) -> bool:
+def _is_finite(column: ColumnSummary) -> bool:
     return column.kind == "date" or (isfinite(column.low) and isfinite(column.high))
 
 
-def _rounded(column: Column) -> tuple[Any, Any]:
+def _rounded(column: ColumnSummary) -> tuple[Any, Any]:
     """Round bounds around the values seen; those of a few whole numbers as they are."""
     if column.kind == "date":
         last = min(column.high.year + 1, 9999)
@@ -228,7 +240,7 @@ def write_described(
         outline = _guarded(data, lambda: _seen(outline, data, table=named, location=_location(data, target)))
     elif not source.lacks:
         beside = description.parent / unquoted(source.fields[""])
-        outline = outline.with_setting(Entry.of("source", scalar(_location(beside, target))))
+        outline = outline.with_setting(OutlineEntry.of("source", scalar(_location(beside, target))))
     if complete is not None:
         outline = complete(outline)
     write_file(target, outline.text(), overwrite=overwrite)
@@ -301,19 +313,19 @@ def _seen(outline: Outline, data: Path, *, table: str, location: str) -> Outline
     ]
     known = {entry.column for entry in outline.attributes}
     extra = [
-        Entry.without(name, "a column of the table that is not described")
+        OutlineEntry.without(name, "a column of the table that is not described")
         for name in rows.columns
         if name not in known
     ]
-    outline = outline.without_setting("delimiter").with_setting(Entry.of("source", scalar(location)))
+    outline = outline.without_setting("delimiter").with_setting(OutlineEntry.of("source", scalar(location)))
     if delimiter != ",":
-        outline = outline.with_setting(Entry.of("delimiter", scalar(delimiter)))
+        outline = outline.with_setting(OutlineEntry.of("delimiter", scalar(delimiter)))
     if table:
-        outline = outline.with_setting(Entry.of("table", scalar(table)))
+        outline = outline.with_setting(OutlineEntry.of("table", scalar(table)))
     return replace(outline, attributes=(*attributes, *extra))
 
 
-def _looked_up(entry: Entry, rows: Any) -> Entry:
+def _looked_up(entry: OutlineEntry, rows: Any) -> OutlineEntry:
     """A lacking attribute, read off its column in the type that is described."""
     kind = entry.fields["type"]
     wanted = {"category": "string", "integer": "int64", "real": "float64", "date": "date"}[kind]

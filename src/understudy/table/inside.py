@@ -20,8 +20,8 @@ from understudy.query.marginal import Marginal
 from understudy.table.counts import roll_up
 from understudy.table.cover import clique_cover
 from understudy.table.dialect import Expression
-from understudy.table.look import Look
 from understudy.table.source import Source
+from understudy.table.view_reader import ViewReader
 
 LOOKUP_CELLS = 1 << 12
 """Cells of a factor whose weights are told to the engine one by one."""
@@ -49,7 +49,7 @@ def grouped_cover(
 
 
 def group_counts(
-    look: Look, domain: Domain, cover: Sequence[Clique], wanted: Sequence[Clique], unit: Unit | None
+    look: ViewReader, domain: Domain, cover: Sequence[Clique], wanted: Sequence[Clique], unit: Unit | None
 ) -> dict[Clique, NDArray[np.int64]]:
     """The counts of the wanted cliques from one GROUP BY for each clique of the cover."""
     at = domain.position
@@ -59,7 +59,7 @@ def group_counts(
 
 
 def grouped_sums(
-    look: Look, source: Source, marginal: Marginal, unit: Unit | None, *, resolution: int
+    look: ViewReader, source: Source, marginal: Marginal, unit: Unit | None, *, resolution: int
 ) -> NDArray[np.int64] | None:
     """The sums of a marginal whose clique is too large to hold, by one GROUP BY over coarser cells.
 

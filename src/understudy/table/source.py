@@ -38,10 +38,10 @@ from understudy.table.files import (
     read_header,
 )
 from understudy.table.fit import Fit
-from understudy.table.look import Codes, Look, check_compiles
 from understudy.table.postgres import open_postgres, password
 from understudy.table.spark import open_spark
 from understudy.table.stamp import Stamps, settled_stamps, stamps_of
+from understudy.table.view_reader import Codes, ViewReader, check_compiles
 
 __all__ = ["TEXT_ENDINGS", "Codes", "Source", "in_memory", "open_source", "read_header"]
 
@@ -138,7 +138,7 @@ class Source:
             )
 
     @contextmanager
-    def look(self) -> Iterator[Look]:
+    def look(self) -> Iterator[ViewReader]:
         """A look at the table, for as many questions as belong together: at the rows that were stamped, or none.
 
         The engine's own error text may quote data, so it is not passed on.
@@ -146,7 +146,7 @@ class Source:
         if not self.engine.remote:
             self.check_unchanged()
         with self._quiet(), self.engine.look() as view:
-            yield Look(self.expression, self.engine, view, text=self.text)
+            yield ViewReader(self.expression, self.engine, view, text=self.text)
         if not self.engine.remote:
             self.check_unchanged()
 

@@ -19,8 +19,8 @@ from understudy.query.tables import RememberedTables
 from understudy.table.counts import MarginalCounter
 from understudy.table.fork import LookLock
 from understudy.table.inside import group_counts, grouped_cover, grouped_sums
-from understudy.table.look import Codes, Look
 from understudy.table.source import Source
+from understudy.table.view_reader import Codes, ViewReader
 
 CACHE_BYTES = 1 << 30
 """Codes are kept in memory from the second look on when they fit into this."""
@@ -145,7 +145,7 @@ class Truth:
             [np.ravel_multi_index([codes[name] for name in clique], shape) for codes in kept]
         )
 
-    def _counts(self, look: Look, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
+    def _counts(self, look: ViewReader, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """What was not counted before, in one pass; nothing is kept of rows that can change unnoticed."""
         if not self._is_lasting:
             return self._count(look, wanted)
@@ -175,7 +175,7 @@ class Truth:
         self._expected = ()
         return taken
 
-    def _count(self, look: Look, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
+    def _count(self, look: ViewReader, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """One pass over the rows, or one GROUP BY for each clique of a cover: whichever is cheaper there."""
         cover = grouped_cover(self.source, self.domain, wanted, self.unit)
         if cover is not None:
@@ -230,7 +230,7 @@ class Truth:
         summed = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
         return (counts * steps).sum(axis=summed, dtype=np.int64)
 
-    def _sums_by_row(self, look: Look, marginal: Marginal, resolution: int) -> Counts:
+    def _sums_by_row(self, look: ViewReader, marginal: Marginal, resolution: int) -> Counts:
         summed = grouped_sums(look, self.source, marginal, self.unit, resolution=resolution)
         if summed is not None:
             return summed
@@ -251,12 +251,12 @@ class Truth:
         return counts / n if n else np.full(counts.shape, 1 / counts.size)
 
     @contextmanager
-    def _look(self) -> Iterator[Look]:
+    def _look(self) -> Iterator[ViewReader]:
         with self._lock, self.source.look() as look:
             self._looks += 1
             yield look
 
-    def _batches(self, look: Look, clique: Clique) -> Iterator[Codes]:
+    def _batches(self, look: ViewReader, clique: Clique) -> Iterator[Codes]:
         clique = clique or self.domain.names[:1]  # an engine streams at least one column
         if self._kept is None and self._looks > 1 and self._is_lasting:
             self._keep(look)
@@ -264,7 +264,7 @@ class Truth:
             return iter(self._kept)
         return look.batches(self.domain, clique, self.unit)
 
-    def _keep(self, look: Look) -> None:
+    def _keep(self, look: ViewReader) -> None:
         """Encode the whole table into memory, if it fits; else remember that it does not."""
         room = CACHE_BYTES
         kept: list[Codes] = []

@@ -6,6 +6,7 @@ from math import inf, log, sqrt
 
 from understudy.rational import Number
 from understudy.theory.arguments import Whole, log_of_inverse, whole
+from understudy.theory.planned import VALIDITY, PlanInputs, Planned, Width
 
 
 def hoeffding_width(n: Whole, beta: Number, k: Whole = 1) -> float:
@@ -21,3 +22,15 @@ def split_width(n: Whole, k: Whole, beta: Number) -> float:
     rows, queries = whole(n, "n"), whole(k, "k")
     log_of_inverse(beta)
     return hoeffding_width(rows // queries, beta, queries) if rows >= queries else inf
+
+
+def _planned_split(s: PlanInputs) -> Width:
+    return split_width(s.rows, s.queries, s.beta), {"rows_per_query": s.rows // s.queries}
+
+
+SPLIT = Planned(
+    name="split",
+    promises=VALIDITY,
+    theorem="Hoeffding on fresh rows for each query",
+    width=_planned_split,
+)

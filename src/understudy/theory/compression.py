@@ -6,6 +6,7 @@ from math import expm1, inf, log, sqrt
 
 from understudy.rational import Number
 from understudy.theory.arguments import Whole, log_of_inverse, whole
+from understudy.theory.planned import VALIDITY, PlanInputs, Planned, Width
 
 
 def truncation_width(n: Whole, k: Whole, beta: Number) -> tuple[float, int]:
@@ -33,3 +34,16 @@ def _log_queries(grid: int, queries: int) -> float:
         return log(queries)
     total = queries * log(grid)
     return total + log(-expm1(-total)) - log(grid - 1)
+
+
+def _planned_truncation(s: PlanInputs) -> Width:
+    width, grid = truncation_width(s.rows, s.queries, s.beta)
+    return width, {"grid": grid}
+
+
+TRUNCATION = Planned(
+    name="truncation",
+    promises=VALIDITY,
+    theorem="transcript compression, exact tree",
+    width=_planned_truncation,
+)

@@ -27,6 +27,8 @@ from understudy.rational import Number, probability
 from understudy.theory.arguments import Whole, above_zero, log_of_inverse, whole
 from understudy.theory.composition import log_gdp_delta, zcdp_delta
 from understudy.theory.minimise import best_from, best_on_line, root
+from understudy.theory.normal_noise import NoiseCertificate, gdp_mu
+from understudy.theory.planned import VALIDITY, PlanInputs, Planned, Width
 
 Curve = Callable[[float], float]
 """ε to δ."""
@@ -160,3 +162,29 @@ def pmw_cvar_width(n: Whole, k: Whole, X: Whole, beta: Number) -> float:
     return min(
         1.0, best_on_line(lambda x: width((x, share), lambda rho: cvar_V_zcdp(rho, failure)), nearby)[0]
     )
+
+
+def _cvar(n: int, k: int, beta: float, sigma: float) -> float:
+    return cvar_noise_gauss(sigma, k, beta) + cvar_V_gauss(gdp_mu(n, k, sigma), beta)
+
+
+def _planned_discrete(s: PlanInputs) -> Width:
+    width, sigma = cvar_width_discrete(s.rows, s.queries, s.beta)
+    return width, {"sigma": sigma}
+
+
+CVAR = NoiseCertificate(
+    name="cvar",
+    theorem="CVaR transfer",
+    best=cvar_width,
+    at=_cvar,
+    plan_theorem="CVaR transfer, Gaussian noise",
+)
+
+CVAR_DISCRETE = Planned(
+    name="cvar-discrete",
+    promises=VALIDITY,
+    theorem="CVaR transfer, discrete Gaussian noise through zCDP",
+    width=_planned_discrete,
+    note="private as well: the noise is the one that protects people",
+)

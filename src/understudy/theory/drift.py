@@ -20,8 +20,9 @@ from scipy.special import ndtr, ndtri
 
 from understudy.rational import Number, probability
 from understudy.theory.arguments import Whole, above_zero
-from understudy.theory.cvar import best_sigma
+from understudy.theory.cvar import best_sigma, cvar_noise_gauss
 from understudy.theory.minimise import root
+from understudy.theory.normal_noise import NoiseCertificate, gdp_mu
 
 MAX_MU = 20.0
 """Above this the drift terms are infinite: they say nothing from μ = 1 on, and here they outgrow floats."""
@@ -75,3 +76,29 @@ def drift_width(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
 def drift_width_sharp(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
     """(width, σ) by the sharp form."""
     return best_sigma(n, k, beta, drift_V_sharp)
+
+
+def _drift(n: int, k: int, beta: float, sigma: float) -> float:
+    return cvar_noise_gauss(sigma, k, beta) + drift_V_gauss(gdp_mu(n, k, sigma), beta)
+
+
+def _drift_sharp(n: int, k: int, beta: float, sigma: float) -> float:
+    return cvar_noise_gauss(sigma, k, beta) + drift_V_sharp(gdp_mu(n, k, sigma), beta)
+
+
+DRIFT = NoiseCertificate(
+    name="drift",
+    theorem="posterior drift",
+    best=drift_width,
+    at=_drift,
+    plan_theorem="posterior drift, Gaussian noise",
+    own=True,
+)
+
+DRIFT_SHARP = NoiseCertificate(
+    name="drift-sharp",
+    theorem="posterior drift, sharp form",
+    best=drift_width_sharp,
+    at=_drift_sharp,
+    own=True,
+)

@@ -16,6 +16,7 @@ from understudy.rational import Number
 from understudy.theory.arguments import Whole, above_zero, log_of_inverse, require, whole
 from understudy.theory.baseline import hoeffding_width
 from understudy.theory.logarithm import log_binomial
+from understudy.theory.planned import VALIDITY, PlanInputs, Planned, Width
 
 MAX_QUERIES = 10**15
 """Trees of more rounds are refused: beyond, a round's number is no longer exact as a float."""
@@ -155,3 +156,25 @@ def gnc_best_case(n: Whole, k: Whole, beta: Number) -> float:
 def gnc_typical(n: Whole, k: Whole, beta: Number) -> float:
     """The same with guesses from the other half, three standard deviations of a half off: 3/sqrt(n) more."""
     return gnc_best_case(n, k, beta) + 3 / sqrt(whole(n, "n"))
+
+
+def _planned_failures(s: PlanInputs) -> Width:
+    """Half of the rows make guesses, the other half checks them; the best tolerance for so many failures."""
+    holdout = s.rows - s.rows // 2
+
+    def width(eta: float) -> float:
+        return gnc_failures_width(holdout, s.queries, s.failures, eta, s.beta)
+
+    grid = [0.001 * 1.02**i for i in range(320)]
+    best = min(grid, key=width)
+    return width(best), {"eta": best, "failures": s.failures, "holdout_rows": holdout}
+
+
+GUESS_AND_CHECK = Planned(
+    name="guess-and-check",
+    promises=VALIDITY,
+    theorem="GuessAndCheck, realised failures",
+    width=_planned_failures,
+    needs=("guesses",),
+    note="gives validity only: it looks at exact values",
+)

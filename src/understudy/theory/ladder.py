@@ -9,6 +9,7 @@ from understudy.theory.arguments import Whole, log_of_inverse, whole
 from understudy.theory.baseline import hoeffding_width
 from understudy.theory.guess_and_check import step_grid
 from understudy.theory.logarithm import log_binomial
+from understudy.theory.planned import VALIDITY, PlanInputs, Planned, Width
 
 
 def ladder_width(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
@@ -39,3 +40,32 @@ def ladder_width_published(n: Whole, k: Whole, beta: Number) -> tuple[float, flo
         spread = (1 / eta + 2) * log(4 * queries / eta) + 1 + weight
         best = min(best, (eta + sqrt(spread / (2 * rows)), eta))
     return best
+
+
+def _planned_ladder(s: PlanInputs) -> Width:
+    width, eta = ladder_width(s.rows, s.queries, s.beta)
+    return width, {"eta": eta}
+
+
+def _planned_published(s: PlanInputs) -> Width:
+    width, eta = ladder_width_published(s.rows, s.queries, s.beta)
+    return width, {"eta": eta}
+
+
+LADDER = Planned(
+    name="ladder",
+    promises=VALIDITY,
+    theorem="Ladder, exact tree",
+    width=_planned_ladder,
+    needs=("best_only",),
+    note="certifies the running best only",
+)
+
+LADDER_PUBLISHED = Planned(
+    name="ladder-published",
+    promises=VALIDITY,
+    theorem="Blum and Hardt 2015, Theorem 3.1",
+    width=_planned_published,
+    needs=("best_only",),
+    note="certifies the running best only",
+)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from math import exp, log, log1p, sqrt
+from math import exp, expm1, log, log1p, sqrt
 
 import numpy as np
 
 from understudy.rational import Number, probability
 from understudy.theory.arguments import Whole, whole
 from understudy.theory.minimise import best_on_line
+from understudy.theory.normal_noise import NoiseCertificate, alone, least
 
 
 def rz_width(n: Whole, k: Whole, beta: Number) -> float:
@@ -41,3 +42,24 @@ def _information(x: float) -> float:
 def _excess(u: float) -> float:
     """e^u - 1 - u: increasing from 0."""
     return exp(u) - 1 - u if u < 600 else float("inf")
+
+
+def _rogers20(n: int, k: int, beta: float, sigma: float) -> float:
+    rho = 1 / (8 * (n * sigma) ** 2)
+    information = 2 * rho * k * n
+
+    def at(slack: float) -> float:  # (x + u)/(1 - e^-u), u = -ln(1 - l)
+        return (information + slack) / -expm1(-slack)
+
+    best = exp(least(lambda u: log(at(exp(u))), -30.0, log(information + 60)))
+    return sqrt(best / (2 * n * beta)) + sqrt(log(4 * k / beta) / rho) / (2 * n)
+
+
+ROGERS20 = NoiseCertificate(
+    name="rogers20",
+    theorem="Rogers et al. 2020",
+    best=alone(rz_width),
+    at=_rogers20,
+    plan_name="gaussian-rogers20",
+    plan_theorem="Rogers et al. 2020, Theorem 2.1",
+)

@@ -11,6 +11,7 @@ from understudy.rational import Number, probability
 from understudy.theory.arguments import Whole, above_zero, whole
 from understudy.theory.composition import log_gdp_delta
 from understudy.theory.minimise import best_from
+from understudy.theory.normal_noise import NoiseCertificate, alone, gdp_delta_at, gdp_mu, least, quantile
 
 
 def pure_dp_width(eps: Number) -> float:
@@ -96,3 +97,77 @@ def jlnrss_width(n: Whole, k: Whole, beta: Number, dcoef: Number = 2) -> float:
         for lb in (-6.0, -8.0, -10.0, -14.0)
     ]
     return min(1.0, best_from(width, starts)[0])
+
+
+# ---- the same at a given noise
+
+
+def _lecture18(n: int, k: int, beta: float, sigma: float) -> float:
+    """6ε and the noise's quantile, at the best ε that the theorem allows."""
+    lowest = sqrt(12 / n)
+
+    def width(eps: float) -> float:
+        if not lowest <= eps <= 1 / 8:
+            return inf
+        delta = gdp_delta_at(eps, gdp_mu(n, k, sigma))
+        overfit = max(4 * delta / eps, 2 * exp(-eps * eps * n / 8))
+        if delta > eps / 16 or overfit >= beta:
+            return inf
+        return sigma * quantile(k, beta - overfit) + 6 * eps
+
+    return min(1.0, least(width, lowest, 1 / 8)) if lowest <= 1 / 8 else 1.0
+
+
+def _bnsssu16(n: int, k: int, beta: float, sigma: float) -> float:
+    rho, runs = 1 / (2 * (n * sigma) ** 2), floor(1 / beta)
+    kept = -expm1(runs * log1p(-beta))
+
+    def width(log_delta: float) -> float:
+        ratio = sqrt(pi * k * rho) / exp(log_delta)
+        spread = log(ratio) if ratio >= exp(1) else -log_delta
+        eps = rho * k + 2 * sqrt(rho * k * max(spread, 0.0))
+        noise = sqrt(max(log(4 * k) - log_delta, 0.0) / rho) / n
+        return (expm1(eps) + 2 * runs * exp(log_delta) + noise) / kept if eps < 50 else inf
+
+    return min(1.0, least(width, -40.0, -1e-3))
+
+
+def _jlnrss20(n: int, k: int, beta: float, sigma: float) -> float:
+    mu = gdp_mu(n, k, sigma)
+
+    def width(log_share: float) -> float:
+        share = exp(log_share)
+
+        def private_part(log_eps: float) -> float:
+            eps = exp(log_eps)
+            slack = (sqrt(share) + sqrt(2 * gdp_delta_at(eps, mu))) ** 2 / beta
+            return expm1(eps) + slack if eps < 3 else inf
+
+        return sigma * quantile(k, share) + least(private_part, log(mu) - 2, log(3))
+
+    return min(1.0, least(width, -30.0, log(0.5)))
+
+
+LECTURE18 = NoiseCertificate(
+    name="lecture18",
+    theorem="Lecture 18, Theorem 0.2 (corrected)",
+    best=alone(bnsssu_seed_width),
+    at=_lecture18,
+    plan_name="gaussian-lecture18",
+)
+
+BNSSSU16 = NoiseCertificate(
+    name="bnsssu16",
+    theorem="Bassily et al. 2016, constants of Rogers et al. 2020",
+    best=alone(bnsssu_rrsstw_width),
+    at=_bnsssu16,
+    plan_name="gaussian-bnsssu16",
+)
+
+JLNRSS20 = NoiseCertificate(
+    name="jlnrss20",
+    theorem="Jung et al. 2020",
+    best=alone(lambda n, k, beta: jlnrss_width(n, k, beta, 2)),
+    at=_jlnrss20,
+    plan_name="gaussian-jlnrss20",
+)

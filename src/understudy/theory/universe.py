@@ -6,6 +6,7 @@ from math import log, sqrt
 
 from understudy.rational import Number
 from understudy.theory.arguments import Whole, log_of_inverse, whole
+from understudy.theory.planned import VALIDITY, PlanInputs, Planned, Width
 
 
 def universe_width(n: Whole, X: Whole, beta: Number) -> float:
@@ -16,3 +17,17 @@ def universe_width(n: Whole, X: Whole, beta: Number) -> float:
     """
     cells = whole(X, "X", at_least=2)
     return sqrt((cells * log(2) + log_of_inverse(beta)) / (2 * whole(n, "n")))
+
+
+def _planned_universe(s: PlanInputs) -> Width:
+    return universe_width(s.rows, s.universe or 2, s.beta), {}
+
+
+UNIVERSE = Planned(
+    name="universe",
+    promises=VALIDITY,
+    theorem="union over all subsets of a finite universe",
+    width=_planned_universe,
+    needs=("universe",),
+    note="exact answers, any number of queries",
+)

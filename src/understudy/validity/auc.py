@@ -26,6 +26,7 @@ from understudy.errors import ParameterError
 from understudy.noise.samplers import NoiseSource
 from understudy.theory.composition import log_gdp_delta
 from understudy.theory.minimise import best_from
+from understudy.theory.normal_noise import quantile
 from understudy.validity.certificate import (
     ADVANCE,
     BOUNDED,
@@ -36,7 +37,6 @@ from understudy.validity.certificate import (
     Certificate,
 )
 from understudy.validity.modes import Heard, Said, SealedLook, with_normal_noise
-from understudy.validity.transfer import quantile
 
 PAIRS = "the score is the area under the curve, and which rows are positive is public"
 

@@ -18,7 +18,7 @@ from understudy.noise.samplers import NoiseSource
 from understudy.theory.capacity import rows_needed
 from understudy.theory.guess_and_check import gnc_dev, gnc_failures_width, gnc_width, step_grid
 from understudy.validity.certificate import VACUOUS, Certificate
-from understudy.validity.modes import USEFUL, Heard, Said, SealedLook, needed_guess
+from understudy.validity.modes import USEFUL, Heard, ModeCard, Said, SealedLook, needed_guess
 from understudy.validity.transfer import guess_and_check, realised
 
 
@@ -175,6 +175,22 @@ class Realised(_SlackAndGrid):
         heard.asked += 1
         heard.failures += not step["accepted"]
         return Said(step["value"], width, "checked" if step["accepted"] else "measured")
+
+
+CHECK = ModeCard(
+    name="check",
+    build=lambda t: Checking(t.rows, t.queries, t.beta, t.wrong(50), t.slack),
+    takes_guesses=True,
+    for_pairs=True,
+)
+
+REALISED = ModeCard(
+    name="realised",
+    build=lambda t: Realised(t.rows, t.queries, t.beta, t.wrong(20), t.slack),
+    planned="guess-and-check",
+    takes_guesses=True,
+    for_pairs=True,
+)
 
 
 @lru_cache(maxsize=4096)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from understudy.errors import ParameterError
-from understudy.planner.inputs import PlanInputs, Promise
 from understudy.planner.mechanisms import MECHANISMS
+from understudy.theory.planned import PlanInputs, Promise
 from understudy.validity.auc import Auc
 from understudy.validity.certificate import VACUOUS
-from understudy.validity.checking import Checking, Realised
-from understudy.validity.ladder import FreeLadder, Ladder
-from understudy.validity.modes import Gaussian, HoldoutMode, Thresholdout
+from understudy.validity.checking import CHECK, REALISED
+from understudy.validity.ladder import FREE_LADDER, LADDER
+from understudy.validity.modes import GAUSSIAN, THRESHOLDOUT, HoldoutMode, ModeCard, ModeTerms
 
-MODES = ("auto", "gaussian", "check", "realised", "thresholdout", "ladder", "free-ladder", "auc")
+MODE_CARDS: dict[str, ModeCard] = {
+    card.name: card for card in (GAUSSIAN, CHECK, REALISED, THRESHOLDOUT, LADDER, FREE_LADDER)
+}
+"""The modes for scores that are means over rows, by name."""
+
+MODES = ("auto", *MODE_CARDS, "auc")
 
 
 def takes_guesses(mode: HoldoutMode) -> bool:
     """Whether a mode checks guesses: it then cannot do without one for each score."""
-    return isinstance(mode, Checking | Realised | Thresholdout)
+    return mode.name in MODE_CARDS and MODE_CARDS[mode.name].takes_guesses
 
 
 def automatic(
@@ -32,14 +37,17 @@ def automatic(
         rows=rows, queries=queries, promise=Promise.VALIDITY, beta=beta,
         guesses=rejections is not None, failures=wrong,
     )  # fmt: skip
-    candidates: dict[str, HoldoutMode] = {"cvar": Gaussian(rows, queries, beta)}
-    if rejections is not None:
-        candidates["guess-and-check"] = Realised(rows, queries, beta, wrong, slack)
+    terms = ModeTerms(rows, queries, beta, rejections=wrong, slack=slack)
+    candidates = {
+        card.planned: card.build(terms)
+        for card in MODE_CARDS.values()
+        if card.planned and (rejections is not None or not card.takes_guesses)
+    }
     planned = {m.name: m.width(situation)[0] for m in MECHANISMS if m.name in candidates}
     # The planner takes the best slack for the certificate; the mode's own must let right guesses pass.
     widths = {name: max(width, candidates[name].certificate.width) for name, width in planned.items()}
     best = min(widths, key=lambda name: widths[name])
-    return candidates[best] if widths[best] < VACUOUS else Ladder(rows, queries, beta)
+    return candidates[best] if widths[best] < VACUOUS else LADDER.build(terms)
 
 
 def mode_of(
@@ -55,19 +63,11 @@ def mode_of(
     """A mode for scores that are means over rows, by its name."""
     if wanted == "auto":
         return automatic(rows, queries, beta, rejections=rejections, slack=slack)
-    if wanted == "gaussian":
-        return Gaussian(rows, queries, beta, theorem)
-    if wanted == "check":
-        return Checking(rows, queries, beta, 50 if rejections is None else rejections, slack)
-    if wanted == "thresholdout":
-        return Thresholdout(rows, queries, beta, 50 if rejections is None else rejections)
-    if wanted == "realised":
-        return Realised(rows, queries, beta, 20 if rejections is None else rejections, slack)
-    if wanted in ("ladder", "free-ladder"):
-        return (Ladder if wanted == "ladder" else FreeLadder)(rows, queries, beta)
     if wanted == "auc":
         raise ParameterError("the mode auc is for the metric auc alone")
-    raise ParameterError(f"no mode {wanted!r}; there are: {', '.join(MODES)}")
+    if wanted not in MODE_CARDS:
+        raise ParameterError(f"no mode {wanted!r}; there are: {', '.join(MODES)}")
+    return MODE_CARDS[wanted].build(ModeTerms(rows, queries, beta, rejections, theorem, slack))
 
 
 def auc_mode_of(
@@ -83,10 +83,11 @@ def auc_mode_of(
     """A mode for the area under the curve: with noise, or as a mean of min(p, q) rows where a tree is counted."""
     if wanted in ("auto", "auc"):
         return Auc(positive, negative, queries, beta)
-    if wanted in ("check", "realised", "ladder"):
+    if wanted in MODE_CARDS and MODE_CARDS[wanted].for_pairs:
         rows = min(positive, negative)
         return mode_of(wanted, rows, queries, beta, rejections=rejections, theorem="", slack=slack)
+    *most, last = (card.name for card in MODE_CARDS.values() if card.for_pairs)
     raise ParameterError(
         f"the area under the curve is no mean over rows, so {wanted} does not certify it: use the mode auc, "
-        f"check, realised or ladder"
+        f"{', '.join(most)} or {last}"
     )

@@ -13,7 +13,7 @@ from understudy.errors import ParameterError
 from understudy.noise.samplers import NoiseSource
 from understudy.theory.ladder import ladder_width
 from understudy.validity.certificate import BEST, Certificate
-from understudy.validity.modes import Heard, Said, SealedLook
+from understudy.validity.modes import Heard, ModeCard, Said, SealedLook
 from understudy.validity.transfer import ladder
 
 
@@ -103,6 +103,13 @@ class FreeLadder:
 
     def read(self, step: dict[str, Any], heard: Heard) -> Said:
         return _best_so_far(step, heard, 1.0)
+
+
+LADDER = ModeCard(name="ladder", build=lambda t: Ladder(t.rows, t.queries, t.beta), for_pairs=True)
+
+FREE_LADDER = ModeCard(
+    name="free-ladder", build=lambda t: FreeLadder(t.rows, t.queries, t.beta), certified=False
+)
 
 
 def _best_so_far(step: dict[str, Any], heard: Heard, width: float) -> Said:

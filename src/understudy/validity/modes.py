@@ -7,6 +7,7 @@ noise (`Gaussian`, `Thresholdout`). Others: guesses (`checking`), the running be
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -20,6 +21,7 @@ from understudy.errors import HandleClosedError, ParameterError, RefusedError
 from understudy.noise.normal import rounded_normal
 from understudy.noise.samplers import NoiseSource, discrete_laplace
 from understudy.theory.capacity import rows_needed
+from understudy.theory.certificates import NOISE_CERTIFICATES
 from understudy.theory.guess_and_check import step_grid
 from understudy.validity.certificate import (
     ADVANCE,
@@ -32,7 +34,7 @@ from understudy.validity.certificate import (
     Certificate,
 )
 from understudy.validity.lattice import grid, rounding, told, total
-from understudy.validity.transfer import THEOREMS, best_sigma, gaussian
+from understudy.validity.transfer import best_sigma, gaussian
 
 USEFUL = 0.1
 """The width that a refusal names the number of rows for."""
@@ -130,11 +132,48 @@ class HoldoutMode(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ModeTerms:
+    """What a mode is built of: rows, scores and a failure probability; the rest matters to some modes only.
+
+    `rejections` is how many guesses may be wrong, None for the mode's own number; `theorem` names a certificate
+    for normal noise; `slack` is how far a right guess may be from the sample, None for the best.
+    """
+
+    rows: int
+    queries: int
+    beta: float
+    rejections: int | None = None
+    theorem: str = "cvar"
+    slack: float | None = None
+
+    def wrong(self, usual: int) -> int:
+        """How many guesses may be wrong."""
+        return usual if self.rejections is None else self.rejections
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeCard:
+    """A mode as the holdout, its boards and the audit know it; `choice.MODE_CARDS` lists the cards.
+
+    `planned` names the planner's entry by which `auto` compares the mode, if it may choose it. One that
+    `takes_guesses` cannot do without a guess for each score. `for_pairs` says that it certifies the area under the
+    curve too, as a mean of min(p, q) rows; `certified` that it promises anything.
+    """
+
+    name: str
+    build: Callable[[ModeTerms], HoldoutMode]
+    planned: str = ""
+    takes_guesses: bool = False
+    for_pairs: bool = False
+    certified: bool = True
+
+
 @dataclass(frozen=True)
 class Gaussian:
     """The mean with normal noise, rounded to the public grid: exactly the law of a rounded ideal answer.
 
-    Certificate  One of `transfer.THEOREMS`, named in advance: "cvar" by default, for every privacy curve
+    Certificate  One of `theory.certificates`, named in advance: "cvar" by default, for every privacy curve
                  transfers; "drift" is narrower, our own, and used by name only. All k answers at once.
     """
 
@@ -146,8 +185,9 @@ class Gaussian:
     about_best = False
 
     def __post_init__(self) -> None:
-        if self.theorem not in THEOREMS:
-            raise ParameterError(f"the certificate is one of {', '.join(THEOREMS)}, not {self.theorem!r}")
+        if self.theorem not in NOISE_CERTIFICATES:
+            listed = ", ".join(NOISE_CERTIFICATES)
+            raise ParameterError(f"the certificate is one of {listed}, not {self.theorem!r}")
 
     @cached_property
     def sigma(self) -> float:
@@ -259,6 +299,17 @@ class Thresholdout:
         heard.asked += 1
         heard.failures += not step["accepted"]
         return Said(step["value"], self._best[0], "checked" if step["accepted"] else "measured")
+
+
+GAUSSIAN = ModeCard(
+    name="gaussian", build=lambda t: Gaussian(t.rows, t.queries, t.beta, t.theorem), planned="cvar"
+)
+
+THRESHOLDOUT = ModeCard(
+    name="thresholdout",
+    build=lambda t: Thresholdout(t.rows, t.queries, t.beta, t.wrong(50)),
+    takes_guesses=True,
+)
 
 
 def needed_guess(look: SealedLook) -> float:

@@ -77,10 +77,12 @@ class DistinctQueries:
 
     @classmethod
     def of_queries(cls, queries: Iterable[LinearQuery]) -> DistinctQueries:
+        """The class of some counting queries."""
         return cls.of(Marginal.of(query) for query in queries)
 
     @classmethod
     def of_workload(cls, workload: Workload) -> DistinctQueries:
+        """The class of all cells of a workload's marginals."""
         return cls.of(Marginal(workload.domain, clique) for clique in workload)
 
     @classmethod
@@ -121,6 +123,7 @@ class DistinctQueries:
 
     @property
     def key(self) -> str:
+        """A digest that is equal for equal classes."""
         words = [marginal.key for marginal in self.marginals]
         return sha256("\n".join(["cumulative", *words] if self.cumulative else words).encode()).hexdigest()
 

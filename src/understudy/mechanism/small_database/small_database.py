@@ -138,6 +138,7 @@ class SmallDatabase:
 
     @cached_property
     def databases(self) -> Databases:
+        """The exact law of the database that is drawn, in the form that fits the class."""
         return _KINDS[self.queries.shape.kind](self.queries.matrix, self.size, self.rows, self.rate)
 
     @property
@@ -147,14 +148,17 @@ class SmallDatabase:
 
     @property
     def marginals(self) -> Sequence[Marginal]:
+        """The marginals whose exact counts are read."""
         return self.queries.marginals
 
     @property
     def event(self) -> Selection:
+        """What is charged: a selection at ε."""
         return Selection(epsilon=self.epsilon)
 
     @property
     def key(self) -> str:
+        """A text that is equal for equal queries, size and rows: the question that the ledger keeps."""
         asked = sha256(f"{self.queries.key} {self.size} {self.rows}".encode()).hexdigest()
         return f"a database of {self.size:,} rows for {self.queries.queries:,} queries #{asked}"
 
@@ -169,6 +173,7 @@ class SmallDatabase:
         return self.databases.draw_many(self.queries.answers(counts), times, noise=noise)
 
     def design(self, beta: Number) -> SmallDatabaseDesign:
+        """The size, the α that it reaches, and the error that holds except with probability `beta`, as rates."""
         return _design(cover(self.queries), self.size, self.rows, self.epsilon, beta)
 
 

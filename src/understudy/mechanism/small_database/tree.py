@@ -36,7 +36,7 @@ class ClassNode:
 def set_tree(matrix: NDArray[np.bool_]) -> list[ClassNode] | None:
     """The queries as the sets of a tree, each the side without the first class; None if they are no tree.
 
-    Node q is query q; the last node is the whole. Sets are taken from the smallest to the largest: each must be a
+    Set q is query q; the last set is the whole. Sets are taken from the smallest to the largest: each must be a
     union of the largest sets so far and of single classes.
     """
     queries, classes = matrix.shape

@@ -37,9 +37,11 @@ class GraphicalWeights:
         return MultiplicativeWeights(domain=self.domain, alpha=self.alpha, step=self.step)
 
     def start(self) -> GraphicalStandIn:
+        """The hypothesis before any update: the same weight on every cell."""
         return GraphicalStandIn(self.domain, self.total)
 
     def update(self, hypothesis: GraphicalStandIn, query: LinearQuery, value: float) -> GraphicalStandIn:
+        """The hypothesis after one query and its value, a share of rows: it answers closer to the value."""
         sign = 1 if value > hypothesis.answer(query) else -1
         return hypothesis.reweight(query.clique, sign * float(self._rule.log_factor) * query.weights())
 

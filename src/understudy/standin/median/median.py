@@ -238,9 +238,11 @@ class MedianUpdate:
         return claim1_size_min(self.queries, self.alpha)
 
     def start(self) -> SurvivingSet:
+        """The hypothesis before any update: every small database survives."""
         return SurvivingSet(self.domain, self.size, self.weighting)
 
     def update(self, hypothesis: SurvivingSet, query: LinearQuery, value: float) -> SurvivingSet:
+        """The hypothesis after one query and its value, a share of rows: databases on the wrong side go."""
         hypothesis.cut_by_sign(query, value)
         return hypothesis
 

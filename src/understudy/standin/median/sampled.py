@@ -225,11 +225,13 @@ class SampledMedianUpdate:
             raise ParameterError("generator must be a numpy Generator")
 
     def start(self) -> SampledSurvivors:
+        """The hypothesis before any update: a sample of all databases."""
         return SampledSurvivors(
             self.domain, particles=self.particles, rounds=self.rounds, generator=self.generator
         )
 
     def update(self, hypothesis: SampledSurvivors, query: LinearQuery, value: float) -> SampledSurvivors:
+        """The hypothesis after one query and its value, a share of rows: databases on the wrong side go."""
         hypothesis.cut_by_sign(query, value)
         return hypothesis
 

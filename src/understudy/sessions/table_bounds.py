@@ -1,8 +1,8 @@
-"""What tables that were released say of tables inside them.
+"""Upper bounds that released tables give for tables inside them.
 
 A cell of a marginal by B, of the rows in a box W, is a box itself: the rows of W with certain values on B. It
 holds no more rows than any box around it. So a cell of a table by A, of the rows in V, bounds it from above if V
-holds W and every attribute of A is one of B, or is fixed to a single cell by W: a panel bounds its drill-downs.
+holds W and every attribute of A is one of B, or is fixed to a single cell by W: a table bounds its drill-downs.
 This is monotonicity alone; it costs neither privacy nor any of the failure probability.
 """
 
@@ -34,21 +34,26 @@ MOST_ALIKE = 1 << 10
 
 @dataclass(eq=False)
 class UpperEnds:
-    """Upper ends of released tables."""
+    """The upper ends of the cells of released tables, and what they say of the tables inside them.
+
+    Promise     Where the upper ends hold, so does every bound that follows.
+    Why         Monotonicity, as the module says.
+    """
 
     _held: dict[Clique, deque[tuple[Box, Values]]] = field(default_factory=dict)
 
     def learn(self, by: Clique, where: Box, high: Values) -> None:
+        """Add upper ends, in people, for the cells of `by` among the rows in a box."""
         self._held.setdefault(by, deque(maxlen=MOST_ALIKE)).append((where, high))
 
     def above(self, by: Clique, where: Box) -> Values:
-        """Upper ends for the cells of a marginal, infinite where no table is around them."""
-        found = np.full(where.domain.shape(by), np.inf)
+        """Upper ends, in people, for the cells of a marginal; infinite where no released table contains them."""
+        bounds = np.full(where.domain.shape(by), np.inf)
         for names in around(by, where):
             for outer, high in self._held.get(names, ()):
                 if _holds(outer, where):
-                    found = np.minimum(found, along(high, names, by, where))
-        return found
+                    bounds = np.minimum(bounds, along(high, names, by, where))
+        return bounds
 
 
 def around(by: Clique, where: Box) -> Iterator[Clique]:

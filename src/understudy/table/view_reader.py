@@ -1,4 +1,4 @@
-"""One look at a table: codes of its rows, or counts of its cells, made by the engine that holds it."""
+"""Reading one view of a table: codes of its rows, or counts of its cells, made by the engine that holds it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ WORD_BITS = 62
 """Bits of a packed integer: codes travel in as few numbers as hold them."""
 
 
-class Look:
-    """What can be read from one view of the table. Only as good as long as the view is open."""
+class ViewReader:
+    """What can be read from one view of the table; it can be used only while the view is open."""
 
     def __init__(self, expression: Any, engine: Engine, view: View, *, text: bool) -> None:
         self._expression = expression

@@ -1,9 +1,11 @@
-"""What is known before any data is touched."""
+"""What is known before any data is touched, and what a theorem promises then: an entry of the planner's list."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from understudy.errors import ParameterError
 from understudy.rational import exact, privacy_parameter, probability
@@ -65,3 +67,61 @@ class PlanInputs:
             privacy_parameter(self.epsilon)
         if not 0 <= exact(self.delta, "delta") < 1:
             raise ParameterError(f"delta must be at least 0 and below 1, not {self.delta}")
+
+
+Width = tuple[float, dict[str, float | int]]
+"""A half-width that holds jointly over all queries, and the parameters that reach it."""
+
+Limit = Callable[[PlanInputs, Width], str]
+"""Why this program cannot run a mechanism in a situation, where it would have that width; empty if it can."""
+
+
+def without_limit(situation: PlanInputs, found: Width) -> str:
+    """It can be run at any size."""
+    del situation, found
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A mechanism or certificate as the planner knows it: its width in a situation, and the theorem behind it."""
+
+    name: str
+    promises: tuple[Promise, ...]
+    theorem: str
+    width: Callable[[PlanInputs], Width]
+    needs: tuple[str, ...] = ()
+    """Names of what a situation must have: keys of `LACKING`."""
+    note: str = ""
+    limit: Limit = without_limit
+    by_name: bool = False
+    """Offered, ranked, but recommended to nobody who does not ask for it."""
+    one_answer: Callable[[PlanInputs], Any] | None = None
+    """The mechanism, with a `release` of counts, that gives each answer its share of the budget. It is what a
+    typical error is simulated with; ParameterError where the share is beyond what the mechanism accepts."""
+
+    def lacks(self, situation: PlanInputs) -> str:
+        """Why it does not apply; empty when it does."""
+        if situation.promise not in self.promises:
+            return f"promises {' or '.join(self.promises)} only"
+        for need in self.needs:
+            if not getattr(situation, need):
+                return LACKING[need]
+        return ""
+
+
+LACKING = {
+    "universe": "needs the size of the universe",
+    "vc": "needs the VC dimension of the queries",
+    "delta": "needs a delta",
+    "guesses": "needs an analyst who brings guesses",
+    "best_only": "is about the running best only",
+}
+
+PRIVACY, VALIDITY, BOTH = (Promise.PRIVACY,), (Promise.VALIDITY,), (Promise.BOTH,)
+
+
+def planned_epsilon(situation: PlanInputs) -> float:
+    """The ε of a situation that promises privacy, where there always is one."""
+    assert situation.epsilon is not None
+    return float(situation.epsilon)

@@ -1,0 +1,126 @@
+"""The smallest price at which a session's counts keep their error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import nextafter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.curator.curator import Curator
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Clique
+from understudy.mechanism.additive import amount_for, noise_for
+from understudy.mechanism.matrix.one_marginal import Strategy
+from understudy.privacy.calibrate import cheapest
+from understudy.privacy.event import Event
+from understudy.privacy.price import Currency, Price
+from understudy.privacy.relation import Relation, Sensitivity
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.rational import exact
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrator:
+    """Finds prices for one session: the Curator's table and ledger, and `width`, the error of answers in people.
+
+    Promise     A price that is found here keeps the stated error with the stated probability, and is the smallest
+                that does, up to rounding upwards in its fourth digit.
+    Why         Noise at a price has a known law (`mechanism.additive`), whose error falls as the price rises.
+    Cost        No privacy: prices are computed from the declaration, the budget and the question alone.
+    """
+
+    curator: Curator
+    width: int
+    _sensitivities: dict[tuple[object, ...], Sensitivity] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the budget is an ε without a δ, so that noise is Laplace and prices are in ε."""
+        return self.curator.ledger.budget.is_pure
+
+    @property
+    def currency(self) -> Currency:
+        """What prices are in: `epsilon` for a pure budget, else `rho`."""
+        return self.curator.ledger.budget.currency
+
+    @property
+    def relation(self) -> Relation:
+        """The declared neighbouring relation, with its unit."""
+        return self.curator.relation
+
+    def is_ordered(self, name: str) -> bool:
+        """Whether an attribute has ranges: bins of numbers or dates, more than two of them."""
+        attribute = self.curator.domain[name]
+        return isinstance(attribute, Bins) and attribute.size > 2
+
+    def marginal(self, by: Clique, where: LinearQuery | None = None) -> Marginal:
+        """The marginal of the attributes `by` among the rows that a condition holds for; among all without one."""
+        everyone = LinearQuery.everyone(self.curator.domain)
+        return Marginal(self.curator.domain, by, everyone if where is None else where)
+
+    def strategy(self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Price) -> Strategy:
+        """The look that measures combinations of a marginal's cells, one matrix for each axis, at a price."""
+        return Strategy(marginal, matrices, self.relation, price)
+
+    def price_of_spread(
+        self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], spread: float
+    ) -> Price:
+        """The price at which the noise on the combinations has deviation (for Laplace: scale) `spread`."""
+        key = (bool(marginal.where.factors), *(matrix.tobytes() for matrix in matrices))
+        sensitivity = self._sensitivities.get(key)
+        if sensitivity is None:
+            some = Price(self.currency, Fraction(1))  # the sensitivity is the same at every price
+            sensitivity = self._sensitivities[key] = self.strategy(marginal, matrices, some).sensitivity
+        return Price(self.currency, digits(amount_for(self.currency, sensitivity, spread)))
+
+    def price_of_counts(self, marginal: Marginal, share: float, cells: int) -> Price:
+        """The smallest price at which `cells` counts of a marginal are all within the width, except with
+        probability `share`.
+        """
+        if not marginal.where.is_counting:
+            return self.curator.price_of(marginal, error=self.width, beta=share)
+        sensitivity = self.curator.sensitivity(marginal)
+        return _price_within(self.currency, sensitivity, self.width, share, cells)
+
+    @cached_property
+    def single_count(self) -> Marginal:
+        """A count of one cell of the first attribute: what prices of single counts are found for."""
+        first = self.curator.domain.names[0]
+        cells = np.arange(self.curator.domain[first].size) == 0
+        return Marginal.of(LinearQuery.conjunction(self.curator.domain, {first: cells}))
+
+    def charged(self, event: Event) -> Event:
+        """An event as the Curator charges it: with the version of the table in it."""
+        return self.curator.versioned(event)
+
+
+def rounded(share: float) -> float:
+    """A share of β rounded down to three digits, so that equal questions find equal prices in the cache."""
+    return float(f"{nextafter(share, 0.0) * 0.9995:.3g}")
+
+
+def coarse(share: float) -> float:
+    """A share of β rounded down to a power of √2, so that few different bands have to be simulated."""
+    return float(2.0 ** (np.floor(2 * np.log2(share)) / 2))
+
+
+def digits(price: float) -> Fraction:
+    """A price rounded up to four digits, so that plans are short and the noise is no larger than was asked for."""
+    return exact(float(f"{price * 1.0005:.4g}"))
+
+
+@lru_cache(maxsize=1 << 14)
+def _price_within(currency: Currency, moved: Sensitivity, width: int, share: float, cells: int) -> Price:
+    """The smallest price at which the noises on `cells` counts are all within `width` people, except with
+    probability `share`.
+    """
+
+    def suffices(amount: Fraction) -> bool:
+        return noise_for(Price(currency, amount), moved).error(exact(share), cells=cells) <= width
+
+    return Price(currency, cheapest(suffices))
