@@ -125,7 +125,8 @@ class Curator:
         """What `under` makes of the question with its edition, as the ledger records it or will.
 
         Version 0.1 told a file's versions apart by less: modification time and inode. What it recorded goes on
-        under the edition that it wrote, as long as these two are the same.
+        under the edition that it wrote, as long as these two are the same. What it charged and never answered is
+        not looked at any more: by what is compared now, the rows may be others.
         """
         try:
             return under(question + self.edition)
@@ -252,15 +253,6 @@ class Curator:
             return event
         version = self._truth.version
         return event.noise if version is None else replace(event, relation=f"{event.relation} @{version}")
-
-    def _as_formerly(self, event: Event) -> Event:
-        """A versioned event as version 0.1 would have charged it."""
-        if isinstance(event, Together):
-            return Together(tuple(self._as_formerly(part) for part in event.events))
-        if not isinstance(event, Located) or self._truth.former_version is None:
-            return event
-        relation = event.relation.removesuffix(f" @{self._truth.version}")
-        return replace(event, relation=f"{relation} @{self._truth.former_version}")
 
     def measure(
         self,
@@ -536,7 +528,9 @@ class Curator:
         self._truth.check_unchanged()
         debit = self._charge(event, question, request, analyst, step)
         known = self.ledger.answered(debit) if debit.repeated else None
-        if known is None and debit.event not in (event, self._as_formerly(event)):
+        if (
+            known is None and debit.event != event
+        ):  # also one of version 0.1, which told versions apart by less
             raise RequestConflictError(
                 f"the request {debit.request!r} was charged for another version of the table, and never answered: "
                 f"take a new one"

@@ -71,7 +71,7 @@ class Calibrator:
         self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], spread: float
     ) -> Price:
         """The price at which the noise on the combinations has deviation (for Laplace: scale) `spread`."""
-        key = (bool(marginal.where.factors), *(matrix.tobytes() for matrix in matrices))
+        key = (bool(marginal.where.factors), *((matrix.shape, matrix.tobytes()) for matrix in matrices))
         sensitivity = self._sensitivities.get(key)
         if sensitivity is None:
             some = Price(self.currency, Fraction(1))  # the sensitivity is the same at every price

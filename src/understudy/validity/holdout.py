@@ -181,11 +181,12 @@ class Holdout:
     ) -> Score:
         """The score of a fitted estimator that is frozen first: it predicts in a process of its own (`frozen`).
 
-        As long as every score is asked for so, certificates are about the population, whatever the estimators
-        do. X and y, if given, are other rows to guess from. An estimator that cannot be serialised and loaded by
-        a new process is refused, and not counted. One that fails at the sealed rows, takes longer than `seconds`
-        or gives something else than predictions is counted, as wrong at every row: that it failed is told in no
-        other way.
+        As long as every score is asked for so, certificates are about the population, whatever the estimators do
+        when they predict the sealed rows. What runs in this process, the serialising of an estimator and its
+        guess, is assumed not to look for them. X and y, if given, are other rows to guess from. An estimator
+        that cannot be serialised and loaded by a new process is refused, and not counted. One that fails at the
+        sealed rows, takes longer than `seconds` or gives something else than predictions is counted, as wrong at
+        every row: that it failed is told in no other way.
         """
         if self._X is None:
             raise ParameterError("this holdout was given no features to predict from: hand in predictions")
