@@ -244,7 +244,7 @@ def test_what_0_1_recorded_goes_on_and_what_it_could_not_tell_apart_does_not(tmp
 
 
 def test_what_0_1_charged_and_did_not_live_to_answer_is_not_looked_at(tmp_path):
-    """Its version was told by less: rows that moved in place would be read at a price that is joint with the old ones."""
+    """Its version was told by less: rows that moved would be read at a price that is joint with the old ones."""
     (tmp_path / "t.csv").write_text("age\n1\n2\n")
     ledger, spec = MemoryLedger(Budget.of(10)), SourceSpec("t.csv")
     old = as_recorded_by_0_1(curator(tmp_path, spec, ledger))
