@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from events import any_events, pure_events
 from understudy.errors import InsufficientBudgetError, RefusedError
 from understudy.ledger.books import Books
 from understudy.privacy.budget import Budget
@@ -20,26 +21,11 @@ from understudy.privacy.event import (
     LaplaceNoise,
     RandomizedReport,
     Selection,
-    SparseVector,
-    SpentBefore,
-    Together,
 )
 
 FEW = settings(max_examples=25)
 """A cap in rho is found by a search, each time it is looked at."""
 
-parameters = st.fractions(Fraction(1, 1000), Fraction(1, 2), max_denominator=10**6)
-singles = st.one_of(
-    st.builds(LaplaceNoise, l1=st.integers(0, 3).map(Fraction), scale=st.integers(1, 50).map(Fraction)),
-    st.builds(Selection, epsilon=parameters),
-    st.builds(SparseVector, epsilon=parameters),
-    st.builds(RandomizedReport, epsilon=parameters),
-    st.builds(SpentBefore, epsilon=parameters),
-)
-pure_events = singles | st.lists(singles, max_size=3).map(lambda events: Together(tuple(events)))
-any_events = pure_events | st.builds(
-    GaussianNoise, l2_squared=st.integers(0, 3).map(Fraction), variance=st.integers(1, 99).map(Fraction)
-)
 PURE = Budget.of(1)
 APPROXIMATE = Budget.of(1, 1e-6)
 

@@ -528,9 +528,8 @@ class Curator:
         self._truth.check_unchanged()
         debit = self._charge(event, question, request, analyst, step)
         known = self.ledger.answered(debit) if debit.repeated else None
-        if (
-            known is None and debit.event != event
-        ):  # also one of version 0.1, which told versions apart by less
+        if known is None and debit.event != event:
+            # Other rows may have been charged for; so they may by version 0.1, which told versions apart by less.
             raise RequestConflictError(
                 f"the request {debit.request!r} was charged for another version of the table, and never answered: "
                 f"take a new one"
