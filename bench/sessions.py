@@ -36,6 +36,7 @@ from understudy.privacy.event import Event, unversioned
 from understudy.privacy.region import located
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.marginal import Marginal
+from understudy.sessions.answer_memory import AnswerMemory
 from understudy.sessions.session import Session, session
 from understudy.sessions.terms import ranges
 
@@ -107,7 +108,7 @@ def anew(asked: Session) -> Callable[[Marginal], object]:
     """Asks, and forgets the free answers."""
 
     def ask(question: Marginal) -> object:
-        asked._free.clear()
+        asked._memory = AnswerMemory()
         return asked.ask_marginal(question)
 
     return ask

@@ -180,7 +180,7 @@ def steered(session: Session, truth: Cells) -> Iterator[Marginal]:
 def worst_of_boxes(session: Session, truth: Cells, most: int = 8) -> Iterator[Marginal]:
     """What follows from bought answers that are far off: their complements, boxes just around or inside them."""
     far: list[tuple[float, Marginal, Box]] = []
-    for answer in session._paid.values():
+    for answer in session._memory.paid.values():
         box = None if answer.query.by else Box.of(answer.query.where)
         if box is not None:
             far.append((float(answer.value) - float(truth.exact(answer.query)), answer.query, box))

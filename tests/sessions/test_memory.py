@@ -18,7 +18,7 @@ import pytest
 
 from session_analysts import attributes, curator, random_conjunction, table_of
 from understudy.query.marginal import Marginal
-from understudy.sessions import session as sessions
+from understudy.sessions import answer_memory
 from understudy.sessions.session import Session
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import ranges
@@ -91,13 +91,13 @@ def grown(count: int) -> float:
 
 def test_free_and_uncertified_answers_leave_nothing_behind(monkeypatch):
     """With room for few answers, so that it is full soon."""
-    monkeypatch.setattr(sessions, "MOST_ANSWERS", 64)
+    monkeypatch.setattr(answer_memory, "MOST_ANSWERS", 64)
     assert grown(400) < 300
 
 
 @pytest.mark.slow("the mutant of a short test")
 def test_answers_that_stay_behind_are_noticed(monkeypatch):
-    monkeypatch.setattr(sessions, "MOST_ANSWERS", MILLION)
+    monkeypatch.setattr(answer_memory, "MOST_ANSWERS", MILLION)
     assert grown(250) > 800
 
 

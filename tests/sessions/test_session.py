@@ -118,14 +118,15 @@ def test_answers_name_their_source_and_free_ones_cost_nothing():
 
 def test_free_answers_are_forgotten_by_number_and_by_cells(monkeypatch):
     session = session_of(curator(), alpha=0.05, queries=100, classes=[conjunctions("sex", "town")])
-    monkeypatch.setattr("understudy.sessions.session.MOST_FREE_CELLS", 20)
+    held = session._memory
+    monkeypatch.setattr("understudy.sessions.answer_memory.MOST_FREE_CELLS", 20)
     for by in (("sex",), ("town",), ("sex", "town"), ("sex",), ("town",)):
         answer = session.ask_marginal(Marginal(DOMAIN, by))
-        assert session._free_cells == sum(kept.value.size for kept in session._free.values()) <= 20
+        assert held.free_cells == sum(kept.value.size for kept in held.free.values()) <= 20
         assert answer.cost.units == 0
-    monkeypatch.setattr("understudy.sessions.session.MOST_ANSWERS", 1)
+    monkeypatch.setattr("understudy.sessions.answer_memory.MOST_ANSWERS", 1)
     session.ask_marginal(conjunction(sex=np.arange(3) < 1))
-    assert len(session._free) == 1
+    assert len(held.free) == 1
 
 
 def test_a_killed_session_goes_on_where_it_was():

@@ -22,14 +22,13 @@ stopped.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from html import escape
 from math import floor, inf
 from threading import RLock
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -53,6 +52,8 @@ from understudy.query.box import Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
+from understudy.sessions.answer_memory import AnswerMemory
+from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.direct import intervals
 from understudy.sessions.fitted_standin import FittedStandin
 from understudy.sessions.forecast import Forecast
@@ -61,21 +62,12 @@ from understudy.sessions.histogram import rows_error
 from understudy.sessions.knowledge import UNBOUNDED, Interval, IntervalTable, Knowledge, boxes_of, nearest
 from understudy.sessions.policy import PurchasePolicy
 from understudy.sessions.population import Population, population
-from understudy.sessions.purchase import Calibrator, Purchase, PurchaseRequest, PurchaseResult
+from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
 from understudy.sessions.purchase_journal import PurchaseJournal
 from understudy.sessions.terms import Announced, Terms
 
-MOST_ANSWERS = 1 << 15
-"""Answers for nothing that are remembered; the one that was used longest ago is deduced again when it is asked."""
-
-MOST_FREE_CELLS = 1 << 21
-"""Cells of these answers together. Answers that were paid for are all kept."""
-
 TRIES = 100
 """How often a process starts over because another one bought something in between."""
-
-Identity = tuple[Any, ...]
-"""What makes two questions about one domain the same question (`_identity`)."""
 
 
 class Session:
@@ -117,9 +109,7 @@ class Session:
             )
         self._lock = RLock()
         self._asked = 0
-        self._paid: dict[Identity, Answer] = {}
-        self._free: OrderedDict[Identity, Answer] = OrderedDict()
-        self._free_cells = 0
+        self._memory = AnswerMemory()
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
         self._reader = QuestionReader.of(curator.declaration, counts_everyone=False)
         self._calibrator = Calibrator(curator, self.width)
@@ -225,14 +215,13 @@ class Session:
     def _answered(self, marginal: Marginal, *, uncertified: bool, buy: bool = True) -> Answer:
         if marginal.domain != self.curator.domain:
             raise QueryError("the question is about another domain")
-        identity = _identity(marginal)
         with self._lock:
             self._asked += 1
             self._charged = self._funds.nothing
-            known = self._known(identity)
+            known = self._memory.find(marginal)
             if known is not None:
                 return replace(known, source="repeat", cost=self._charged)
-            answer = self._deduced(marginal) or (self._bought(marginal, identity) if buy else None)
+            answer = self._deduced(marginal) or (self._bought(marginal) if buy else None)
             if answer is not None:
                 return answer
             if not uncertified:
@@ -251,12 +240,6 @@ class Session:
         return True
 
     # ---- deducing
-
-    def _known(self, identity: Identity) -> Answer | None:
-        known = self._paid.get(identity)
-        if known is None and (known := self._free.get(identity)) is not None:
-            self._free.move_to_end(identity)
-        return known
 
     def _deduce(self, marginal: Marginal) -> IntervalTable | None:
         """Intervals for a question's counts, if what was released makes them narrow enough to answer it."""
@@ -279,19 +262,8 @@ class Session:
         value, error = nearest(table, estimate, self.width)
         noisy, beta = value if estimate is None else estimate, float(self.terms.beta)
         answer = self._certified(Answer(marginal, value, error, noisy, self._charged, beta, source))
-        self._remember(_identity(marginal), answer)
+        self._memory.keep_free(marginal, answer)
         return answer
-
-    def _remember(self, identity: Identity, answer: Answer) -> None:
-        self._forget(identity)
-        self._free[identity] = answer
-        self._free_cells += answer.value.size
-        while len(self._free) > MOST_ANSWERS or self._free_cells > MOST_FREE_CELLS:
-            self._free_cells -= self._free.popitem(last=False)[1].value.size
-
-    def _forget(self, identity: Identity) -> None:
-        if identity in self._free:
-            self._free_cells -= self._free.pop(identity).value.size
 
     def _uncertified(self, marginal: Marginal) -> Answer:
         """An answer by the stand-in, which is fitted again after each purchase, from where it was."""
@@ -304,14 +276,14 @@ class Session:
 
     # ---- buying
 
-    def _bought(self, marginal: Marginal, identity: Identity) -> Answer | None:
+    def _bought(self, marginal: Marginal) -> Answer | None:
         """An answer that is bought, or follows from what another process bought; None if the budget cannot pay.
 
         Raises a `RefusedError` where other processes buy something each time before this one can.
         """
         for _ in range(TRIES):
             if self._catch_up():
-                known = self._known(identity)
+                known = self._memory.find(marginal)
                 if known is not None:
                     return replace(known, source="repeat", cost=self._charged)
                 if (answer := self._deduced(marginal)) is not None:  # another process bought what tells it
@@ -334,7 +306,9 @@ class Session:
             if before:  # more is known than when the last purchase was planned
                 last = self._forecast.last(marginal, asked=self._asked)
             if self._make(last).answer is not None:
-                return replace(self._paid[_identity(marginal)], cost=self._charged)
+                bought = self._memory.find(marginal)
+                assert bought is not None
+                return replace(bought, cost=self._charged)
             before, answer = [last], self._deduced(marginal)
         return answer
 
@@ -348,7 +322,7 @@ class Session:
 
     def _needed(self, marginals: Sequence[Marginal]) -> list[Purchase]:
         """All purchases that questions may need if they are asked now, one after the other."""
-        unknown = [m for m in marginals if self._known(_identity(m)) is None and self._deduce(m) is None]
+        unknown = [m for m in marginals if self._memory.find(m) is None and self._deduce(m) is None]
         return self._forecast.of_all(unknown, asked=self._asked + 1)
 
     def _make(self, purchase: Purchase) -> PurchaseResult:
@@ -375,9 +349,8 @@ class Session:
         self._finish(purchase)
         self._policy.made(purchase, result.cost)
         if result.answer is not None and result.marginal is not None:
-            identity = _identity(result.marginal)
-            self._forget(identity)
-            self._paid[identity] = self._certified(replace(result.answer, beta=float(self.terms.beta)))
+            answer = self._certified(replace(result.answer, beta=float(self.terms.beta)))
+            self._memory.keep_paid(result.marginal, answer)
         return result
 
     def _finish(self, purchase: Purchase) -> None:
@@ -430,11 +403,6 @@ class Session:
             if reach is None
             else replace(answer, population_error=reach, population_beta=self.population.beta)
         )
-
-
-def _identity(marginal: Marginal) -> Identity:
-    """A key of a question about one domain, equal for equal questions and quickly made."""
-    return (marginal.by, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))
 
 
 def session(

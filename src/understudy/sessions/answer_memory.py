@@ -1,0 +1,65 @@
+"""The answers that a session has given: asked again, a question gets the same answer for nothing."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from understudy.answer.answer import Answer
+from understudy.query.marginal import Marginal
+
+MOST_ANSWERS = 1 << 15
+"""Answers for nothing that are remembered; the one that was used longest ago is deduced again when it is asked."""
+
+MOST_FREE_CELLS = 1 << 21
+"""Cells of these answers together. Answers that were paid for are all kept."""
+
+Identity = tuple[Any, ...]
+"""What makes two questions about one domain the same question (`identity`)."""
+
+
+class AnswerMemory:
+    """All answers that were paid for, and the latest of those that cost nothing.
+
+    Promise     A question whose answer is remembered gets that answer. One that was paid for is never forgotten:
+                it is frozen, and fresh noise for it would cost again. One that cost nothing follows from what is
+                known, so that forgetting it loses no promise.
+    Cost        Memory in the answers paid for, and at most `MOST_FREE_CELLS` cells of the others.
+    """
+
+    def __init__(self) -> None:
+        self.paid: dict[Identity, Answer] = {}
+        self.free: OrderedDict[Identity, Answer] = OrderedDict()
+        self.free_cells = 0
+
+    def find(self, marginal: Marginal) -> Answer | None:
+        """The answer that was given to a question, if it is remembered."""
+        asked = identity(marginal)
+        known = self.paid.get(asked)
+        if known is None and (known := self.free.get(asked)) is not None:
+            self.free.move_to_end(asked)
+        return known
+
+    def keep_free(self, marginal: Marginal, answer: Answer) -> None:
+        """Remember an answer that cost nothing, in place of those that were used longest ago."""
+        asked = identity(marginal)
+        self._forget(asked)
+        self.free[asked] = answer
+        self.free_cells += answer.value.size
+        while len(self.free) > MOST_ANSWERS or self.free_cells > MOST_FREE_CELLS:
+            self.free_cells -= self.free.popitem(last=False)[1].value.size
+
+    def keep_paid(self, marginal: Marginal, answer: Answer) -> None:
+        """Remember an answer that was paid for, for good; it takes the place of one that was deduced."""
+        asked = identity(marginal)
+        self._forget(asked)
+        self.paid[asked] = answer
+
+    def _forget(self, asked: Identity) -> None:
+        if asked in self.free:
+            self.free_cells -= self.free.pop(asked).value.size
+
+
+def identity(marginal: Marginal) -> Identity:
+    """A key of a question about one domain, equal for equal questions and quickly made."""
+    return (marginal.by, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))
