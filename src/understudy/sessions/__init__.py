@@ -13,7 +13,7 @@ on without a certificate, from a stand-in that is fitted to everything that was 
     histogram, direct,                the kinds of purchases
     product_class, marginals_class
     families, simulation              bands that hold for a whole class at once
-    purchase_journal                  the purchases in the ledger
+    purchase_journal, answer_memory   the purchases in the ledger; answers that are given again
     fitted_standin                    the stand-in that answers uncertified
 
 A session is a client of a Curator, and its visible control flow depends on public values and released answers
