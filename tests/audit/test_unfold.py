@@ -363,7 +363,7 @@ def test_an_audited_run_makes_every_kind_of_look(name, monkeypatch):
 
         monkeypatch.setattr(Curator, method, looked)
 
-    watched("buy", lambda look: type(look).__name__)
+    watched("_buy", lambda look: type(look).__name__)
     watched("perform", lambda *_: "measure")
     watched("sparse", lambda *_: "sparse")
     tables = subject.tables(10)
