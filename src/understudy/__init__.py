@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from understudy.validity.board import Board as Board
     from understudy.validity.certificate import Certificate as Certificate
     from understudy.validity.holdout import Holdout as Holdout
-    from understudy.validity.holdout import Score as Score
+    from understudy.validity.score import Score as Score
 
 __version__ = "0.2.0"
 
@@ -77,7 +77,7 @@ _HOME = {
     "Project": "understudy.project:Project",
     "Quote": "understudy.project:Quote",
     "Release": "understudy.releases.release:Release",
-    "Score": "understudy.validity.holdout:Score",
+    "Score": "understudy.validity.score:Score",
     "Session": "understudy.sessions.session:Session",
     "SqlAnswer": "understudy.answer.sql_answer:SqlAnswer",
     "UnderstudyError": "understudy.errors:UnderstudyError",
