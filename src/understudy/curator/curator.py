@@ -102,6 +102,9 @@ class Curator:
         self.ledger = ledger
         self.declaration = declaration
 
+    def __repr__(self) -> str:
+        return f"Curator({self.declaration.name!r})"
+
     @property
     def domain(self) -> Domain:
         """The declared domain of the table."""
