@@ -53,7 +53,12 @@ class Option:
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """The options, best first, and the quantity that was solved for."""
+    """What `plan` found: the mechanisms that could do the task, best first.
+
+    `situation` is what was given, `unknown` the quantity that was solved for (`alpha`, the width, unless another
+    one was left open), `options` the mechanisms with what each needs or reaches, and `left_out` says of each other
+    one why it does not apply.
+    """
 
     situation: PlanInputs
     unknown: str
@@ -62,13 +67,14 @@ class Plan:
 
     @property
     def recommended(self) -> Option | None:
-        """The best option that says something and can be run."""
+        """The best option whose width says something and that can be run; None where there is none."""
         useful = (
             o for o in self.options if not (o.vacuous or o.by_name or o.theory_only or o.solved is None)
         )
         return next(useful, None)
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain values, for machines."""
         known = {name: getattr(self.situation, name) for name in self.situation.__slots__}
         if self.unknown in known:
             known[self.unknown] = None

@@ -50,12 +50,14 @@ SOURCES = {"measured": "measured", "certified": "checked", "bounded": "checked"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """Made of public numbers alone: asking it, sampling it and showing it costs nothing.
+    """A public stand-in for a table, with the workload's answers and what is proved about them.
 
-    `rows` is how many people it stands for. `certificate` says in plain values what is proved, by which theorem,
-    at what price, and which requests to the ledger paid for it. All answers with a finite error hold together,
-    except with the probability `beta` of the certificate. `answers` are the workload's; `also` are marginals that
-    were measured beside it, and answer what they contain with smaller errors.
+    `understudy.release` makes one, and `Release.load` reads a saved one. It is made of released numbers alone: to
+    ask it, sample it and show it costs nothing and harms nobody. `rows` is how many people it stands for.
+    `certificate` says in plain values what is proved, by which theorem, at what price, and which requests to the
+    ledger paid for it. All answers with a finite error hold together, except with the probability `beta` of the
+    certificate. `answers` are the workload's; `also` are marginals that were measured beside it, and answer what
+    they contain with smaller errors.
     """
 
     domain: Domain
@@ -72,10 +74,12 @@ class Release:
 
     @property
     def beta(self) -> float:
+        """The probability that some error of the release does not hold."""
         return float(self.certificate["beta"])
 
     @property
     def rows_are_public(self) -> bool:
+        """Whether the number of rows is public, as under `neighbours: replace`; else `rows` is an estimate."""
         return self.certificate["privacy"]["neighbours"] == Neighbours.REPLACE
 
     # ---- asking
@@ -237,7 +241,7 @@ class Release:
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
-        """The release that `save` wrote."""
+        """The release that `save` wrote into a folder; a folder that holds none raises an `UnderstudyError`."""
         read = files.read(Path(folder))
         rows = float(read.certificate["rows"])
         return cls(read.domain, read.standin, rows, read.answers, read.certificate, read.sums, read.also)
@@ -269,7 +273,7 @@ class Release:
 
     @property
     def usual_error(self) -> float:
-        """Half of the workload's cells have no larger one, in people."""
+        """The median of the errors of the workload's cells, in people; infinite without cells."""
         errors = [answer.error.ravel() for answer in self.answers]
         return float(np.median(np.concatenate(errors))) if errors else inf
 

@@ -31,7 +31,10 @@ UNREVIEWED = "the theorem is our own, refereed but not peer reviewed"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificate:
-    """All answers are within `width` of the population's, jointly, except with probability `beta`."""
+    """All answers are within `width` of the population's, jointly, except with probability `beta`.
+
+    `theorem` names the statement that proves it, `assumptions` says in words what it rests on.
+    """
 
     width: float
     beta: float
@@ -40,9 +43,11 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
+        """Whether the width is so large that it says nothing of a number in [0, 1]."""
         return self.width >= VACUOUS
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain values, for machines."""
         return {
             "width": self.width,
             "beta": self.beta,

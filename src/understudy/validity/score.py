@@ -59,6 +59,7 @@ class Score:
         return self.value
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain values, for machines: the fields, the ends of the interval, and the loss where there is one."""
         told = {"value": self.value, "width": self.width, "source": self.source, "left": self.left,
                 "about": str(self.about), "low": self.low, "high": self.high}  # fmt: skip
         return told if self.scale is None else told | {"loss": self.loss, "loss_interval": self.loss_interval}
