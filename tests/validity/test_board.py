@@ -52,7 +52,9 @@ def test_a_board_from_the_command_line(labels, tmp_path):
     assert [line["name"] for line in told["scores"]] == ["coin", "better", "worse"]
     assert [line["left"] for line in told["scores"]] == [19, 18, 17]
     best = told["scores"][-1]
-    assert abs(best["value"] - 0.8) <= best["width"] < 0.3
+    assert (best["value"], best["low"], best["high"]) == (None, None, None)  # it did not beat the board
+    assert best["best"] == told["scores"][1]["value"]
+    assert abs(best["best"] - 0.8) <= best["width"] < 0.3
     shown = RUN.invoke(app, ["holdout", "show", str(board)]).output
     assert "running best" in shown
 

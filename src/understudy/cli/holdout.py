@@ -25,7 +25,13 @@ def create(
     ] = Path("board.json"),
     id_column: Annotated[str, typer.Option("--id", help="Column of ids.")] = "id",
     label: Annotated[str, typer.Option(help="Column of labels.")] = "label",
-    metric: Annotated[str, typer.Option(help="accuracy, brier, log_loss or auc.")] = "accuracy",
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="accuracy, brier, log_loss, f1, auc, or one with a public scale: "
+            "'mae(scale=10)', 'rmse(scale=10)', 'r2(low=0, high=100)'."
+        ),
+    ] = "accuracy",
     mode: Annotated[
         str,
         typer.Option(
@@ -80,7 +86,7 @@ def score(
         return
     found = standing.score
     value = f"{found.value:.4f} ± {found.width:.4f}"
-    said = f"no better than the best so far, {value}" if _repeats(found) else f"{value} ({found.source})"
+    said = f"no better than the best so far, {value}" if found.repeats else f"{value} ({found.source})"
     typer.echo(f"{standing.name}: {said}; {found.left:,} left")
 
 
@@ -117,15 +123,13 @@ def show(
     typer.echo(f"{'':>5} {'name':<{width}} {'score':>8} {'±':>8}  source")
     for place, standing in enumerate(standings, start=1):
         found = standing.score
-        source = "no better than the best so far" if _repeats(found) else found.source
-        typer.echo(f"{place:>5} {standing.name:<{width}} {found.value:>8.4f} {found.width:>8.4f}  {source}")
+        line = f"{place:>5} {standing.name:<{width}}"
+        if found.repeats:
+            typer.echo(f"{line} {'–':>8} {'–':>8}  no better than the best so far")
+        else:
+            typer.echo(f"{line} {found.value:>8.4f} {found.width:>8.4f}  {found.source}")
     typer.echo(str(opened.holdout.mode.certificate))
     typer.echo(f"Every score is {opened.holdout.certificate()['about']}.")
-
-
-def _repeats(found: Any) -> bool:
-    """Whether a ladder repeated the running best, which says of the submission only that it is no better."""
-    return found.source == "repeat"
 
 
 def validity_audit(

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, overload
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy import notebook
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import Asked, QuestionReader
@@ -244,16 +244,28 @@ class Release:
 
     def _repr_html_(self) -> str:
         told = self.certificate
-        facts = {
-            "method": told["method"],
+        known = {
+            "method": str(told["method"]),
             "theorem": told["theorem"] or "none",
             "people": f"{self.rows:,.0f}",
-            "marginals": f"{len(self.answers):,}",
             "cost": f"{told['cost']['currency']} {told['cost']['amount']:.6g}",
             "largest error": _shown_error(self.largest_error),
         }
-        rows = "".join(f"<tr><th>{key}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
-        return f"<table><caption>Release of {escape(told['table'])}</caption><tbody>{rows}</tbody></table>"
+        rows = [
+            [
+                ", ".join(answer.clique) or "everybody",
+                f"{answer.counts.size:,}",
+                _shown_error(largest),
+                notebook.Bar(largest if isfinite(largest) else None),
+            ]
+            for answer in self.answers[: notebook.MOST_ROWS]
+            for largest in (float(answer.error.max(initial=0.0)),)
+        ]
+        heads = ["marginal", "cells", "error", ""]
+        found = notebook.table(heads, rows, numbers=("cells", "error"), total=len(self.answers))
+        sure = notebook.certainty(self.beta)
+        note = f"All certified errors hold together with probability {sure}. Asking a release costs nothing."
+        return notebook.panel(f"Release of {told['table']}", notebook.facts(known), found, note=note)
 
     @property
     def usual_error(self) -> float:
