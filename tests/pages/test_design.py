@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import page_checks
 from page_checks import HOSTILE, check_drawing, read_page
+from understudy import notebook
 from understudy.pages.bars import PlotBar, bars
 from understudy.pages.heat import HeatCell, heat
 from understudy.pages.lettering import fitted, text_width
@@ -116,6 +117,10 @@ def test_the_documentation_has_the_palette_of_the_pages():
         ours, theirs = variables(part(style())), variables(part(site))
         assert set(theirs) >= {"--ink", "--paper", "--link", "--line"}
         assert {name: ours[name] for name in theirs} == theirs
+
+
+def test_a_notebook_has_the_colour_of_the_bars():
+    assert variables(style().partition("@media")[0])["--bar"] == notebook.BAR
 
 
 def test_every_class_of_a_page_is_in_the_style():

@@ -43,7 +43,7 @@ GLOSSARY = {
 def board_page(board: Board, *, made: str = "") -> str:
     """The page of an open board."""
     promised, standings = board.holdout.certificate(), board.show()
-    told = [standing for standing in standings if standing.score.source != "repeat"]
+    told = [standing for standing in standings if not standing.score.repeats]
     best = max(told, key=lambda standing: standing.score.value, default=None)
     mode = board.holdout.mode
     shown: dict[str, str | tuple[str, str]] = {
@@ -91,8 +91,8 @@ def _drawn(told: list[Standing]) -> str:
         PlotBar(
             standing.name,
             standing.score.value,
-            max(standing.score.value - standing.score.width, 0.0),
-            min(standing.score.value + standing.score.width, 1.0),
+            max(standing.score.low, 0.0),
+            min(standing.score.high, 1.0),
             hint=f"{standing.name}: {_score(standing)}",
         )
         for standing in shown
@@ -120,9 +120,8 @@ def _listed(standings: list[Standing]) -> str:
     rows: list[list[str]] = []
     for place, standing in enumerate(standings[first:], start=first + 1):
         found = standing.score
-        repeats = found.source == "repeat"
-        value = "–" if repeats else f"{found.value:.4f}"
-        width = "–" if repeats else f"{found.width:.4f}"
+        value = "–" if found.repeats else f"{found.value:.4f}"
+        width = "–" if found.repeats else f"{found.width:.4f}"
         rows.append([standing.name, str(place), value, width, SOURCES.get(found.source, found.source)])
     more = paragraph(f"{many(first, 'earlier submission')} are not listed.", "note") if first else ""
     listed = table(
