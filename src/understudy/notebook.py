@@ -35,8 +35,8 @@ STYLE = f"""<style>
   font-variant-numeric: tabular-nums; }}
 .understudy tr, .understudy tr:nth-child(even), .understudy tr:hover, .understudy thead {{ background: none; }}
 .understudy th, .understudy td {{ text-align: left; vertical-align: top; padding: .2em 1em .2em 0; color: inherit;
-  border: 0; border-bottom: 1px solid {FRAME}66; background: none; overflow-wrap: anywhere; }}
-.understudy th {{ font-weight: 600; }}
+  border: 0; border-bottom: 1px solid {FRAME}66; background: none; max-width: 34rem; overflow-wrap: break-word; }}
+.understudy th {{ font-weight: 600; white-space: nowrap; }}
 .understudy .number {{ text-align: right; white-space: nowrap; }}
 .understudy svg {{ display: block; margin: .2em 0; }}
 </style>"""
@@ -61,8 +61,8 @@ class Bar:
 
     @classmethod
     def around(cls, value: float, error: float) -> Bar:
-        """The bar of ``value ± error``; without ends where the error is infinite."""
-        return cls(value, value - error, value + error) if isfinite(error) else cls(value)
+        """The bar of ``value ± error``, for what is never below 0; without ends where the error is infinite."""
+        return cls(value, max(value - error, 0.0), value + error) if isfinite(error) else cls(value)
 
 
 Cell = str | Bar

@@ -401,7 +401,7 @@ class Holdout:
             "mode": self.mode.name,
             "certificate": f"± {self.width:.4f} with probability {notebook.certainty(self.mode.beta)}, "
             f"by {promised['theorem']}",
-            "about": promised["about"],
+            "scores are": promised["about"],
             "scores": notebook.share(1 - promised["left"] / self.queries, f"{promised['left']:,} of "
                                      f"{self.queries:,} left"),
         }  # fmt: skip
