@@ -36,6 +36,7 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
+from understudy.table.coded_copy import CodedCopy
 from understudy.table.draft import MARK, drafted
 from understudy.table.source import Source, in_memory, open_source
 from understudy.table.truth import Truth
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 
 DEFAULT_SHARE = Fraction(1, 100)
 """Part of the whole budget that a question costs when nothing is said about its price or error."""
+
+COPY_SUFFIX = ".codes"
+"""Of the file beside a declaration that keeps the codes of the rows, where the declaration permits it."""
 
 Given = TypeVar("Given")
 
@@ -170,12 +174,13 @@ class Project:
         *,
         ledger: Ledger | None = None,
         noise: NoiseSource | None = None,
+        copy: CodedCopy | None = None,
     ) -> Project:
         """A project over an open source; without a ledger, its budget lasts as long as the project lives.
 
-        `noise` is for tests and simulations.
+        `copy` is where the codes of the rows may be kept. `noise` is for tests and simulations.
         """
-        truth = Truth(source, declaration.domain, declaration.unit)
+        truth = Truth(source, declaration.domain, declaration.unit, copy=copy)
         if ledger is None:
             ledger = MemoryLedger(declaration.budget, opening=declaration.opening, limits=declaration.limits)
         return cls(declaration, Curator(truth, ledger, declaration, noise=noise))
@@ -339,7 +344,8 @@ def open_project(
     declaration = read(path)
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns)
     books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
-    return Project.over(source, declaration, ledger=books, noise=noise)
+    copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if declaration.coded_copy else None
+    return Project.over(source, declaration, ledger=books, noise=noise, copy=copy)
 
 
 def declare(

@@ -91,11 +91,30 @@ def score(
 
 
 @holdout.command()
-def show(board: BoardFile, *, as_json: Json = False) -> None:
-    """Print everything that was said, with certified widths."""
+def show(
+    board: BoardFile,
+    html: Annotated[Path | None, typer.Option("--html", help="Write it as a page into this file.")] = None,
+    *,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Print everything that was said, with certified widths, or write it as a page."""
     from understudy.validity.board import Board
 
     opened = Board(board)
+    if html is not None:
+        from understudy import __version__
+        from understudy.output import write_file
+        from understudy.validity.board_page import board_page
+
+        labels = opened.path.parent / opened.terms.labels
+        check_output(
+            html, overwrite=overwrite, belonging=(opened.path, opened.path.with_suffix(".db"), labels)
+        )
+        write_file(html, board_page(opened, made=f"Made with understudy {__version__}."), overwrite=overwrite)
+        if not as_json:
+            typer.echo(f"Wrote {html}.")
+            return
     standings = opened.show()
     if as_json:
         emit({"certificate": opened.holdout.certificate(), "scores": [s.as_dict() for s in standings]})

@@ -80,7 +80,8 @@ class Declaration:
 
     `ledger` and `witness` are places (empty: the default, and none); `opening` is the epsilon that was spent on
     the table before its ledger was opened; `limits` are shares of the budget. `constraints` say which cells are
-    always empty, as everybody may know.
+    always empty, as everybody may know. `coded_copy` permits to keep the codes of a file's rows beside the
+    declaration, for its owner's eyes alone, so that later questions are answered sooner.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Declaration:
     opening: Fraction = Fraction(0)
     limits: Limits = field(default_factory=Limits)
     constraints: tuple[Constraint, ...] = ()
+    coded_copy: bool = False
 
     def __post_init__(self) -> None:
         if self.unit is not None and self.neighbours is not Neighbours.ADD_REMOVE:

@@ -219,7 +219,7 @@ class Release:
 
         The folder appears complete or not at all. One that exists is refused unless `force` says otherwise.
         """
-        from understudy.releases.report import page  # charts take a second to load
+        from understudy.releases.report import page  # with scipy, which takes a moment to load
 
         target = Path(folder)
         files.check_free(target, force=force)
