@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib.resources import files
 from math import inf
 
 import numpy as np
@@ -15,10 +16,10 @@ import pytest
 
 import understudy as us
 from tiny_release import tiny
-from understudy import notebook
 from understudy.errors import LedgerError
 from understudy.noise.samplers import SeededNoise
-from understudy.notebook import Bar
+from understudy.pages import notebook
+from understudy.pages.notebook import ErrorBar
 from understudy.table.truth import Truth
 from understudy.validity.board import create
 from understudy_demo import town
@@ -162,9 +163,10 @@ def test_a_project_is_shown_without_a_look_at_its_table(monkeypatch):
     def looked(*args, **named):
         raise AssertionError("the table was touched")
 
-    for name in ("count", "project", "_named", "rows"):
-        if hasattr(Truth, name):
-            monkeypatch.setattr(Truth, name, property(looked) if name == "rows" else looked)
+    for name in ("count", "counts", "check_unchanged"):
+        monkeypatch.setattr(Truth, name, looked)
+    monkeypatch.setattr(Truth, "rows", property(looked))
+    monkeypatch.setattr(Truth, "version", property(looked))
     assert "1,000" not in project._repr_html_()
     assert "0.5 of 2 spent" in Page(project._repr_html_()).text
     assert "1000" not in repr(project)
@@ -229,7 +231,7 @@ def drawn(*bars):
 
 
 def test_bars_share_a_scale_that_begins_at_zero():
-    _, rects, lines = drawn(Bar.around(50, 50), Bar.around(25, 10))
+    _, rects, lines = drawn(ErrorBar.around(50, 50), ErrorBar.around(25, 10))
     (x, wide), (_, half) = rects
     assert x == 2
     assert wide == pytest.approx(2 * half, abs=0.2)
@@ -238,16 +240,23 @@ def test_bars_share_a_scale_that_begins_at_zero():
 
 
 def test_negative_numbers_days_and_unknown_ends_are_drawn():
-    _, rects, _ = drawn(Bar(-10.0, -20.0, 0.0), Bar(10.0, 0.0, 20.0))
+    _, rects, _ = drawn(ErrorBar(-10.0, -20.0, 0.0), ErrorBar(10.0, 0.0, 20.0))
     assert rects[0][0] < rects[1][0]
-    html, _, lines = drawn(Bar(dt.date(2020, 1, 1), dt.date(2019, 1, 1), dt.date(2021, 1, 1)))
+    html, _, lines = drawn(ErrorBar(dt.date(2020, 1, 1), dt.date(2019, 1, 1), dt.date(2021, 1, 1)))
     assert "<circle" in html
     assert len(lines) == 3
-    html, rects, lines = drawn(Bar(5.0), Bar(None), Bar(inf, 0.0, inf), Bar.around(1, inf))
+    html, rects, lines = drawn(
+        ErrorBar(5.0), ErrorBar(None), ErrorBar(inf, 0.0, inf), ErrorBar.around(1, inf)
+    )
     assert len(rects) == 2
     assert not lines
     assert "inf" not in html
     assert "nan" not in html
+
+
+def test_bars_have_the_colour_that_they_have_on_every_page():
+    sheet = (files("understudy.pages") / "style.css").read_text(encoding="utf-8")
+    assert f"--bar: {notebook.BAR};" in sheet
 
 
 def test_importing_the_package_loads_no_frames_and_no_charts():

@@ -13,7 +13,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import ParameterError
-from understudy.notebook import BAR, FRAME, Bar, Number
+from understudy.pages.notebook import BAR, FRAME, ErrorBar, Number
 
 if TYPE_CHECKING:
     import altair as alt
@@ -27,7 +27,7 @@ class ChartRow:
     """One bar: the names of its cell, and the number with its ends."""
 
     names: tuple[str, ...]
-    bar: Bar
+    bar: ErrorBar
 
 
 def error_bars(by: Sequence[str], rows: Sequence[ChartRow], *, value: str, total: int) -> alt.LayerChart:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from understudy import notebook
 from understudy.errors import UnderstudyError
 from understudy.ledger.interface import Ledger
+from understudy.pages import notebook
 
 NEWEST = 20
 """Debits that are listed."""
