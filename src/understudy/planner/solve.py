@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from understudy import notebook
 from understudy.errors import ParameterError
+from understudy.pages import notebook
 from understudy.planner.mechanisms import MECHANISMS
 from understudy.query.workload import Workload
 from understudy.rational import MAX_EPSILON, exact
@@ -53,12 +53,7 @@ class Option:
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What `plan` found: the mechanisms that could do the task, best first.
-
-    `situation` is what was given, `unknown` the quantity that was solved for (`alpha`, the width, unless another
-    one was left open), `options` the mechanisms with what each needs or reaches, and `left_out` says of each other
-    one why it does not apply.
-    """
+    """The options, best first, and the quantity that was solved for."""
 
     situation: PlanInputs
     unknown: str
@@ -67,14 +62,14 @@ class Plan:
 
     @property
     def recommended(self) -> Option | None:
-        """The best option whose width says something and that can be run; None where there is none."""
+        """The best option that says something and can be run."""
         useful = (
             o for o in self.options if not (o.vacuous or o.by_name or o.theory_only or o.solved is None)
         )
         return next(useful, None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for machines."""
+        """The plan in plain values, for machines."""
         known = {name: getattr(self.situation, name) for name in self.situation.__slots__}
         if self.unknown in known:
             known[self.unknown] = None
@@ -100,7 +95,7 @@ class Plan:
             [
                 option.mechanism,
                 self._shown(option),
-                notebook.Bar(None if option.solved is None or option.vacuous else float(option.solved)),
+                notebook.ErrorBar(None if option.solved is None or option.vacuous else float(option.solved)),
                 _cited(option),
                 ", ".join(f"{name} = {value:.6g}" for name, value in option.parameters.items()),
             ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from understudy.domain.bins import Bins
 from understudy.pages.heat import LINE, HeatCell, depth_of, heat
 from understudy.pages.markup import (
-    Cell,
+    CellMarkup,
     banner,
     details,
     escaped,
@@ -144,10 +144,10 @@ def _listed(found: tuple[MarginalQuality, ...] | list[MarginalQuality], what: st
     return table(head, rows, numbers=range(1, 6), words=words, stack=True, short=SHORT)
 
 
-def _verdict_cell(found: MarginalQuality) -> Cell:
+def _verdict_cell(found: MarginalQuality) -> CellMarkup:
     kind = verdict(found)
     words = f"{found.ratio:.1f} × sampling error" if kind in ("near", "above") else VERDICTS[kind]
-    return Cell(f'<span class="{_WORD_KINDS[kind]}">{escaped(words)}</span>')
+    return CellMarkup(f'<span class="{_WORD_KINDS[kind]}">{escaped(words)}</span>')
 
 
 def _matrix(quality: ReleaseQuality) -> str:

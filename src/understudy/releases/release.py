@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy import notebook
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
+from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.relation import Neighbours
@@ -50,14 +50,12 @@ SOURCES = {"measured": "measured", "certified": "checked", "bounded": "checked"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """A public stand-in for a table, with the workload's answers and what is proved about them.
+    """Made of public numbers alone: asking it, sampling it and showing it costs nothing.
 
-    `understudy.release` makes one, and `Release.load` reads a saved one. It is made of released numbers alone: to
-    ask it, sample it and show it costs nothing and harms nobody. `rows` is how many people it stands for.
-    `certificate` says in plain values what is proved, by which theorem, at what price, and which requests to the
-    ledger paid for it. All answers with a finite error hold together, except with the probability `beta` of the
-    certificate. `answers` are the workload's; `also` are marginals that were measured beside it, and answer what
-    they contain with smaller errors.
+    `rows` is how many people it stands for. `certificate` says in plain values what is proved, by which theorem,
+    at what price, and which requests to the ledger paid for it. All answers with a finite error hold together,
+    except with the probability `beta` of the certificate. `answers` are the workload's; `also` are marginals that
+    were measured beside it, and answer what they contain with smaller errors.
     """
 
     domain: Domain
@@ -74,12 +72,12 @@ class Release:
 
     @property
     def beta(self) -> float:
-        """The probability that some error of the release does not hold."""
+        """The probability with which some certified error of the release does not hold."""
         return float(self.certificate["beta"])
 
     @property
     def rows_are_public(self) -> bool:
-        """Whether the number of rows is public, as under `neighbours: replace`; else `rows` is an estimate."""
+        """Whether everybody knows the number of rows of the table that it stands for."""
         return self.certificate["privacy"]["neighbours"] == Neighbours.REPLACE
 
     # ---- asking
@@ -241,7 +239,7 @@ class Release:
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
-        """The release that `save` wrote into a folder; a folder that holds none raises an `UnderstudyError`."""
+        """The release that `save` wrote."""
         read = files.read(Path(folder))
         rows = float(read.certificate["rows"])
         return cls(read.domain, read.standin, rows, read.answers, read.certificate, read.sums, read.also)
@@ -260,7 +258,7 @@ class Release:
                 ", ".join(answer.clique) or "everybody",
                 f"{answer.counts.size:,}",
                 _shown_error(largest),
-                notebook.Bar(largest if isfinite(largest) else None),
+                notebook.ErrorBar(largest if isfinite(largest) else None),
             ]
             for answer in self.answers[: notebook.MOST_ROWS]
             for largest in (float(answer.error.max(initial=0.0)),)
@@ -273,7 +271,7 @@ class Release:
 
     @property
     def usual_error(self) -> float:
-        """The median of the errors of the workload's cells, in people; infinite without cells."""
+        """Half of the workload's cells have no larger one, in people."""
         errors = [answer.error.ravel() for answer in self.answers]
         return float(np.median(np.concatenate(errors))) if errors else inf
 

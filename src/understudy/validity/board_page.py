@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from understudy.pages.bars import Bar, bars
+from understudy.pages.bars import PlotBar, bars
 from understudy.pages.markup import escaped, facts, figure, glossary, legend, many, paragraph, section, table
 from understudy.pages.shell import document
 from understudy.pages.svg import swatch
@@ -43,18 +43,18 @@ GLOSSARY = {
 def board_page(board: Board, *, made: str = "") -> str:
     """The page of an open board."""
     promised, standings = board.holdout.certificate(), board.show()
-    told = [standing for standing in standings if standing.score.source != "repeat"]
+    told = [standing for standing in standings if not standing.score.repeats]
     best = max(told, key=lambda standing: standing.score.value, default=None)
     mode = board.holdout.mode
     shown: dict[str, str | tuple[str, str]] = {
         "best score": "–" if best is None else (_score(best), best.name),
         "submissions": (f"{board.terms.queries - board.holdout.left:,}", f"{board.holdout.left:,} left"),
         "sealed rows": f"{board.holdout.rows:,}",
-        "metric": board.terms.metric,
+        "metric": board.holdout.metric.text,
         "mode": mode.name,
         "holds with probability": f"{1 - board.terms.beta:g}",
     }
-    certificate = mode.certificate
+    certificate = board.holdout.promise
     assumed = "".join(f"<li>{escaped(line)}</li>" for line in certificate.assumptions)
     return document(
         "leaderboard",
@@ -65,7 +65,7 @@ def board_page(board: Board, *, made: str = "") -> str:
         section(
             "What is promised",
             paragraph(
-                f"Every score is within ± {certificate.width:.4f}, for all answers at once, with probability "
+                f"Every answer is within ± {certificate.width:.4f}, all of them at once, with probability "
                 f"{1 - certificate.beta:g}, by: {certificate.theorem}. Scores are {promised['about']}."
             )
             + f"<p>This holds if</p><ul>{assumed}</ul>",
@@ -88,11 +88,11 @@ def _drawn(told: list[Standing]) -> str:
         return ""
     shown = told[-MOST_DRAWN:]
     lines = [
-        Bar(
+        PlotBar(
             standing.name,
             standing.score.value,
-            max(standing.score.value - standing.score.width, 0.0),
-            min(standing.score.value + standing.score.width, 1.0),
+            standing.score.low,
+            standing.score.high,
             hint=f"{standing.name}: {_score(standing)}",
         )
         for standing in shown
@@ -120,9 +120,8 @@ def _listed(standings: list[Standing]) -> str:
     rows: list[list[str]] = []
     for place, standing in enumerate(standings[first:], start=first + 1):
         found = standing.score
-        repeats = found.source == "repeat"
-        value = "–" if repeats else f"{found.value:.4f}"
-        width = "–" if repeats else f"{found.width:.4f}"
+        value = "–" if found.repeats else f"{found.value:.4f}"
+        width = "–" if found.repeats else f"{found.width:.4f}"
         rows.append([standing.name, str(place), value, width, SOURCES.get(found.source, found.source)])
     more = paragraph(f"{many(first, 'earlier submission')} are not listed.", "note") if first else ""
     listed = table(

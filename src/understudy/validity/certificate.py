@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from understudy import notebook
 from understudy.errors import ParameterError
+from understudy.pages import notebook
 from understudy.rational import Number, probability
 
 VACUOUS = 0.5
@@ -31,10 +31,7 @@ UNREVIEWED = "the theorem is our own, refereed but not peer reviewed"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificate:
-    """All answers are within `width` of the population's, jointly, except with probability `beta`.
-
-    `theorem` names the statement that proves it, `assumptions` says in words what it rests on.
-    """
+    """All answers are within `width` of the population's, jointly, except with probability `beta`."""
 
     width: float
     beta: float
@@ -43,11 +40,11 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the width is so large that it says nothing of a number in [0, 1]."""
+        """Whether it says nothing: answering 1/2 always does as well."""
         return self.width >= VACUOUS
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for machines."""
+        """The certificate in plain values, for machines."""
         return {
             "width": self.width,
             "beta": self.beta,
