@@ -50,12 +50,14 @@ SOURCES = {"measured": "measured", "certified": "checked", "bounded": "checked"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """Made of public numbers alone: asking it, sampling it and showing it costs nothing.
+    """A public stand-in for a table, with the workload's answers and what is proved about them.
 
-    `rows` is how many people it stands for. `certificate` says in plain values what is proved, by which theorem,
-    at what price, and which requests to the ledger paid for it. All answers with a finite error hold together,
-    except with the probability `beta` of the certificate. `answers` are the workload's; `also` are marginals that
-    were measured beside it, and answer what they contain with smaller errors.
+    `understudy.release` makes one, and `Release.load` reads a saved one. It is made of released numbers alone: to
+    ask it, sample it and show it costs nothing. `rows` is how many people it stands for. `certificate` says in
+    plain values what is proved, by which theorem, at what price, and which requests to the ledger paid for it. All
+    answers with a finite error hold together, except with the probability `beta` of the certificate. `answers` are
+    the workload's; `also` are marginals that were measured beside it, and answer what they contain with smaller
+    errors.
     """
 
     domain: Domain
