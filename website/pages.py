@@ -171,6 +171,8 @@ def _surface_page(rooms: list[str]) -> str:
 def _summary(module: str, attribute: str) -> str:
     """The first paragraph of a docstring."""
     path = SRC / module.replace(".", "/")
+    if attribute and (path / f"{attribute}.py").exists():  # a public name that is a module
+        return _summary(f"{module}.{attribute}", "")
     tree: ast.AST = ast.parse(
         (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8")
     )
