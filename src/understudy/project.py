@@ -13,7 +13,6 @@ from math import floor, inf, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, Unpack, overload
 
-from understudy import notebook
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, SelectQuestion
@@ -29,6 +28,7 @@ from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.view import spent_of
+from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, Cost
 from understudy.privacy.price import Price

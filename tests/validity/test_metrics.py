@@ -91,7 +91,7 @@ def test_what_is_no_metric_says_what_to_write(text, remedy):
 
 def test_a_continuous_target_is_refused_by_metrics_of_labels_with_what_to_write():
     for metric in (None, "accuracy", "brier", "log_loss", "f1", "auc"):
-        with pytest.raises(ParameterError, match=r"y is continuous.*mae\(scale=…\)"):
+        with pytest.raises(ParameterError, match=r"y is continuous.*`metric='mae\(scale=10\)'`"):
             holdout(metric)
 
 
@@ -100,7 +100,7 @@ def test_labels_are_inferred_and_amounts_are_asked_about():
     for y in (labels, labels.astype(float), labels.astype(str), labels > 1, labels.astype(object)):
         assert us.Holdout(None, y, queries=2).metric.text == "accuracy"
     amounts = np.arange(4000) % 700
-    with pytest.raises(ParameterError, match=r"700 distinct numbers.*metric='accuracy'.*mae"):
+    with pytest.raises(ParameterError, match=r"700 distinct numbers.*`metric='accuracy'`.*mae"):
         us.Holdout(None, amounts, queries=2)
     assert us.Holdout(None, amounts, queries=2, metric="accuracy").metric.text == "accuracy"
     assert us.Holdout(None, amounts, queries=2, metric="mae(scale=700)").metric.name == "mae"
@@ -238,7 +238,9 @@ def test_every_mean_is_a_query_of_the_certificate():
         assert f1.score_predictions(labels).left == f1.left == left
     with pytest.raises(HandleClosedError, match="all 10 scores"):
         f1.score_predictions(labels)
-    assert "function of 2 such means" in f1.certificate()["assumptions"][6]
+    assert "each score is a function of 2 such means" in f1.certificate()["assumptions"][6]
+    assert "the first asks for" in str(holdout("r2(low=0, high=100)").promise)
+    assert holdout("mae(scale=30)").promise == holdout("mae(scale=30)").mode.certificate
 
 
 def test_means_of_the_target_are_bought_with_the_first_score_alone(tmp_path):

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy import notebook
 from understudy.answer.chart import MOST_BARS, ChartRow, error_bars
 from understudy.answer.frames import answer_frame
 from understudy.errors import ParameterError
-from understudy.notebook import MOST_ROWS, Bar
+from understudy.pages import notebook
+from understudy.pages.notebook import MOST_ROWS, ErrorBar
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
 
@@ -114,7 +114,9 @@ class Answer:
 
         Raises a `ParameterError` that says what to install where Altair is not there.
         """
-        rows = [ChartRow(labels, Bar.around(value, error)) for labels, value, error in self._first(MOST_BARS)]
+        rows = [
+            ChartRow(labels, ErrorBar.around(value, error)) for labels, value, error in self._first(MOST_BARS)
+        ]
         return error_bars(self.query.by, rows, value="value", total=self.query.size)
 
     def _first(self, most: int) -> list[tuple[tuple[str, ...], float, float]]:
@@ -150,7 +152,7 @@ class Answer:
     def _repr_html_(self) -> str:
         by = self.query.by
         shown = [
-            [*labels, notebook.number(value), notebook.half_width(error), Bar.around(value, error)]
+            [*labels, notebook.number(value), notebook.half_width(error), ErrorBar.around(value, error)]
             for labels, value, error in self._first(MOST_ROWS)
         ]
         sure = notebook.certainty(self.beta)

@@ -13,7 +13,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import ParameterError
-from understudy.notebook import BAR, FRAME, Bar, Number
+from understudy.pages.notebook import BAR, FRAME, ErrorBar, Number
 
 if TYPE_CHECKING:
     import altair as alt
@@ -27,7 +27,7 @@ class ChartRow:
     """One bar: the names of its cell, and the number with its ends."""
 
     names: tuple[str, ...]
-    bar: Bar
+    bar: ErrorBar
 
 
 def error_bars(by: Sequence[str], rows: Sequence[ChartRow], *, value: str, total: int) -> alt.LayerChart:
@@ -45,28 +45,22 @@ def error_bars(by: Sequence[str], rows: Sequence[ChartRow], *, value: str, total
         {
             "cell": " · ".join(row.names[:-1] if coloured else row.names) or "all",
             "group": row.names[-1] if coloured else "",
-            "order": place,
             "value": _plain(row.bar.value),
             "low": _plain(row.bar.low),
             "high": _plain(row.bar.high),
         }
-        for place, row in enumerate(drawn)
+        for row in drawn
     ]
     dates = any(isinstance(point["value"], str) for point in points)
     kind = "T" if dates else "Q"
-    cells = alt.Y(
-        "cell:N", sort=alt.EncodingSortField("order"), title=" · ".join(by[:-1] if coloured else by) or None
-    )
-    where: dict[str, Any] = {"y": cells}
+    order, groups = ([*dict.fromkeys(point[name] for point in points)] for name in ("cell", "group"))
+    named = " · ".join(by[:-1] if coloured else by)
+    where: dict[str, Any] = {"y": alt.Y("cell:N", sort=order, title=named or None)}
     if coloured:
-        where["yOffset"] = alt.YOffset("group:N", sort=alt.EncodingSortField("order"))
+        where["yOffset"] = alt.YOffset("group:N", sort=groups)
     base = alt.Chart(alt.Data(values=points))
     bars = base.mark_point(filled=True, size=60) if dates else base.mark_bar()
-    colour = (
-        alt.Color("group:N", title=by[-1], sort=alt.EncodingSortField("order"))
-        if coloured
-        else alt.value(BAR)
-    )
+    colour = alt.Color("group:N", title=by[-1], sort=groups) if coloured else alt.value(BAR)
     layers = [
         bars.encode(x=alt.X(f"value:{kind}", title=value), color=colour, **where),
         base.mark_errorbar(ticks=True, color=FRAME, thickness=1.6).encode(

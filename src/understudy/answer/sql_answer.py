@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from understudy import notebook
 from understudy.answer.answer import weakest
 from understudy.answer.chart import MOST_BARS, ChartRow, error_bars
 from understudy.answer.frames import to_frame
 from understudy.errors import ParameterError
-from understudy.notebook import Bar
+from understudy.pages import notebook
+from understudy.pages.notebook import ErrorBar
 from understudy.privacy.cost import Cost
 
 if TYPE_CHECKING:
@@ -174,10 +174,10 @@ class SqlAnswer:
         return notebook.panel(" ".join(self.text.split()), found, note=f"{note}charged: {price}.")
 
 
-def _bar(cell: Cell) -> Bar:
+def _bar(cell: Cell) -> ErrorBar:
     """The bar of a released number."""
     number = _estimate(cell)
-    return Bar(None) if number is None else Bar(number.value, number.low, number.high)
+    return ErrorBar(None) if number is None else ErrorBar(number.value, number.low, number.high)
 
 
 def _estimate(cell: Cell) -> Estimate | None:

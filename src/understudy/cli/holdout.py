@@ -59,7 +59,7 @@ def create(
         return
     typer.echo(f"Wrote {made.path}: {made.holdout.rows:,} sealed rows, {queries:,} submissions.")
     typer.echo(f"{made.path.with_suffix('.db').name} beside it counts them: keep the two together.")
-    typer.echo(str(made.holdout.mode.certificate))
+    typer.echo(str(made.holdout.promise))
     typer.echo(f"Every score is {promised['about']}.")
     if made.needs_guess:
         typer.echo(
@@ -128,7 +128,7 @@ def show(
             typer.echo(f"{line} {'–':>8} {'–':>8}  no better than the best so far")
         else:
             typer.echo(f"{line} {found.value:>8.4f} {found.width:>8.4f}  {found.source}")
-    typer.echo(str(opened.holdout.mode.certificate))
+    typer.echo(str(opened.holdout.promise))
     typer.echo(f"Every score is {opened.holdout.certificate()['about']}.")
 
 

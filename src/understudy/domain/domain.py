@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from understudy import notebook
 from understudy.domain.attribute import Attribute, nearest, same_text
 from understudy.errors import DomainError, TooLargeError
+from understudy.pages import notebook
 
 Clique = tuple[str, ...]
 """Names of attributes, in domain order."""

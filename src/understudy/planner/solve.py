@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from understudy import notebook
 from understudy.errors import ParameterError
+from understudy.pages import notebook
 from understudy.planner.mechanisms import MECHANISMS
 from understudy.query.workload import Workload
 from understudy.rational import MAX_EPSILON, exact
@@ -69,6 +69,7 @@ class Plan:
         return next(useful, None)
 
     def as_dict(self) -> dict[str, Any]:
+        """The plan in plain values, for machines."""
         known = {name: getattr(self.situation, name) for name in self.situation.__slots__}
         if self.unknown in known:
             known[self.unknown] = None
@@ -94,7 +95,7 @@ class Plan:
             [
                 option.mechanism,
                 self._shown(option),
-                notebook.Bar(None if option.solved is None or option.vacuous else float(option.solved)),
+                notebook.ErrorBar(None if option.solved is None or option.vacuous else float(option.solved)),
                 _cited(option),
                 ", ".join(f"{name} = {value:.6g}" for name, value in option.parameters.items()),
             ]

@@ -8,8 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 from math import floor
 
-from understudy import notebook
 from understudy.errors import ParameterError, RefusedError
+from understudy.pages import notebook
 from understudy.privacy.compose import zcdp_rho
 from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, concentrated, pure, rounded_up
 from understudy.privacy.event import Event, Pure

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy import notebook
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
+from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.relation import Neighbours
@@ -72,10 +72,12 @@ class Release:
 
     @property
     def beta(self) -> float:
+        """The probability with which some certified error of the release does not hold."""
         return float(self.certificate["beta"])
 
     @property
     def rows_are_public(self) -> bool:
+        """Whether everybody knows the number of rows of the table that it stands for."""
         return self.certificate["privacy"]["neighbours"] == Neighbours.REPLACE
 
     # ---- asking
@@ -256,7 +258,7 @@ class Release:
                 ", ".join(answer.clique) or "everybody",
                 f"{answer.counts.size:,}",
                 _shown_error(largest),
-                notebook.Bar(largest if isfinite(largest) else None),
+                notebook.ErrorBar(largest if isfinite(largest) else None),
             ]
             for answer in self.answers[: notebook.MOST_ROWS]
             for largest in (float(answer.error.max(initial=0.0)),)

@@ -31,7 +31,6 @@ from typing import overload
 
 import numpy as np
 
-from understudy import notebook
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import Asked, QuestionReader
@@ -47,6 +46,7 @@ from understudy.errors import (
 )
 from understudy.ledger.interface import JournalStep, fresh_request
 from understudy.ledger.view import spent_of
+from understudy.pages import notebook
 from understudy.privacy.cost import Cost
 from understudy.project import Project
 from understudy.query.box import Grid

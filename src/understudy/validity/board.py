@@ -22,7 +22,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from understudy import notebook
 from understudy.errors import (
     ParameterError,
     RefusedError,
@@ -31,6 +30,7 @@ from understudy.errors import (
     SourceError,
 )
 from understudy.noise.samplers import NoiseSource
+from understudy.pages import notebook
 from understudy.validity.choice import takes_guesses
 from understudy.validity.holdout import Guess, Holdout
 from understudy.validity.predictions import guess_fault, kind, missing

@@ -50,11 +50,11 @@ def board_page(board: Board, *, made: str = "") -> str:
         "best score": "–" if best is None else (_score(best), best.name),
         "submissions": (f"{board.terms.queries - board.holdout.left:,}", f"{board.holdout.left:,} left"),
         "sealed rows": f"{board.holdout.rows:,}",
-        "metric": board.terms.metric,
+        "metric": board.holdout.metric.text,
         "mode": mode.name,
         "holds with probability": f"{1 - board.terms.beta:g}",
     }
-    certificate = mode.certificate
+    certificate = board.holdout.promise
     assumed = "".join(f"<li>{escaped(line)}</li>" for line in certificate.assumptions)
     return document(
         "leaderboard",
@@ -65,7 +65,7 @@ def board_page(board: Board, *, made: str = "") -> str:
         section(
             "What is promised",
             paragraph(
-                f"Every score is within ± {certificate.width:.4f}, for all answers at once, with probability "
+                f"Every answer is within ± {certificate.width:.4f}, all of them at once, with probability "
                 f"{1 - certificate.beta:g}, by: {certificate.theorem}. Scores are {promised['about']}."
             )
             + f"<p>This holds if</p><ul>{assumed}</ul>",
@@ -91,8 +91,8 @@ def _drawn(told: list[Standing]) -> str:
         PlotBar(
             standing.name,
             standing.score.value,
-            max(standing.score.low, 0.0),
-            min(standing.score.high, 1.0),
+            standing.score.low,
+            standing.score.high,
             hint=f"{standing.name}: {_score(standing)}",
         )
         for standing in shown

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from understudy import notebook
 from understudy.errors import ParameterError
+from understudy.pages import notebook
 from understudy.rational import Number, probability
 
 VACUOUS = 0.5
@@ -40,9 +40,11 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
+        """Whether it says nothing: answering 1/2 always does as well."""
         return self.width >= VACUOUS
 
     def as_dict(self) -> dict[str, Any]:
+        """The certificate in plain values, for machines."""
         return {
             "width": self.width,
             "beta": self.beta,

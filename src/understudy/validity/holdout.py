@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from secrets import token_hex
@@ -24,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.engine import URL
 
-from understudy import notebook
 from understudy.errors import HandleClosedError, ParameterError, RefusedError
 from understudy.ledger.books import short_question
 from understudy.ledger.interface import Ledger
@@ -32,10 +32,11 @@ from understudy.ledger.journal import Journal
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.store import DurableLedger
 from understudy.noise.samplers import NoiseSource, SystemNoise
+from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.rational import Number, probability
 from understudy.validity.auc import about_pairs
-from understudy.validity.certificate import VACUOUS
+from understudy.validity.certificate import VACUOUS, Certificate
 from understudy.validity.chosen import chosen_mode
 from understudy.validity.frozen import predict_frozen
 from understudy.validity.ladder import FreeLadder
@@ -288,17 +289,23 @@ class Holdout:
         """The certificate's half-width; with realised failures, that of as many as were expected."""
         return self.mode.certificate.width
 
+    @property
+    def promise(self) -> Certificate:
+        """The mode's certificate, said of scores by this metric: of areas, or of functions of means."""
+        found = self.mode.certificate
+        if isinstance(self.metric, Area):
+            return about_pairs(found)
+        if not self.metric.combines:
+            return found
+        each, besides = self.metric.asked
+        once = f", and of {besides} more that the first asks for" if besides else ""
+        several = "one such mean" if each == 1 else f"{each} such means"
+        said = f"the width is of a mean: each score is a function of {several}{once}, with its own interval"
+        return replace(found, assumptions=(*found.assumptions, said))
+
     def certificate(self) -> dict[str, Any]:
         """What is promised about what, on which assumptions, and what is left of it."""
-        found, area, left = self.mode.certificate, isinstance(self.metric, Area), self.left
-        promised = (about_pairs(found) if area else found).as_dict()
-        each, besides = self.metric.asked
-        if not isinstance(self.metric, Area) and self.metric.combines:
-            once = f", and {besides} besides with the first" if besides else ""
-            promised["assumptions"].append(
-                f"each score is a function of {each} such mean{'s'[: each > 1]}{once}; the width is of a mean, "
-                f"and each score has the interval that follows"
-            )
+        promised, left, area = self.promise.as_dict(), self.left, isinstance(self.metric, Area)
         with self._lock:
             ways, unprevented = set(self._ways), set(self._unprevented)
         scope = self._about(ways)
@@ -401,7 +408,7 @@ class Holdout:
             "mode": self.mode.name,
             "certificate": f"± {self.width:.4f} with probability {notebook.certainty(self.mode.beta)}, "
             f"by {promised['theorem']}",
-            "about": promised["about"],
+            "scores are": promised["about"],
             "scores": notebook.share(1 - promised["left"] / self.queries, f"{promised['left']:,} of "
                                      f"{self.queries:,} left"),
         }  # fmt: skip

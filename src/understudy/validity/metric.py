@@ -156,8 +156,8 @@ class Combined(Metric):
             return self
         if len(classes) != 2:
             raise ParameterError(
-                f"{self.name} is of one label, and there are {len(classes)}: write metric=us.metrics.{self.name}"
-                f"(positive=…)"
+                f"{self.name} is of one label, and there are {len(classes)}: write "
+                f"`metric='{self.name}(positive={np.unique(classes)[-1].item()})'`, or another of them"
             )
         return self.of_label(np.unique(classes)[-1].item())
 

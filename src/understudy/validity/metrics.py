@@ -293,18 +293,18 @@ def metric_for(
     if needs == "labels" and numbers and not missing(truth) and not is_whole(truth):
         raise ParameterError(f"y is continuous, and {metric.name} compares labels: {_REGRESSION}")
     if needs == "numbers" and not numbers:
-        raise ParameterError(f"y is {kind(truth)}, and {metric.name} needs numbers: try metric='accuracy'")
+        raise ParameterError(f"y is {kind(truth)}, and {metric.name} needs numbers: try `metric='accuracy'`")
     if needs == "numbers" and missing(truth):
         raise ParameterError(f"y has missing values, and {metric.name} needs a number for each row")
     if wanted is None and numbers and len(classes) > max(FEW_LABELS, len(truth) ** 0.5):
         raise ParameterError(
-            f"y has {len(classes):,} distinct numbers: if they are labels, write metric='accuracy'; if they are "
+            f"y has {len(classes):,} distinct numbers: if they are labels, write `metric='accuracy'`; if they are "
             f"amounts, {_REGRESSION}"
         )
     return metric if isinstance(metric, Area) else metric.for_classes(classes)
 
 
 _REGRESSION = (
-    "write metric=us.metrics.mae(scale=…), rmse(scale=…) or r2(low=…, high=…), "
-    "with public bounds in the unit of y"
+    "write `metric='mae(scale=10)'` or `metric='rmse(scale=10)'`, with a public scale in the unit of y, or r2 "
+    "with public bounds"
 )

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from understudy import notebook
 from understudy.noise.samplers import NoiseSource
+from understudy.pages import notebook
 from understudy.validity.metric import Area, Metric
 from understudy.validity.modes import Heard, HoldoutMode, Said, SealedLook, between_0_and_1
 from understudy.validity.propagated import Interval
@@ -59,6 +59,7 @@ class Score:
         return self.value
 
     def as_dict(self) -> dict[str, Any]:
+        """The score in plain values, for machines."""
         told = {"value": self.value, "width": self.width, "source": self.source, "left": self.left,
                 "about": str(self.about), "low": self.low, "high": self.high}  # fmt: skip
         return told if self.scale is None else told | {"loss": self.loss, "loss_interval": self.loss_interval}
@@ -80,7 +81,7 @@ class Score:
 
 def _row(name: str, value: float, ends: Interval) -> list[notebook.Cell]:
     between = f"{notebook.number(ends[0])} and {notebook.number(ends[1])}"
-    return [name, notebook.number(value), between, notebook.Bar(value, *ends)]
+    return [name, notebook.number(value), between, notebook.ErrorBar(value, *ends)]
 
 
 # ---- from what was said

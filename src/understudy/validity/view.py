@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from understudy import notebook
+from understudy.pages import notebook
 from understudy.validity.score import Score
 
 
@@ -14,7 +14,7 @@ def history_table(told: Sequence[tuple[str, Score]]) -> notebook.Markup:
         [
             f"{place:,}",
             label,
-            *(("–", "–", notebook.Bar(None)) if score.repeats else _shown(score)),
+            *(("–", "–", notebook.ErrorBar(None)) if score.repeats else _shown(score)),
         ]
         for place, (label, score) in list(enumerate(told, start=1))[: -notebook.MOST_ROWS - 1 : -1]
     ]
@@ -22,6 +22,6 @@ def history_table(told: Sequence[tuple[str, Score]]) -> notebook.Markup:
     return notebook.table(heads, rows, numbers=("score", "between"), total=len(told))
 
 
-def _shown(score: Score) -> tuple[str, str, notebook.Bar]:
-    bar = notebook.Bar(score.value, score.low, score.high)
+def _shown(score: Score) -> tuple[str, str, notebook.ErrorBar]:
+    bar = notebook.ErrorBar(score.value, score.low, score.high)
     return f"{score.value:.4f}", f"{score.low:.4f} and {score.high:.4f}", bar

@@ -1,9 +1,10 @@
 """How objects look in a notebook: one style, tables, and error bars, as HTML that needs nothing else.
 
 Every public object has a `_repr_html_` that is made here. All text is escaped on its way into a page, so that a
-label such as ``<script>`` stays a label; `Markup`, which only this module makes, is the one thing that is not. The
-colours are those of the release's report. Text and lines take the colour of the page around them, so that a table
-is readable on light and on dark pages alike; where a notebook drops pictures and styles, the numbers remain.
+label such as ``<script>`` stays a label; `Markup`, which only this module makes, is the one thing that is not.
+Bars have the colour that they have on all pages. A notebook has its own light or dark, whatever the reader's
+system says: so text and lines take the colour of the page around them, and the bars are readable on both. Where a
+notebook drops pictures and styles, the numbers remain.
 
 Nothing here reads data: what is shown was released, or is public.
 """
@@ -13,14 +14,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import isfinite
+
+from understudy.pages.markup import escaped
 
 MOST_ROWS = 50
 """Rows of a table that are shown; the page says how many more there are."""
 
-BAR, FRAME = "#7fb2c4", "#8a97a3"
-"""The colour of bars, and of lines around them: those of the report of a release."""
+BAR, FRAME = "#5fa8b0", "#8a97a3"
+"""The colour of bars, as in the style sheet of all pages, and of lines around them."""
 
 WIDTH, HEIGHT = 180, 14
 """The size of a bar in pixels."""
@@ -35,8 +37,8 @@ STYLE = f"""<style>
   font-variant-numeric: tabular-nums; }}
 .understudy tr, .understudy tr:nth-child(even), .understudy tr:hover, .understudy thead {{ background: none; }}
 .understudy th, .understudy td {{ text-align: left; vertical-align: top; padding: .2em 1em .2em 0; color: inherit;
-  border: 0; border-bottom: 1px solid {FRAME}66; background: none; overflow-wrap: anywhere; }}
-.understudy th {{ font-weight: 600; }}
+  border: 0; border-bottom: 1px solid {FRAME}66; background: none; max-width: 34rem; overflow-wrap: break-word; }}
+.understudy th {{ font-weight: 600; white-space: nowrap; }}
 .understudy .number {{ text-align: right; white-space: nowrap; }}
 .understudy svg {{ display: block; margin: .2em 0; }}
 </style>"""
@@ -52,7 +54,7 @@ class Markup(str):
 
 
 @dataclass(frozen=True)
-class Bar:
+class ErrorBar:
     """A value between two ends; an end, or the value, that nobody knows is None."""
 
     value: Number | None
@@ -60,12 +62,12 @@ class Bar:
     high: Number | None = None
 
     @classmethod
-    def around(cls, value: float, error: float) -> Bar:
-        """The bar of ``value ± error``; without ends where the error is infinite."""
-        return cls(value, value - error, value + error) if isfinite(error) else cls(value)
+    def around(cls, value: float, error: float) -> ErrorBar:
+        """The bar of ``value ± error``, for what is never below 0; without ends where the error is infinite."""
+        return cls(value, max(value - error, 0.0), value + error) if isfinite(error) else cls(value)
 
 
-Cell = str | Bar
+Cell = str | ErrorBar
 """What stands in a table: text, which is escaped unless it is `Markup`, or a bar."""
 
 
@@ -74,25 +76,25 @@ def panel(title: str, *parts: str, note: str = "") -> str:
     for part in parts:
         if not isinstance(part, Markup):
             raise TypeError("a panel is made of parts that this module made")
-    remark = f'<div class="note">{escape(note)}</div>' if note else ""
-    head = f'<div class="title">{escape(title)}</div>' if title else ""
+    remark = f'<div class="note">{escaped(note)}</div>' if note else ""
+    head = f'<div class="title">{escaped(title)}</div>' if title else ""
     return f'{STYLE}<div class="understudy">{head}{"".join(parts)}{remark}</div>'
 
 
 def facts(known: Mapping[str, str]) -> Markup:
     """A table of two columns: what is known, and what it is."""
-    rows = "".join(f"<tr><th>{escape(key)}</th><td>{_text(value)}</td></tr>" for key, value in known.items())
+    rows = "".join(f"<tr><th>{escaped(key)}</th><td>{_text(value)}</td></tr>" for key, value in known.items())
     return Markup(f"<table><tbody>{rows}</tbody></table>")
 
 
 def warning(text: str) -> Markup:
     """A sentence that must not be overlooked."""
-    return Markup(f'<div class="warning">{escape(text)}</div>')
+    return Markup(f'<div class="warning">{escaped(text)}</div>')
 
 
 def listed(lines: Iterable[str]) -> Markup:
     """A list of sentences."""
-    return Markup(f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>")
+    return Markup(f"<ul>{''.join(f'<li>{escaped(line)}</li>' for line in lines)}</ul>")
 
 
 def table(
@@ -109,13 +111,13 @@ def table(
     """
     right = {i for i, name in enumerate(columns) if name in set(numbers)}
     shown = list(rows[:MOST_ROWS])
-    scales = [_scale([row[i] for row in shown if isinstance(row[i], Bar)]) for i in range(len(columns))]
+    scales = [_scale([row[i] for row in shown if isinstance(row[i], ErrorBar)]) for i in range(len(columns))]
     css = [' class="number"' if i in right else "" for i in range(len(columns))]
-    head = "".join(f"<th{css[i]}>{escape(name)}</th>" for i, name in enumerate(columns))
+    head = "".join(f"<th{css[i]}>{escaped(name)}</th>" for i, name in enumerate(columns))
     body = "".join(
         "<tr>"
         + "".join(
-            f"<td{css[i]}>{_drawn(cell, scales[i]) if isinstance(cell, Bar) else _text(cell)}</td>"
+            f"<td{css[i]}>{_drawn(cell, scales[i]) if isinstance(cell, ErrorBar) else _text(cell)}</td>"
             for i, cell in enumerate(row)
         )
         + "</tr>"
@@ -130,10 +132,10 @@ def share(part: float, what: str) -> Markup:
     """A bar that is filled to `part`, a fraction between 0 and 1, with words beside it."""
     filled = min(max(part, 0.0), 1.0) * WIDTH
     return Markup(
-        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{escape(what)}">'
+        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{escaped(what)}">'
         f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" fill="none" stroke="{FRAME}"/>'
         f'<rect x="0.5" y="0.5" width="{max(filled - 1, 0):.1f}" height="{HEIGHT - 1}" fill="{BAR}"/></svg>'
-        f"{escape(what)}"
+        f"{escaped(what)}"
     )
 
 
@@ -167,7 +169,7 @@ def certainty(beta: float) -> str:
 
 
 def _text(value: str) -> str:
-    return value if isinstance(value, Markup) else escape(value)
+    return value if isinstance(value, Markup) else escaped(value)
 
 
 # ---- bars
@@ -188,7 +190,7 @@ class _Scale:
 
 
 def _scale(bars: Sequence[Cell]) -> _Scale:
-    ends = [end for bar in bars if isinstance(bar, Bar) for end in (bar.value, bar.low, bar.high)]
+    ends = [end for bar in bars if isinstance(bar, ErrorBar) for end in (bar.value, bar.low, bar.high)]
     days = any(isinstance(end, dt.date) for end in ends)
     found = [_as_number(end) for end in ends if end is not None]
     found = [value for value in found if isfinite(value)] or [0.0]
@@ -201,7 +203,7 @@ def _as_number(value: Number) -> float:
     return float(value.toordinal()) if isinstance(value, dt.date) else float(value)
 
 
-def _drawn(bar: Bar, scale: _Scale) -> str:
+def _drawn(bar: ErrorBar, scale: _Scale) -> str:
     """One bar with its whisker, as a picture; what it says is also written beside it, in the table."""
     middle, parts = HEIGHT / 2, []
     value, low, high = (
@@ -218,7 +220,7 @@ def _drawn(bar: Bar, scale: _Scale) -> str:
         parts.append(_line(low, middle, high, middle))
         parts += [_line(end, middle - 4, end, middle + 4) for end in (low, high)]
     said = f"{number(bar.value)} between {number(bar.low)} and {number(bar.high)}"
-    return f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>'
+    return f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{escaped(said)}">{"".join(parts)}</svg>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> str:
