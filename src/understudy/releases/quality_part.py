@@ -227,8 +227,8 @@ def pairs_part(release: Release, judge: QualityJudge, quality: ReleaseQuality) -
         "Pairs of columns",
         paragraph(
             f"The {many(len(chosen), 'pair')} whose columns depend most on each other by the released "
-            "numbers, beyond what noise alone would show. The stronger its colour, the more people a cell holds; the two maps "
-            "of a pair should look alike."
+            "numbers, beyond what noise alone would show. The stronger its colour, the more people a cell "
+            "holds; the two maps of a pair should look alike."
         )
         + f'<div class="pairs">{figures}</div>',
     )
