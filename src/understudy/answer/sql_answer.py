@@ -135,9 +135,13 @@ def shown(cell: Cell) -> str:
     value = "null" if number.value is None else _number(number.value)
     if number.low == number.high == number.value:
         return value
-    low = "-∞" if number.low is None else _number(number.low)
-    high = "∞" if number.high is None else _number(number.high)
-    return f"{value} [{low}, {high}]"
+    if number.low is None and number.high is None:
+        return f"{value} (no bounds known)"
+    if number.high is None or number.low is None:
+        known = number.low if number.high is None else number.high
+        assert known is not None
+        return f"{value} [{'at least' if number.high is None else 'at most'} {_number(known)}]"
+    return f"{value} [{_number(number.low)}, {_number(number.high)}]"
 
 
 def _number(value: float | dt.date) -> str:
