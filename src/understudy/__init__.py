@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from understudy.query.marginal import Marginal as Marginal
     from understudy.query.workload import Workload as Workload
     from understudy.query.workload import marginals as marginals
+    from understudy.releases.forecast import forecast as forecast
     from understudy.releases.release import release as release
     from understudy.sessions.session import session as session
     from understudy.sessions.terms import conjunctions as conjunctions
@@ -62,6 +63,7 @@ _HOME = {
     "UnderstudyError": "understudy.errors:UnderstudyError",
     "Workload": "understudy.query.workload:Workload",
     "conjunctions": "understudy.sessions.terms:conjunctions",
+    "forecast": "understudy.releases.forecast:forecast",
     "marginals": "understudy.query.workload:marginals",
     "open": "understudy.project:open_project",
     "plan": "understudy.planner.solve:plan",

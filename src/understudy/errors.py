@@ -56,7 +56,7 @@ class QueryError(UnderstudyError):
 
 
 class TooLargeError(QueryError):
-    """A table of `cells` cells was refused before it was allocated; `limit` are allowed, and `why` says by what."""
+    """A table of `cells` cells was refused before it was allocated; at most `limit` are allowed."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """How much memory a piece of work may take: a public number, read off the machine or said by the user.
 
-Work is compared with it before the first debit, by sizes that are public. Nothing here looks at how much memory is free
-at the moment: that depends on what else runs, and a run that was stopped must go on as it began.
+Work is compared with it before the first debit, by sizes that are public. Nothing here looks at how much
+memory is free at the moment: that depends on what else runs, and a run that was stopped must go on as it
+began.
 """
 
 from __future__ import annotations

@@ -111,12 +111,11 @@ class PreparedQuestion(Generic[Given]):
             SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
         )
 
-
     def forecast(self) -> tuple[ColumnForecast, ...]:
         """How far the answer will be off in its own unit, from public numbers: nothing for plain counts.
 
-        Where the number of rows is private it is worked out for the declared least one, or the declared most. Reads
-        no data, and costs nothing.
+        Where the number of rows is private it is worked out for the declared least one, or the declared most.
+        Reads no data, and costs nothing.
         """
         curator, declared = self._curator, self._curator.declaration
         public = curator.relation.rows_are_public
@@ -188,13 +187,14 @@ class Project:
 
         A count or a share, a marginal or a linear query gets an `Answer`; a SELECT statement a `SqlAnswer`.
 
-        The price is given by `epsilon`, by `rho`, or by the `error`, in people, that every count must keep; without
-        any it is a hundredth of the whole budget. It is for the whole question. Under a budget with a δ an `epsilon`
-        is a part of that budget: the question alone is (epsilon, δ)-DP, and costs the ρ that this is
-        (`curator.pricing`). `noise` is `auto`, the one with the smaller error at that price, or `laplace` (then an
-        `epsilon` is one of pure privacy) or `gaussian`. The answer is within its bounds with probability 1 - `beta`
-        (0.05). The same `request` gets the same answer again and pays once; `analyst` is whose share of the budget
-        pays. A question with more than `max_cells` cells (a million) is refused before anything is charged.
+        The price is given by `epsilon`, by `rho`, or by the `error`, in people, that every count must keep;
+        without any it is a hundredth of the whole budget. It is for the whole question. Under a budget with a
+        δ an `epsilon` is a part of that budget: the question alone is (epsilon, δ)-DP, and costs the ρ that
+        this is (`curator.pricing`). `noise` is `auto`, the one with the smaller error at that price, or
+        `laplace` (then an `epsilon` is one of pure privacy) or `gaussian`. The answer is within its bounds
+        with probability 1 - `beta` (0.05). The same `request` gets the same answer again and pays once;
+        `analyst` is whose share of the budget pays. A question with more than `max_cells` cells (a million)
+        is refused before anything is charged.
 
         Raises a `QueryError` where the question is not understood or has too many cells, a `ParameterError` where
         the price makes no sense, and an `InsufficientBudgetError` where the ledger cannot pay: nothing is charged

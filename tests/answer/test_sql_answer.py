@@ -360,7 +360,7 @@ def test_the_program_refuses_statements_before_any_look(folder):
     assert us.open(folder).ledger.spent.amount == 0
 
 
-def test_a_ledger_sees_marginals_and_no_text(monkeypatch):
+def test_a_ledger_sees_the_statement_and_the_marginals_and_charges_for_these(monkeypatch):
     books = MemoryLedger(parse(TEXT.format(neighbours="replace", budget="{epsilon: 9}", rows="")).budget)
     seen = []
     charge = MemoryLedger.charge
@@ -371,9 +371,9 @@ def test_a_ledger_sees_marginals_and_no_text(monkeypatch):
     )
     declared = parse(TEXT.format(neighbours="replace", budget="{epsilon: 9}", rows=""))
     us.Project.frame(FRAME, declared, ledger=books).sql(
-        "SELECT count(*) AS secret_name FROM t WHERE age < 18 -- hush", epsilon=1
+        "SELECT count(*) AS people\n FROM t WHERE age < 18", epsilon=1
     )
     assert len(seen) == 1
-    assert seen[0].startswith("measure age in (0-17) #")
-    assert "secret" not in seen[0]
-    assert "hush" not in seen[0]
+    words, measured = seen[0].split(" -> ")
+    assert words == "SELECT count(*) AS people FROM t WHERE age < 18"
+    assert measured.startswith("measure age in (0-17) #")

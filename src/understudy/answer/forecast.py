@@ -1,8 +1,8 @@
 """How far an answer will be off, before it is asked: from the noise and from public numbers, without data.
 
-Counts have their error whatever the table holds. A share, a rate or an average also depends on how many people are in
-its cells, which nobody may know yet; it is worked out for a table of as many rows in which all declared cells are
-equally frequent. Where groups are smaller than that, the error is larger.
+Counts have their error whatever the table holds. A share, a rate or an average also depends on how many
+people are in its cells, which nobody may know yet; it is worked out for a table of as many rows in which all
+declared cells are equally frequent. Where groups are smaller than that, the error is larger.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ SPREAD_CELLS = 1 << 20
 class ColumnForecast:
     """The largest half-width of one column of an answer, in the column's own unit; None where there is no bound.
 
-    `column` is empty where the answer has one column. `unit` says what the numbers are: `share of all rows`, a rate,
-    or, for a SELECT statement, the column itself, whose unit is that of what it is made of (years for ``avg(age)``).
+    `column` is empty where the answer has one column. `unit` says what the numbers are: `share of all rows`,
+    a rate, or, for a SELECT statement, the column itself, whose unit is that of what it is made of (years for
+    ``avg(age)``).
     """
 
     column: str
@@ -49,7 +50,7 @@ class ColumnForecast:
 def forecast(
     question: ReadQuestion[Any], errors: Sequence[float], *, rows: float, beta: float, nothing: Cost
 ) -> tuple[ColumnForecast, ...]:
-    """What is forecast of a question whose marginals are measured with the given errors; nothing of plain counts."""
+    """What is forecast of a question whose marginals have the given errors; nothing of plain counts."""
     if isinstance(question, CountQuestion) or rows < 1:
         return ()
     even = [even_counts(marginal, rows) for marginal in question.marginals]
@@ -70,9 +71,7 @@ def even_counts(marginal: Marginal, rows: float) -> NDArray[np.float64] | None:
     size = marginal.domain.size(marginal.clique)
     if size > SPREAD_CELLS:
         return None
-    weights = np.broadcast_to(
-        marginal.where.weights(marginal.clique), marginal.domain.shape(marginal.clique)
-    )
+    weights = np.broadcast_to(marginal.where.weights(marginal.clique), marginal.domain.shape(marginal.clique))
     summed = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
     return np.asarray(weights.sum(axis=summed) * (rows / size), np.float64)
 

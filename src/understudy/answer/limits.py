@@ -12,8 +12,8 @@ MAX_CELLS = 1_000_000
 """Cells that one question may have unless its asker says otherwise: noise for a second or two."""
 
 BYTES_PER_CELL = 400
-"""Memory that a question takes for each of its cells: counts, noise, the released numbers as the ledger keeps them,
-and the answer's four arrays."""
+"""Memory that a question takes for each of its cells: counts, noise, the released numbers as the ledger keeps
+them, and the answer's four arrays."""
 
 
 def check_cells(marginals: Sequence[Marginal], most: int = MAX_CELLS) -> None:
@@ -30,7 +30,7 @@ def check_cells(marginals: Sequence[Marginal], most: int = MAX_CELLS) -> None:
             cells=cells,
             limit=most,
             why="are answered by one question",
-            remedy="Nothing was spent. Ask about fewer attributes or about some of their values, declare coarser bins, "
+            remedy="Nothing was spent. Ask about fewer attributes or fewer of their values, declare coarser bins, "
             f"or raise the limit: `max_cells={cells}`",
         )
     room = default_limit()

@@ -210,10 +210,11 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
 def rate(meeting: CellCounts, others: CellCounts) -> Answer:
     """The part of each group's rows that meets a condition, from the counts of those that do and do not.
 
-    With a of a group's rows meeting it and b not, the rate is a/(a + b), which grows with a and falls with b. So where
-    a and b are within their half-widths, it lies between the values at the ends. The value is the ratio of the two
-    estimates, cut to that interval; of a group that may be empty nothing is known: the interval is wide, at most 0 to
-    1, and the value its middle where no estimate is left. No theorem gives the population error of a ratio here.
+    With a of a group's rows meeting it and b not, the rate is a/(a + b), which grows with a and falls with b.
+    So where a and b are within their half-widths, it lies between the values at the ends. The value is the
+    ratio of the two estimates, cut to that interval; of a group that may be empty nothing is known: the
+    interval is wide, at most 0 to 1, and the value its middle where no estimate is left. No theorem gives the
+    population error of a ratio here.
     """
     known = np.isfinite(meeting.half_width) & np.isfinite(others.half_width)
     low, high = np.zeros(known.shape), np.ones(known.shape)

@@ -25,7 +25,9 @@ ROWS = 1 << 16
 def check_format(path: Path) -> None:
     """Refuse, before anything is asked, a file that nobody here writes."""
     if path.suffix.lower() not in FORMATS:
-        raise ParameterError(f"answers are written as {', '.join(FORMATS)}, not as {path.suffix or path.name!r}")
+        raise ParameterError(
+            f"answers are written as {', '.join(FORMATS)}, not as {path.suffix or path.name!r}"
+        )
 
 
 def write_answer(path: Path, answer: Answer | SqlAnswer, *, overwrite: bool = False) -> int:

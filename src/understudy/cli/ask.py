@@ -27,7 +27,9 @@ def ask(
     project: ProjectFile = Path("understudy.yml"),
     epsilon: Annotated[
         float | None,
-        typer.Option(help="Price of each question: the epsilon that it alone has, with the delta of the budget."),
+        typer.Option(
+            help="Price of each question: the epsilon that it alone has, with the delta of the budget."
+        ),
     ] = None,
     rho: Annotated[float | None, typer.Option(help="Price of each question in rho, of zCDP.")] = None,
     error: Annotated[
@@ -212,7 +214,9 @@ def _show_session_prices(entered: Session, questions: list[str], *, as_json: boo
         )
         return
     for question, cost in zip(questions, costs, strict=True):
-        typer.echo(f"{question}\n  each count ± {entered.width:,} people, for at most {price_told(cost, budget)}")
+        typer.echo(
+            f"{question}\n  each count ± {entered.width:,} people, for at most {price_told(cost, budget)}"
+        )
 
 
 def _ask_in_session(

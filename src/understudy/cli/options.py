@@ -39,7 +39,20 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
 
 
 ARGUMENTS = frozenset(
-    ("alpha", "delta", "epsilon", "force", "guess", "max_cells", "memory", "method", "mode", "name", "noise", "rows")
+    (
+        "alpha",
+        "delta",
+        "epsilon",
+        "force",
+        "guess",
+        "max_cells",
+        "memory",
+        "method",
+        "mode",
+        "name",
+        "noise",
+        "rows",
+    )
 )
 """What the library's messages speak of that is an option of a command under the same name."""
 

@@ -62,8 +62,9 @@ def left_as_plain(left: Cost, budget: Budget) -> dict[str, Any]:
 def confirm(cost: Cost, ledger: Ledger, *, yes: bool, quiet: bool) -> None:
     """Ask a person at a terminal before a large part of the budget is spent; a script must have said --yes.
 
-    `quiet` is a command that speaks to machines: it never asks. Raises typer's Abort where the person says no, and
-    a ParameterError where a script did not say it. A cost that the ledger cannot pay is left to the ledger to refuse.
+    `quiet` is a command that speaks to machines: it never asks. Raises typer's Abort where the person says
+    no, and a ParameterError where a script did not say it. A cost that the ledger cannot pay is left to the
+    ledger to refuse.
     """
     share = ledger.budget.share(cost)
     if yes or share <= ASKED_ABOVE or cost.units > ledger.remaining.units:
@@ -75,4 +76,6 @@ def confirm(cost: Cost, ledger: Ledger, *, yes: bool, quiet: bool) -> None:
             raise typer.Exit(1)
         return
     if share > REFUSED_ABOVE:
-        raise ParameterError(f"{told}. Nothing was spent. Say --yes if that is what you want, or ask for a wider error")
+        raise ParameterError(
+            f"{told}. Nothing was spent. Say --yes if that is what you want, or ask for a wider error"
+        )

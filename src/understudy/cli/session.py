@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from understudy.project import Project
     from understudy.sessions.session import Session
 
+
 def open_named(
     project: Project,
     name: str,
@@ -28,8 +29,9 @@ def open_named(
 ) -> Session:
     """The session of a name; it sets its own prices, so that none may be given.
 
-    A new one is written down with its first purchase: a question that is refused, or only priced, takes no name. One
-    that the ledger knows goes on with the terms that it was opened with, where others are not given.
+    A new one is written down with its first purchase: a question that is refused, or only priced, takes no
+    name. One that the ledger knows goes on with the terms that it was opened with, where others are not
+    given.
     """
     from understudy.sessions.session import session
 

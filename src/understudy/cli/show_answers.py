@@ -1,4 +1,4 @@
-"""Answers in a terminal: under heads that say what the numbers are, at most fifty rows unless all are asked for."""
+"""Answers in a terminal: under heads that say what the numbers are, fifty rows unless all are asked for."""
 
 from __future__ import annotations
 

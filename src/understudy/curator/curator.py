@@ -175,6 +175,10 @@ class Curator:
         """Whether no row can change a marginal's counts, so that noise on it would protect nobody."""
         return marginal.where.is_counting and self.sensitivity(marginal).l1 == 0
 
+    def check_size(self, marginals: Sequence[Marginal]) -> None:
+        """Refuse, with a `TooLargeError`, marginals that could not be counted at once. Reads no data."""
+        self._truth.check_size(marginals)
+
     def anticipate(self, cliques: Iterable[Clique]) -> None:
         """Say which cliques will be looked at, each when it is paid for: they can be counted in one pass."""
         tell = getattr(self._truth, "anticipate", None)  # only what counts rows can count ahead
@@ -313,8 +317,9 @@ class Curator:
     ) -> list[Answer]:
         """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none.
 
-        A `step` of a journal is kept in the transaction of the debit. `words` are the question as it was asked, empty
-        where it was not asked in words: the ledger keeps them for its readers, and does not compare them.
+        A `step` of a journal is kept in the transaction of the debit. `words` are the question as it was
+        asked, empty where it was not asked in words: the ledger keeps them for its readers, and does not
+        compare them.
         """
         marginals, built = prepared.marginals, prepared.mechanisms
         if not marginals:
@@ -531,7 +536,9 @@ class Curator:
         try:
             return self.recorded(
                 worded,
-                lambda text: self.ledger.charge(event, question=text, request=name, analyst=analyst, step=step),
+                lambda text: self.ledger.charge(
+                    event, question=text, request=name, analyst=analyst, step=step
+                ),
             )
         except RequestConflictError as conflict:
             raise changed_since(conflict, question, self.edition) from None

@@ -4,9 +4,9 @@ A price is said as an epsilon, as a rho, as the error that every count must keep
 means depends on the budget:
 
     pure ε     the question is ε-DP, and ε is what it costs.
-    (ε, δ)     the question alone is (ε, δ)-DP with the budget's own δ: it costs the largest ρ for which ρ-zCDP implies
-               that (`Budget.part`). A budget (1, 10⁻⁹) is ρ = 0.0151, and an epsilon of 0.1 takes ρ = 0.00012 of it.
-               A release's epsilon means the same.
+    (ε, δ)     the question alone is (ε, δ)-DP with the budget's own δ. It costs the largest ρ for which ρ-zCDP
+               implies that (`Budget.part`): a budget of (1, 10⁻⁹) is ρ = 0.0150, and an epsilon of 0.1 takes
+               ρ = 0.00018 of it. A release's epsilon means the same.
 
 Of the two kinds of noise the one is added that leaves the smaller error at the price, or costs less at the error.
 All of this depends on public values alone: the budget, the declared domain, the question.
@@ -21,7 +21,7 @@ from math import floor
 from typing import Literal
 
 from understudy.curator.curator import Curator, PreparedMeasurement
-from understudy.errors import ParameterError
+from understudy.errors import ParameterError, RefusedError
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Pure, unversioned
 from understudy.privacy.price import Currency, Price
@@ -97,8 +97,9 @@ class QuestionPricing:
     ) -> PreparedMeasurement:
         """The measurement that the request was charged for, if it was charged by the rule of version 0.1.
 
-        There an epsilon was one of pure privacy, and bought Laplace noise, under every budget; anything else bought
-        Gaussian noise where the budget has a δ. What was charged so is found again, and not priced anew.
+        There an epsilon was one of pure privacy, and bought Laplace noise, under every budget; anything else
+        bought Gaussian noise where the budget has a δ. What was charged so is found again, and not priced
+        anew.
         """
         known = self.curator.ledger.find(request)
         if known is None or asked.noise != "auto" or unversioned(known.event) == prepared.charged:
@@ -129,9 +130,7 @@ class QuestionPricing:
         if asked.error is not None:
             # A question that is public as a whole costs nothing at any price.
             prices = [
-                self.curator.price_of(
-                    one, error=asked.error, beta=failure / parts, currency=CURRENCY[noise]
-                )
+                self.curator.price_of(one, error=asked.error, beta=failure / parts, currency=CURRENCY[noise])
                 for one in paid or marginals[:1]
             ]
             each = max(prices, key=lambda one: one.amount, default=Price(CURRENCY[noise], Fraction(1)))
@@ -142,15 +141,19 @@ class QuestionPricing:
     def _whole(self, asked: QuestionPrice, noise: str) -> Price:
         """The price of the whole question, in the currency of its noise."""
         budget = self.curator.ledger.budget
-        if asked.noise == "laplace" or (noise == "laplace" and budget.is_pure):
-            if asked.epsilon is not None:  # by name, an epsilon is one of pure privacy
-                return Price.of(epsilon=asked.epsilon)
+        pure = asked.noise == "laplace" or budget.is_pure
+        if noise == "laplace" and pure and asked.epsilon is not None:
+            return Price.of(epsilon=asked.epsilon)
         if asked.rho is not None:
             price = Price.of(rho=asked.rho)
         elif asked.epsilon is not None:
             price = budget.part(asked.epsilon)
         else:
             price = budget.whole * DEFAULT_SHARE
+        if noise == "gaussian" and price.currency == "epsilon":
+            raise RefusedError(
+                "Gaussian noise gives no pure epsilon: declare a budget with a delta, or ask for Laplace noise"
+            )
         if noise == "laplace" and price.currency == "rho":
             return Price("epsilon", price.epsilon_of(_PURE))
         return price

@@ -12,9 +12,9 @@ Attributes with unusual names are quoted with double quotes, values with single 
 the public cells of the attributes it names, never on rows; like in SQL a comparison with a missing value is
 neither true nor false, and only rows for which the condition is true are counted.
 
-A count is of people, and a share is of all rows of the table, also where there are groups: the shares of all groups
-together are that of the condition. A rate is of the rows of its own group: ``rate smoker = true within district`` is,
-for each district, the part of its people who smoke.
+A count is of people, and a share is of all rows of the table, also where there are groups: the shares of all
+groups together are that of the condition. A rate is of the rows of its own group: ``rate smoker = true within
+district`` is, for each district, the part of its people who smoke.
 """
 
 from __future__ import annotations

@@ -349,7 +349,9 @@ class Session:
         """
         self._funds.check([purchase])
         try:
-            result = self._carry_out(purchase, self._journal.plan(purchase.kind, purchase.plain(), self._words))
+            result = self._carry_out(
+                purchase, self._journal.plan(purchase.kind, purchase.plain(), self._words)
+            )
         except RequestConflictError as conflict:
             raise self._journal.taken(conflict) from None
         self._charged = self._charged + result.cost  # type: ignore[operator]  # one currency
@@ -439,10 +441,10 @@ def session(
     table      a project, or the Curator of one
     alpha      the error of every count, as a part of all rows (of the declared least number of rows where that is
                private), such as 0.02; a session that the ledger knows by its name remembers it
-    beta       the probability that some answer of the whole session is further off than its error; 0.05, or that of
-               the session that goes on
-    queries    how many questions are expected: more may come, at a higher price; 10,000, or those of the session
-               that goes on
+    beta       the probability that some answer of the whole session is further off than its error: 0.05, or what
+               a session that goes on remembers
+    queries    how many questions are expected: more may come, at a higher price; 10,000, or what a session that
+               goes on remembers
     classes    what will be asked, to be bought at once: made by `ranges`, `conjunctions`, `pool` and `marginals`
     mechanism  `auto`, or `direct`: every new question is bought by itself, with noise of its own
     name       under the same name a session goes on where it was, in any process; without one it gets a new name
@@ -451,9 +453,9 @@ def session(
                only tells prices
     max_cells  the most cells that one question may have; a larger one is refused before anything is bought
 
-    Returns a `Session`. Raises a `ParameterError` where the terms make no sense or a new session has no alpha, a
-    `RequestConflictError` where the name belongs to something else, a `QueryError` where a class is too large to be
-    bought at once, and an `InsufficientBudgetError` where the classes cannot be paid.
+    Returns a `Session`. Raises a `ParameterError` where the terms make no sense or a new session has no
+    alpha, a `RequestConflictError` where the name belongs to something else, a `QueryError` where a class is
+    too large to be bought at once, and an `InsufficientBudgetError` where the classes cannot be paid.
     """
     curator = table.curator if isinstance(table, Project) else table
     known = remembered(curator.ledger, name, analyst)
@@ -476,7 +478,7 @@ def session(
 
 
 def remembered(ledger: Ledger, name: str, analyst: str) -> Terms | None:
-    """The terms of the session that the ledger holds under the name; None where it holds none of this analyst's."""
+    """The terms of this analyst's session that the ledger holds under the name; None where there is none."""
     known = ledger.find(name) if name else None
     if known is None or known.analyst not in ("", analyst):
         return None
