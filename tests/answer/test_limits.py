@@ -101,7 +101,7 @@ def test_an_answer_is_written_whole_in_every_format(question, project, tmp_path,
     assert np.allclose(
         np.array(read[last].to_pylist(), float), np.array(frame[last].to_pylist(), float), equal_nan=True
     )
-    with pytest.raises(ParameterError, match=".parquet, .csv, .json"):
+    with pytest.raises(ParameterError, match=r"\.parquet, \.csv, \.json"):
         writing.write_answer(tmp_path / "answers.xlsx", answer)
 
 

@@ -1,4 +1,4 @@
-"""What an epsilon means under each budget, which noise a question gets, and that what 0.1 charged is found again."""
+"""What an epsilon means under each budget, which noise a question gets, and what 0.1 charged found again."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_prices_that_make_no_sense_are_refused():
 def test_what_does_not_fit_is_told_in_epsilon():
     p = project()
     p.ask("count by sex", epsilon=0.5)
-    with pytest.raises(InsufficientBudgetError, match="at most epsilon 0.8") as refusal:
+    with pytest.raises(InsufficientBudgetError, match=r"at most epsilon 0\.8") as refusal:
         p.ask("count by sex", epsilon=1)
     assert "under a budget of epsilon 1, delta 1e-09" in str(refusal.value)
     fits = float(str(refusal.value).split("at most epsilon ")[1].split(" ")[0])

@@ -24,6 +24,7 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
+from understudy.privacy.price import Price
 from understudy.project import Project
 from understudy.query.marginal import Marginal
 from understudy.query.workload import AllMarginals, Workload
