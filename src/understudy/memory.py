@@ -10,6 +10,11 @@ from __future__ import annotations
 import os
 from functools import cache
 
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None
+
 SHARE = 2
 """Of the physical memory, one part in so many is the limit where nothing is said."""
 
@@ -19,7 +24,7 @@ UNKNOWN = 4 << 30
 
 @cache
 def physical() -> int:
-    """Bytes of memory that this machine has, or this process may use where a control group says less."""
+    """Bytes of memory that this machine has, or that a control group or a limit leaves to this process."""
     try:
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
@@ -30,7 +35,16 @@ def physical() -> int:
                 whole = min(whole, int(file.read()))
         except (OSError, ValueError):  # no such group, or one without a limit
             continue
-    return whole
+    return min([whole, *_limits()])
+
+
+def _limits() -> list[int]:
+    """What the user's limits (``ulimit -v``, ``-d``) leave to this process, where they are set."""
+    if resource is None:
+        return []
+    kinds = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+    soft = [resource.getrlimit(kind)[0] for kind in kinds]
+    return [limit for limit in soft if limit != resource.RLIM_INFINITY]
 
 
 def default_limit() -> int:
