@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -48,6 +49,7 @@ ARGUMENTS = frozenset(
         "max_cells",
         "memory",
         "method",
+        "metric",
         "mode",
         "name",
         "noise",
@@ -68,6 +70,8 @@ def as_options(message: str) -> str:
     'take --method mwem, leave --delta out, replace it with --force; ask `count`'
     >>> as_options("let it hold every cell: `method='mwem', cells=500`")
     'let it hold every cell: --method mwem --option cells=500'
+    >>> as_options("write `metric='mae(scale=10)'`")
+    "write --metric 'mae(scale=10)'"
     """
     return re.sub(r"`([^`]+)`", lambda found: _as_option(found[1]) or found[0], message)
 
@@ -86,7 +90,7 @@ def _as_option(code: str) -> str:
             written.append(f"--option {name}={value}")
         else:
             option = name.replace("_", "-")
-            written.append(f"--{option}" if value in (None, "True") else f"--{option} {value}")
+            written.append(f"--{option}" if value in (None, "True") else f"--{option} {quote(value)}")
     return " ".join(written)
 
 
