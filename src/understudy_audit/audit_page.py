@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from understudy.pages.bars import Bar, bars
+from understudy.pages.bars import PlotBar, bars
 from understudy.pages.markup import (
     banner,
     escaped,
@@ -99,7 +99,7 @@ def _chart(begun: Sequence[Verdict]) -> str:
     if not begun:
         return ""
     lines = [
-        Bar(
+        PlotBar(
             verdict.subject,
             max(verdict.worst.certified, 0.0),
             target=verdict.worst.claimed if isfinite(verdict.worst.claimed) else None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from understudy.pages.bars import Bar, bars
+from understudy.pages.bars import PlotBar, bars
 from understudy.pages.markup import banner, facts, figure, glossary, legend, paragraph, section, table
 from understudy.pages.shell import document
 from understudy.pages.svg import swatch
@@ -78,7 +78,7 @@ def _exchange(exchange: Exchange) -> str:
     scale = 100.0 if shares else 1.0
     cost = exchange.answer.cost
     lines = [
-        Bar(
+        PlotBar(
             label or ("share" if shares else "people"),
             value * scale,
             max(value - error, 0.0) * scale,

@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 
 import page_checks
 from page_checks import HOSTILE, check_drawing, read_page
-from understudy.pages.bars import Bar, bars
+from understudy.pages.bars import PlotBar, bars
 from understudy.pages.heat import HeatCell, heat
 from understudy.pages.lettering import fitted, text_width
 from understudy.pages.markup import (
-    Cell,
+    CellMarkup,
     banner,
     details,
     escaped,
-    explained,
     facts,
     figure,
     glossary,
@@ -38,13 +37,13 @@ LABELS = st.lists(st.text(max_size=40), min_size=1, max_size=45)
 
 def everything(word: str) -> str:
     """A page with one word in every place that takes words."""
-    drawn = bars([Bar(word, 1.0, 0.5, 1.5, 1.2, hint=word)], words=word, unit=word)
+    drawn = bars([PlotBar(word, 1.0, 0.5, 1.5, 1.2, hint=word)], words=word, unit=word)
     mapped = heat([word], [word], [[HeatCell(0.5, hint=word, doubtful=True)]], words=word)
     parts = [
         paragraph(word), facts({word: word, f"{word} ": (word, word)}), banner("warn", word, word),
         details(word, paragraph(word)), figure(drawn, word, word), figure(mapped, word, wide=True),
         legend([(swatch("bar"), word)]), table([word, word], [[word, word]], words=word, stack=True, numbers=(1,)),
-        f"<p>{explained(word, word)}</p>", glossary({word: word}),
+        glossary({word: word}),
     ]  # fmt: skip
     return document("test", word, section(word, "".join(parts), name="part"), lead=word, made=word)
 
@@ -129,7 +128,7 @@ def test_every_class_of_a_page_is_in_the_style():
 def test_a_table_scrolls_in_its_own_box_and_stacks_on_a_telephone():
     made = table(
         ["a", "b & c"],
-        [["1", Cell("<b>2</b>")]],
+        [["1", CellMarkup("<b>2</b>")]],
         numbers=(1,),
         words="numbers",
         stack=True,
@@ -187,7 +186,7 @@ def test_ticks_are_written_with_the_decimals_of_their_step():
 @settings(max_examples=60, deadline=None)
 def test_labels_of_bars_never_meet(labels, most, unit):
     lines = [
-        Bar(name, most * i / 50, most * i / 60, most * i / 40, most / 2) for i, name in enumerate(labels)
+        PlotBar(name, most * i / 50, most * i / 60, most * i / 40, most / 2) for i, name in enumerate(labels)
     ]
     (drawing,) = read_page(document("test", "x", bars(lines, words="bars", unit=unit))).drawings
     assert len(drawing.texts) >= len(labels) + 1
@@ -205,7 +204,7 @@ def test_labels_of_heat_maps_never_meet(rows, columns, thin, least):
 
 def test_bars_show_their_numbers():
     """A bar of half the axis is half as long; whiskers and targets stand where their values are."""
-    drawn = bars([Bar("a", 50.0, 25.0, 75.0, 100.0), Bar("b", 100.0, doubtful=True)], words="two")
+    drawn = bars([PlotBar("a", 50.0, 25.0, 75.0, 100.0), PlotBar("b", 100.0, doubtful=True)], words="two")
     lengths = [float(width) for width in re.findall(r'width="([\d.]+)" height="12" class="bar', drawn)]
     assert lengths[1] == pytest.approx(2 * lengths[0], abs=0.2)
     assert 'class="bar doubtful"' in drawn
@@ -215,6 +214,6 @@ def test_bars_show_their_numbers():
 
 def test_what_is_cut_is_in_a_hint():
     long = "a very long label that no drawing has room for, whatever its width may be"
-    drawn = bars([Bar(long, 1.0)], words="x")
+    drawn = bars([PlotBar(long, 1.0)], words="x")
     assert f"<title>{long}</title>" in drawn
     assert f">{long}</text>" not in drawn

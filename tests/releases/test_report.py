@@ -11,7 +11,7 @@ import tiny_release
 from page_checks import HOSTILE, read_page
 from understudy.domain.attribute import Categories
 from understudy.domain.domain import Domain
-from understudy.pages.bars import Bar
+from understudy.pages.bars import PlotBar
 from understudy.releases import quality_part, report
 from understudy.releases.release import Release, release
 from understudy.releases.report import page
@@ -54,7 +54,7 @@ def test_it_shows_what_there_is(made, text):
 
 def test_bars_and_whiskers_are_the_releases_numbers(made, monkeypatch):
     """Every number that is drawn is a count of the synthetic rows or an end of an answer's interval."""
-    drawn: dict[str, list[Bar]] = {}
+    drawn: dict[str, list[PlotBar]] = {}
     monkeypatch.setattr(
         report, "bars", lambda lines, words, **how: drawn.setdefault(words, list(lines)) and ""
     )

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from understudy.ledger.interface import is_fresh
-from understudy.pages.bars import Bar, bars
+from understudy.pages.bars import PlotBar, bars
 from understudy.pages.markup import (
-    Cell,
+    CellMarkup,
     banner,
     escaped,
     facts,
@@ -179,7 +179,7 @@ def _analysts(entries: Sequence[Mapping[str, Any]], cap: int) -> str:
         return ""
     ranked = spent.most_common()
     lines = [
-        Bar(name, units / cap * 100 if cap else 0.0, hint=f"{name}: {_share(units, cap)}")
+        PlotBar(name, units / cap * 100 if cap else 0.0, hint=f"{name}: {_share(units, cap)}")
         for name, units in ranked[:MOST_ANALYSTS]
     ]
     rows = [
@@ -209,7 +209,7 @@ def _days(entries: Sequence[Mapping[str, Any]], cap: int) -> str:
         spent[str(entry["at"])[:length]] += _units(entry["cost"])
     shown = sorted(spent.items())[-2 * MOST_DAYS :]
     lines = [
-        Bar(when, units / cap * 100 if cap else 0.0, hint=f"{when}: {_share(units, cap)}")
+        PlotBar(when, units / cap * 100 if cap else 0.0, hint=f"{when}: {_share(units, cap)}")
         for when, units in shown
     ]
     return section(
@@ -234,8 +234,8 @@ def _listed(entries: Sequence[Mapping[str, Any]], cap: int, last: int) -> str:
     rows = [
         [
             str(entry["number"]),
-            Cell(f"<span>{escaped(str(entry['at'])[:19].replace('T', ' '))}</span>"),
-            Cell(f"<span>{escaped(KINDS.get(entry['kind'], str(entry['kind'])))}</span>"),
+            CellMarkup(f"<span>{escaped(str(entry['at'])[:19].replace('T', ' '))}</span>"),
+            CellMarkup(f"<span>{escaped(KINDS.get(entry['kind'], str(entry['kind'])))}</span>"),
             _share(_units(entry["cost"]), cap) if _is_debit(entry) else "",
             _share(_units(entry["total"]), cap),
             str(entry["analyst"] or ""),

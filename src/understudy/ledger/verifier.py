@@ -15,8 +15,11 @@ noise and f the indicator of the region, two neighbouring tables that differ in 
 p/F and phi = f under `add-remove m`. All together so cost at most F max (sum of u phi), F = 2 under `replace`,
 else m (Laplace) or m^2 (Gaussian). The maximum is bounded by message passing: for any messages msg_Ca from a
 table T_C to its attributes a, with b_a their sum, it is at most  c + sum_a max b_a + sum_C max(T_C - sum_a
-msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers; thousands of
-them take minutes.
+msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers. Cells that no
+event has told apart are taken together, which changes no maximum. Ledgers whose terms name accounting 2 bound
+the work: tables and sweeps are paid from a credit that grows with the number of events, and what it cannot pay
+for is not done; the region of an event is then taken larger, or as everybody. A snapshot holds the hash of all
+this, and of what each analyst, the latest day and the latest month were charged.
 
 Only events of one relation, which also names the version of the table and of its declaration, are priced together.
 
@@ -60,6 +63,9 @@ USED = {
     "snapshot": {"terms"},
 }
 OPTIONAL = {"state"}
+START, GRANT, ONCE = 1 << 25, 3 << 8, 1 << 20  # rule 2: credit of work, what each event adds, sweeps for one event
+ROOM, BLOCK, OVERHEAD = 1 << 19, 1 << 16, 1 << 8  # all tables, one table, and what each counts beside its numbers
+CELLS, WIDTH = 1 << 16, 1 << 12  # cells of an attribute that a region is taken by; parts that it is cut into
 BITS = bytes.maketrans(b"01", b"\0\1")
 SWAPPED = bytes.maketrans(b"\0\1", b"\1\0")
 
@@ -392,8 +398,8 @@ class Purse:
         return event["noise"]["event"] == noise and self.flat + cost <= 1 << 60
 
     def can_pay(self, work: int) -> bool:
-        """Whether the credit of rule 2 is enough for so much work: 2^25, and 768 for each event."""
-        return self.rule == 1 or work <= (1 << 25) + 768 * self.joined - self.work
+        """Whether the credit of rule 2 is enough for so much work."""
+        return self.rule == 1 or work <= START + GRANT * self.joined - self.work
 
     def add(self, event: dict, cost: int) -> None:
         known = RELATION.fullmatch(event["relation"])
@@ -412,7 +418,7 @@ class Purse:
         weight = cost if single else -(-cost // self.factor)
         spans = {(name, size): mask_of(size, mask) for name, size, mask in event["region"]}
         if self.rule > 1:
-            spans = {at: mask for at, mask in spans.items() if at[1] <= 1 << 16}
+            spans = {at: mask for at, mask in spans.items() if at[1] <= CELLS}
         if len(spans) > 3:
             narrow = sorted(spans, key=lambda at: (Fraction(spans[at].bit_count(), at[1]), at[0]))[:3]
             spans = {at: mask for at, mask in spans.items() if at in narrow}
@@ -440,7 +446,7 @@ class Purse:
 
         Where a table may not get larger, the region is taken by all classes of cells that it touches.
         """
-        runs = [1 if self.rule == 1 else -(-size // (1 << 12)) for _, size in home]
+        runs = [1 if self.rule == 1 else -(-size // WIDTH) for _, size in home]
         widths = [-(-size // run) for (_, size), run in zip(home, runs, strict=True)]
         sides = sum(widths)
         if not self.can_pay(sides):
@@ -454,8 +460,8 @@ class Purse:
         size, before = len(block.table), block.largest
         classes, cuts = block.classes(inside)
         cells = math.prod(len(names) for names in block.names(cuts))
-        room = self.room - size + cells if known else self.room + sides + 256 + cells
-        fits = self.rule == 1 or (room <= 1 << 19 and (cells <= 1 << 16 or cells == size))
+        room = self.room - size + cells if known else self.room + sides + OVERHEAD + cells
+        fits = self.rule == 1 or (room <= ROOM and (cells <= BLOCK or cells == size))
         if fits and (cells == size or self.can_pay(sides + cells)):
             touched = math.prod(map(len, classes))
             work = sides + (touched if cells == size else cells)
@@ -496,8 +502,8 @@ class Purse:
         self.shown = max(self.bound(), self.shown)
 
     def can_sweep(self, before: int) -> bool:
-        """Whether rule 2 can pay for one more sweep, and all sweeps for one event stay within 2^20."""
-        return self.rule == 1 or (self.can_pay(self.room) and self.work + self.room <= before + (1 << 20))
+        """Whether rule 2 can pay for one more sweep, and whether all sweeps for one event stay within a bound."""
+        return self.rule == 1 or (self.can_pay(self.room) and self.work + self.room <= before + ONCE)
 
     def sweep(self) -> None:
         for clique, block in self.blocks.items():

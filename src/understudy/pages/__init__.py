@@ -1,7 +1,7 @@
 """The design of every page that Understudy writes: one shell and style, and plots as SVG.
 
 A page is one file that fetches nothing and runs no script: a strict content policy in its head says so to the
-browser. Colours are variables of one style sheet (style.css), light and dark by the reader's own setting,
+browser. Colours are variables of one style sheet ("style.css"), light and dark by the reader's own setting,
 so that a plot drawn once fits both. `shell` makes a document of parts, `markup` the parts (tables that fit a
 telephone, facts, banners, words explained), `lettering` measures text, `bars` and `heat` draw. `notebook` makes
 the smaller views of objects in a notebook, in the same colours. Everything

@@ -20,7 +20,7 @@ Position = Callable[[float], float]
 
 
 @dataclass(frozen=True)
-class Bar:
+class PlotBar:
     """One line: a value as a bar, an interval as a whisker, a target as a tick; any of them may be missing.
 
     A `doubtful` bar is drawn pale. `hint` is what a pointer over the line tells.
@@ -36,7 +36,7 @@ class Bar:
 
 
 def bars(
-    lines: Sequence[Bar],
+    lines: Sequence[PlotBar],
     *,
     words: str,
     unit: str = "",
@@ -77,7 +77,7 @@ def bars(
     return drawing(width, height, "".join(drawn), words)
 
 
-def _line(bar: Bar, y: float, side: float, at: Position, zero: float) -> str:
+def _line(bar: PlotBar, y: float, side: float, at: Position, zero: float) -> str:
     middle = y + STEP / 2
     parts = [label(bar.label, side - 6, middle + SIZE * 0.36, room=side - 8, anchor="end")]
     if bar.value is not None:

@@ -43,7 +43,7 @@ def fitted(text: str, room: float, size: float = SIZE) -> str:
     """The text where it fits into so many pixels, else its beginning and an ellipsis.
 
     >>> fitted("Juniper Row", 200), fitted("Juniper Row", 50)
-    ('Juniper Row', 'Junip…')
+    ('Juniper Row', 'Juniper…')
     """
     if text_width(text, size) <= room + 0.05:  # what was measured once fits, whatever rounding says
         return text

@@ -57,21 +57,14 @@ def details(summary: str, body: str) -> str:
     return f"<details><summary>{escaped(summary)}</summary>{body}</details>"
 
 
-def explained(word: str, meaning: str) -> str:
-    """A word with its meaning in a hint; the meaning also belongs into `glossary`, since a telephone shows no
-    hints.
-    """
-    return f'<abbr title="{escaped(meaning)}">{escaped(word)}</abbr>'
-
-
 def glossary(words: Mapping[str, str]) -> str:
     """The part "What these words mean"."""
     entries = "".join(f"<dt>{escaped(word)}</dt><dd>{escaped(said)}</dd>" for word, said in words.items())
     return section("What these words mean", f'<dl class="words">{entries}</dl>', name="words")
 
 
-class Cell(str):
-    """A table's cell that is markup already; `number` is the text that it shows, for alignment alone."""
+class CellMarkup(str):
+    """A table's cell that is markup already, made by a function of this package."""
 
 
 def table(
@@ -86,8 +79,8 @@ def table(
 ) -> str:
     """A table in a box of its own, which scrolls where the page is too narrow for it.
 
-    The first column heads its row. `numbers` are the columns that are aligned to the right; a `Cell` is taken
-    as markup, any other text is escaped. With `stack` a row becomes a block of lines at the width of a
+    The first column heads its row. `numbers` are the columns that are aligned to the right; a `CellMarkup` is
+    taken as markup, any other text is escaped. With `stack` a row becomes a block of lines at the width of a
     telephone, each after the head of its column, or after its name in `short`. `words` say to a screen reader
     what the box holds, `bad` are numbers of rows to be marked.
     """
@@ -140,9 +133,9 @@ def _class(kind: str) -> str:
 
 
 def _shown(value: str) -> str:
-    return str(value) if isinstance(value, Cell) else escaped(value)
+    return str(value) if isinstance(value, CellMarkup) else escaped(value)
 
 
 def _plain(value: str) -> str:
     """The words of a head that may be markup."""
-    return re.sub(r"<[^>]*>", "", value) if isinstance(value, Cell) else value
+    return re.sub(r"<[^>]*>", "", value) if isinstance(value, CellMarkup) else value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from understudy.domain.bins import Bins
 from understudy.pages.heat import LINE, HeatCell, depth_of, heat
 from understudy.pages.markup import (
-    Cell,
+    CellMarkup,
     banner,
     details,
     escaped,
@@ -45,7 +45,7 @@ SHORT = ("", "cells", "score", "wrong of 1,000", "fresh sample", "certainly ≤"
 """The heads of the quality table on a telephone."""
 _COLOURS = {
     "good": ("heat good", 0.5),
-    "near": ("heat", 0.55),
+    "near": ("bar", 0.95),
     "above": ("heat warn", 0.6),
     "noise": ("heat bad", 0.85),
 }
@@ -144,10 +144,10 @@ def _listed(found: tuple[MarginalQuality, ...] | list[MarginalQuality], what: st
     return table(head, rows, numbers=range(1, 6), words=words, stack=True, short=SHORT)
 
 
-def _verdict_cell(found: MarginalQuality) -> Cell:
+def _verdict_cell(found: MarginalQuality) -> CellMarkup:
     kind = verdict(found)
     words = f"{found.ratio:.1f} × sampling error" if kind in ("near", "above") else VERDICTS[kind]
-    return Cell(f'<span class="{_WORD_KINDS[kind]}">{escaped(words)}</span>')
+    return CellMarkup(f'<span class="{_WORD_KINDS[kind]}">{escaped(words)}</span>')
 
 
 def _matrix(quality: ReleaseQuality) -> str:
@@ -227,8 +227,8 @@ def pairs_part(release: Release, judge: QualityJudge, quality: ReleaseQuality) -
         "Pairs of columns",
         paragraph(
             f"The {many(len(chosen), 'pair')} whose columns depend most on each other by the released "
-            "numbers, beyond what noise alone would show. The darker a cell, the more people; the two maps "
-            "of a pair should look alike."
+            "numbers, beyond what noise alone would show. The stronger its colour, the more people a cell "
+            "holds; the two maps of a pair should look alike."
         )
         + f'<div class="pairs">{figures}</div>',
     )
@@ -258,7 +258,7 @@ def _pair(release: Release, judge: QualityJudge, found: MarginalQuality) -> str:
             second.labels,
             grid,
             words=f"{title} by {first.name} and {second.name}",
-            width=250,
+            width=235,
             least=0 if isinstance(second, Bins) or second.size > MOST_NAMED else LINE,
             thin=isinstance(second, Bins),
         )

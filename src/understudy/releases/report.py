@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from understudy.pages.bars import Bar, bars
+from understudy.pages.bars import PlotBar, bars
 from understudy.pages.markup import (
     details,
     escaped,
@@ -181,12 +181,12 @@ def _errors(release: Release) -> str:
 def _error_chart(errors: list[tuple[float, str]]) -> str:
     """One bar for each marginal where they are few, else how many marginals have error bars of which width."""
     if len(errors) <= MOST_ERRORS:
-        lines = [Bar(name, error, hint=people(error)) for error, name in errors]
+        lines = [PlotBar(name, error, hint=people(error)) for error, name in errors]
         return figure(bars(lines, words="Half-width of the error bars", unit="half-width, people", width=340))
     widths = np.array([error for error, _ in errors])
     counts, edges = np.histogram(widths, bins=min(12, len(set(widths.tolist())) + 1))
     lines = [
-        Bar(f"± {edges[i]:,.0f} to {edges[i + 1]:,.0f}", float(count), hint=many(int(count), "marginal"))
+        PlotBar(f"± {edges[i]:,.0f} to {edges[i + 1]:,.0f}", float(count), hint=many(int(count), "marginal"))
         for i, count in enumerate(counts)
     ]
     return figure(
@@ -233,11 +233,11 @@ def _attributes(release: Release, judge: QualityJudge, shown: list[str]) -> Iter
         yield figure(bars(lines, words=f"Synthetic rows by {name}"), name, remark)
 
 
-def column_bar(label: str, count: float, value: float, error: float, most: float) -> Bar:
+def column_bar(label: str, count: float, value: float, error: float, most: float) -> PlotBar:
     """A cell of a column: the rows as people, and the released answer with its error bar where there is one."""
     if not isfinite(error):
-        return Bar(label, count, hint=f"{label}: {count:,.0f} people in the rows")
-    return Bar(
+        return PlotBar(label, count, hint=f"{label}: {count:,.0f} people in the rows")
+    return PlotBar(
         label,
         count,
         max(value - error, 0.0),
@@ -256,7 +256,7 @@ def _budget(told: dict[str, Any]) -> str:
         paid[step["step"]] = paid.get(step["step"], 0.0) + step["cost"]
     currency, total = told["cost"]["currency"], sum(paid.values()) or 1.0
     lines = [
-        Bar(step_words(name), cost / total * 100, hint=f"{name}: {currency} {cost:.4g}")
+        PlotBar(step_words(name), cost / total * 100, hint=f"{name}: {currency} {cost:.4g}")
         for name, cost in paid.items()
     ][:MOST_STEPS]
     drawn = figure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from understudy.pages.bars import Bar, bars
+from understudy.pages.bars import PlotBar, bars
 from understudy.pages.markup import escaped, facts, figure, glossary, legend, many, paragraph, section, table
 from understudy.pages.shell import document
 from understudy.pages.svg import swatch
@@ -88,7 +88,7 @@ def _drawn(told: list[Standing]) -> str:
         return ""
     shown = told[-MOST_DRAWN:]
     lines = [
-        Bar(
+        PlotBar(
             standing.name,
             standing.score.value,
             standing.score.low,
