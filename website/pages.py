@@ -160,7 +160,7 @@ def _surface_page(rooms: list[str]) -> str:
     lines += ["| name | what it is |", "|---|---|"]
     for name, home in sorted(homes.items(), key=lambda item: item[0].lower()):
         module, attribute = home.split(":")
-        link = f"{_room_of(module)}.md#{module}.{attribute}"
+        link = f"{_room_of(module)}.md#{module}.{attribute}".rstrip(".")  # some names are modules
         lines.append(f"| [`us.{name}`]({link}) | {_summary(module, attribute)} |")
     lines += ["", "## The rooms", "", "| package | what it is for |", "|---|---|"]
     for room in rooms:

@@ -106,7 +106,7 @@ def test_with_a_file_it_is_one_holdout_wherever_it_is_sent(tmp_path):
     "backend",
     [
         "multiprocessing",
-        pytest.param("loky", marks=pytest.mark.slow(reason="its processes import everything")),
+        pytest.param("loky", marks=pytest.mark.slow("its processes import everything")),
     ],
 )
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
