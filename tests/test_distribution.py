@@ -1,4 +1,4 @@
-"""What is installed is what is here: the wheel and the source archive hold every module, and nothing of a machine."""
+"""What is installed is what is here: the wheel and the source archive hold every module, and little else."""
 
 from __future__ import annotations
 
