@@ -1,4 +1,4 @@
-"""What is installed is what is here: the wheel and the source archive hold every module, and little else."""
+"""What is installed is what is here: wheel and source archive hold every module, and nothing of a machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def modules() -> set[str]:
     return {
         str(path.relative_to(ROOT / "src"))
         for path in (ROOT / "src").rglob("*")
-        if path.is_file() and path.suffix in {".py", ".typed"}
+        if path.is_file() and path.suffix in {".py", ".typed", ".css"}
     }
 
 

@@ -71,7 +71,7 @@ class Unit:
             raise ParameterError(f"max_rows must be between 1 and 1,000,000, not {self.max_rows}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Declaration:
     """A table's name, place, domain, budget and neighbours.
 
@@ -113,6 +113,9 @@ class Declaration:
             raise ParameterError("the lower bound on the number of rows is above the upper one")
         if self.budget.price(SpentBefore(epsilon=self.opening)).units > self.budget.cap.units:
             raise ParameterError("what was spent before is more than the budget")
+
+    def __repr__(self) -> str:
+        return f"Declaration({self.name!r}, {len(self.domain)} attributes, budget {self.budget})"
 
     @property
     def relation(self) -> Relation:
