@@ -28,7 +28,7 @@ AT_ROOT = {
 }
 """Files of the repository's root, and their pages."""
 
-LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 
 
@@ -69,7 +69,7 @@ def _in_site(path: str, anchor: str) -> str:
     hash_ = f"#{anchor}" if anchor else ""
     if path in AT_ROOT:
         return AT_ROOT[path] + hash_
-    if path.startswith("docs/") and path.endswith(".md"):
+    if path.startswith("docs/") and path.endswith((".md", ".svg")):
         return path.removeprefix("docs/") + hash_
     if path.startswith("src/"):
         module = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
