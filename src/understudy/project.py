@@ -18,7 +18,7 @@ from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, Select
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator, PreparedMeasurement
 from understudy.declaration.declaration import Declaration
-from understudy.declaration.file import located, read
+from understudy.declaration.file import located, read, record_place
 from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError
 from understudy.ledger.declared import open_ledger
@@ -29,6 +29,7 @@ from understudy.privacy.price import Price
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
+from understudy.table.read_record import ReadRecord, read_record
 from understudy.table.source import Source, in_memory, open_source
 from understudy.table.truth import Truth
 
@@ -108,16 +109,22 @@ class Project:
 
     @classmethod
     def over(
-        cls, source: Source, declaration: Declaration, *, ledger: Ledger | None = None, noise: Any = None
+        cls,
+        source: Source,
+        declaration: Declaration,
+        *,
+        ledger: Ledger | None = None,
+        noise: Any = None,
+        reading: ReadRecord | None = None,
     ) -> Project:
         """A project over an open source; without a ledger, its budget lasts as long as the project lives.
 
-        `noise` is for tests and simulations.
+        `noise` is for tests and simulations. `reading` is the custodian's record of what was read from the table.
         """
         truth = Truth(source, declaration.domain, declaration.unit)
         if ledger is None:
             ledger = MemoryLedger(declaration.budget, opening=declaration.opening, limits=declaration.limits)
-        return cls(declaration, Curator(truth, ledger, declaration, noise=noise))
+        return cls(declaration, Curator(truth, ledger, declaration, noise=noise, reading=reading))
 
     @classmethod
     def frame(
@@ -164,7 +171,8 @@ class Project:
         again and pays once; `analyst` is whose share of the budget pays.
 
         Raises a `QueryError` where the question is not understood, a `ParameterError` where the price makes no
-        sense, and an `InsufficientBudgetError` where the ledger cannot pay: nothing is charged then.
+        sense, an `UnreadableError` where the custodian's reading found an attribute of it to be unreadable, and an
+        `InsufficientBudgetError` where the ledger cannot pay: nothing is charged then.
         """
         return self.prepare(question, **price).run(request=request, analyst=analyst)
 
@@ -207,6 +215,7 @@ class Project:
         if len(named) > 1:
             raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
         failure = probability(beta)
+        self.curator.check_readable(question.marginals)
         paid = [marginal for marginal in question.marginals if not self.curator.is_public(marginal)]
         parts = max(len(paid), 1)
         if error is not None:
@@ -271,4 +280,5 @@ def open_project(path: str | Path, *, ledger: Ledger | None = None, noise: Any =
     declaration = read(path)
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns)
     books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
-    return Project.over(source, declaration, ledger=books, noise=noise)
+    reading = read_record(record_place(path), declaration, source)
+    return Project.over(source, declaration, ledger=books, noise=noise, reading=reading)

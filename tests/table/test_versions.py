@@ -26,9 +26,10 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.table.files import MAX_COLUMNS, MAX_HEADER, read_header
+from understudy.table.file_view import MAX_COLUMNS
 from understudy.table.source import open_source
 from understudy.table.stamp import COARSE_STEP_NS, STEP_NS, FileStamp, _until_settled, settled_stamps
+from understudy.table.text_file import MAX_HEADER, read_header
 from understudy.table.truth import Truth
 
 DOMAIN = Domain((Bins.integers("age", 0, 9),))
@@ -322,7 +323,7 @@ def test_a_header_is_read_within_bounds(tmp_path):
             file.write(b"a" * (1 << 20))
     program = (
         "import resource, sys\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
-        "from pathlib import Path\nfrom understudy.table.files import read_header\n"
+        "from pathlib import Path\nfrom understudy.table.text_file import read_header\n"
         "try:\n    read_header(Path(sys.argv[1]), ',')\nexcept Exception as error:\n    print(error)\n"
     )
     done = subprocess.run(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.options import Json, ProjectFile, busy, emit
+from understudy.cli.options import Json, ProjectFile, busy, emit, tell_unread
 
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer
@@ -54,6 +54,7 @@ def ask(
     if session == "":
         raise ParameterError("a session's name must not be empty: write --session NAME")
     opened = open_project(project)
+    tell_unread(opened)
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "beta": beta}
     if session is not None:
         from understudy.cli.session import open_named

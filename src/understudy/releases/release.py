@@ -340,10 +340,12 @@ def release(
     `delta` the release has the one of the project's budget. `alpha` is the error, as a rate, that methods with a
     target aim at; all certified errors hold together with probability 1 - `beta`. `options` go to the method.
 
-    Under the same `name` a release that was interrupted goes on: what was bought comes back from the ledger for
-    nothing. A name that belongs to a release with other terms is refused, and so is, before the first step, what
-    the ledger cannot pay to the last one.
+    Under the same `name` a release that was interrupted goes on: what was bought comes back from the ledger
+    for nothing. A name that belongs to a release with other terms is refused, and so is, before the first
+    step, what the ledger cannot pay to the last one. A release shows every attribute: it is refused with an
+    `UnreadableError` where the custodian's reading found one to be unreadable.
     """
+    project.curator.check_all_readable()
     budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)
     run = _Resumable(
         curator=project.curator,

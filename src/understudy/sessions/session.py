@@ -178,8 +178,10 @@ class Session:
     def counts(self, marginals: Sequence[Marginal], *, uncertified: bool = True) -> SourceCounts:
         """Counts of marginals, in people, each within α of all rows: all are bought that have to be, or none.
 
-        What cannot be paid for is answered uncertified, or refused, as by `ask`.
+        What cannot be paid for is answered uncertified, or refused, as by `ask`. Raises an `UnreadableError`
+        where the custodian's reading found an attribute to be unreadable.
         """
+        self.curator.check_readable(marginals)
         with self._lock:
             whole = len(marginals) == 1 or self._is_affordable(marginals, refuse=not uncertified)
             answers = [self._answered(part, uncertified=uncertified, buy=whole) for part in marginals]
@@ -201,6 +203,7 @@ class Session:
         where the question is not understood.
         """
         needed = self._reader.read(question).marginals
+        self.curator.check_readable(needed)
         with self._lock:
             return self._funds.quote(self._needed(needed))
 
@@ -210,6 +213,7 @@ class Session:
 
     def ask_marginal(self, marginal: Marginal, *, uncertified: bool = True) -> Answer:
         """Counts of a marginal's cells, in people, each within α of all rows: `ask` for a marginal alone."""
+        self.curator.check_readable([marginal])
         return self._answered(marginal, uncertified=uncertified)
 
     def _answered(self, marginal: Marginal, *, uncertified: bool, buy: bool = True) -> Answer:
