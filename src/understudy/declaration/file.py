@@ -314,7 +314,9 @@ def _attribute(name: str, node: Node) -> Attribute:
         "intake": intake_of(node, fields),
         "unreadable": share(fields["unreadable"]) if "unreadable" in fields else None,
     }
-    outside = {"outside": Outside(fields["outside"].choice(tuple(Outside)))} if "outside" in fields else {}
+    outside: dict[str, Any] = {}
+    if "outside" in fields:
+        outside["outside"] = Outside(fields["outside"].choice(tuple(Outside)))
     remedy = "Change this attribute"
     if kind == "boolean":
         if outside:

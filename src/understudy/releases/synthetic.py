@@ -181,15 +181,11 @@ def _rounded(
 ) -> NDArray[np.float64]:
     """Values with so many decimals, in their own bin; a bin that has no such value keeps what was drawn."""
     step = 10.0**-decimals
+    rounded, settled = values, np.zeros(values.shape, bool)
     for candidate in (values, values - step, values + step):
         near = np.round(candidate, decimals)
-        fits = (near >= low) & (near <= last)
-        if candidate is values:
-            rounded = np.where(fits, near, values)
-            settled = fits
-        else:
-            rounded = np.where(fits & ~settled, near, rounded)
-            settled = settled | fits
+        fits = ~settled & (near >= low) & (near <= last)
+        rounded, settled = np.where(fits, near, rounded), settled | fits
     return rounded
 
 

@@ -132,7 +132,8 @@ def _rewritten(format: DateFormat, bare: Expression, dialect: Dialect) -> Expres
 
     year, day = field(YEARS), field(DAYS)
     if "y" in format.fields:
-        year = ibis.ifelse(year >= str(PIVOT), "19", "20").concat(year)
+        century: Expression = ibis.ifelse(year >= str(PIVOT), "19", "20")
+        year = century.concat(year)
     if "m" in format.fields:
         month = field(MONTH_NUMBERS)
     else:

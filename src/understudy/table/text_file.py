@@ -14,13 +14,15 @@ import os
 import re
 import shutil
 import tempfile
+import weakref
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import duckdb
 import ibis
 import ibis.expr.datatypes as dtypes
 
@@ -75,7 +77,7 @@ def text_table(
 ) -> FileTable:
     """The table in a file of text, with those of `columns` that it has, or all. Only `candid` errors quote it."""
     names = _names(path, spec, candid=candid)
-    copy = None if spec.encoding == "utf-8" else _utf_8_copy(path, spec.encoding)
+    copy = None if spec.encoding == "utf-8" else _Copy(path, spec.encoding)
     connection: Connection = ibis.duckdb.connect()
     reader = _Reader(
         place=quoted(literal_path(connection, path) if copy is None else copy.place),
@@ -89,7 +91,7 @@ def text_table(
     expression = view_of(connection, reader.rows(FORGIVING), types, columns)
     wanted = wanted_of(types, columns)
     return FileTable(
-        expression, tuple(names), lost=lambda: _lost(connection, reader, wanted), copy=(copy, connection)
+        expression, tuple(names), lost=lambda: _lost(reader, wanted), copy=(copy, connection)
     )
 
 
@@ -116,25 +118,28 @@ class _Reader:
 # ---- lines that are no rows
 
 
-def _lost(connection: Connection, reader: _Reader, wanted: list[str]) -> LostLines:
-    """How many lines the engine drops, and how many have another number of fields. Reads the file twice.
+def _lost(reader: _Reader, wanted: list[str]) -> LostLines:
+    """How many lines every look at these columns loses, and how many lines have another number of fields.
 
-    Whether a line is dropped depends on the columns that are read: they are those that every look reads.
+    A line is dropped for what stands in a column that is read. So all lines are counted where every column is read,
+    those that cannot be read among them, and then the rows that a look at the wanted columns sees.
     """
-    dropped = _rejected(connection, reader, FORGIVING, wanted)
-    return LostLines(dropped, max(_rejected(connection, reader, STRICT, wanted) - dropped, 0))
-
-
-def _rejected(connection: Connection, reader: _Reader, how: str, wanted: list[str]) -> int:
-    kept = "store_rejects = true, rejects_table = 'understudy_lost', rejects_scan = 'understudy_scans'"
-    counts = ", ".join(f"count({identifier(name)})" for name in wanted)
+    connection = duckdb.connect()  # of its own, since the engine keeps what it could not read there
     try:
-        connection.con.execute(f"SELECT {counts} FROM {reader.rows(f'{how}, {kept}')}").fetchall()
-        found = connection.con.execute("SELECT count(DISTINCT line) FROM understudy_lost").fetchall()
+        kept = "store_rejects = true, rejects_table = 'lost', rejects_scan = 'scans'"
+        every = _number(connection, reader.rows(f"{FORGIVING}, {kept}"), reader.names)
+        every += int(connection.execute("SELECT count(DISTINCT line) FROM lost").fetchall()[0][0])
+        read = _number(connection, reader.rows(FORGIVING), wanted)
+        ragged = _number(connection, reader.rows(FORGIVING), ()) - _number(connection, reader.rows(STRICT), ())
     finally:
-        for table in ("understudy_lost", "understudy_scans"):
-            connection.con.execute(f"DROP TABLE IF EXISTS {table}")
-    return int(found[0][0])
+        connection.close()
+    return LostLines(dropped=max(every - read, 0), ragged=max(ragged, 0))
+
+
+def _number(connection: Connection, rows: str, wanted: Sequence[str]) -> int:
+    """The number of rows where these columns are read."""
+    counts = ", ".join(["count(*)", *(f"count({identifier(name)})" for name in wanted)])
+    return int(connection.execute(f"SELECT {counts} FROM {rows}").fetchall()[0][0])
 
 
 # ---- names of columns
@@ -210,28 +215,19 @@ def _bounded(lines: IO[str], name: str) -> Iterator[str]:
 # ---- encodings
 
 
-@dataclass(frozen=True, slots=True)
 class _Copy:
-    """An open file without a name, and where the engine finds it."""
+    """The text of a file in UTF-8, in a file that only this process can read, and that is gone with this object."""
 
-    file: Any
-    place: str
-
-
-def _utf_8_copy(path: Path, encoding: str) -> _Copy:
-    """The text of a file in UTF-8, in a file that only this process can read, and that is gone with it."""
-    # It lives as long as the table is open: no block of statements can close it.
-    file = tempfile.TemporaryFile("w+", encoding="utf-8", newline="", errors="replace")  # noqa: SIM115
-    place = f"/proc/self/fd/{file.fileno()}"
-    if not os.path.exists(place):  # no such folder on this system: a named file, for its owner alone
-        file = tempfile.NamedTemporaryFile(  # noqa: SIM115
-            "w+", encoding="utf-8", newline="", errors="replace", suffix=".csv"
-        )
-        place = file.name
-    with _text(path, encoding) as text:
-        shutil.copyfileobj(text, file, 1 << 20)
-    file.flush()
-    return _Copy(file, place)
+    def __init__(self, path: Path, encoding: str) -> None:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="", errors="replace") as file:
+            with _text(path, encoding) as text:
+                shutil.copyfileobj(text, file, 1 << 20)
+            file.flush()
+            handle = os.dup(file.fileno())
+        weakref.finalize(self, os.close, handle)
+        self.place = f"/proc/self/fd/{handle}"
+        if not os.path.exists(self.place):  # no such folder on this system
+            self.place = f"/dev/fd/{handle}"
 
 
 @dataclass(frozen=True, slots=True)
