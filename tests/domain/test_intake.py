@@ -39,12 +39,17 @@ def test_a_format_reads_days_as_they_are_written(format, text, day):
     assert DateFormat(format).read(text) == day
 
 
-@given(st.dates(dt.date(1000, 1, 1)), st.sampled_from(["%d/%m/%Y", "%m-%d-%Y", "%Y%m%d", "%d %b %Y", "%B %d, %Y"]))
+@given(
+    st.dates(dt.date(1000, 1, 1)),
+    st.sampled_from(["%d/%m/%Y", "%m-%d-%Y", "%Y%m%d", "%d %b %Y", "%B %d, %Y"]),
+)
 def test_what_a_format_writes_it_reads(day, format):
     assert DateFormat(format).read(day.strftime(format)) == day
 
 
-@pytest.mark.parametrize("format", ["", "%d/%m", "%d/%m/%Y/%d", "%d/%m/%Y %y", "%q/%d/%m/%Y", "%d/%m/%Y\n", "%d%m%"])
+@pytest.mark.parametrize(
+    "format", ["", "%d/%m", "%d/%m/%Y/%d", "%d/%m/%Y %y", "%q/%d/%m/%Y", "%d/%m/%Y\n", "%d%m%"]
+)
 def test_a_format_that_says_no_day_is_refused(format):
     with pytest.raises(DomainError, match="format"):
         DateFormat(format)
@@ -114,7 +119,9 @@ def test_a_text_that_stands_for_nothing_is_missing_in_every_kind():
         Boolean(name="x", null=True, intake=tokens),
         Bins(name="x", starts=(0, 5), upper=9, null=True, intake=tokens),
     ):
-        assert attribute.code(" N/A") == attribute.code("e\u0301") == attribute.null_cell == attribute.size - 1
+        assert (
+            attribute.code(" N/A") == attribute.code("e\u0301") == attribute.null_cell == attribute.size - 1
+        )
 
 
 # ---- the label of our own cells

@@ -91,8 +91,13 @@ def test_sessions_and_releases_refuse_in_python(folder):
 
 @pytest.mark.parametrize(
     ("day", "more", "fails"),
-    [("", "", True), ("", "unreadable: 1\n", False), (", unreadable: 1", "", False), (", unreadable: 0.5", "unreadable: 1\n", True)],
-)  # fmt: skip
+    [
+        ("", "", True),
+        ("", "unreadable: 1\n", False),
+        (", unreadable: 1", "", False),
+        (", unreadable: 0.5", "unreadable: 1\n", True),
+    ],
+)
 def test_what_is_tolerated_is_declared_for_the_table_or_an_attribute(folder, day, more, fails):
     declare(folder, day=day, more=more)
     call("check", "--read", cwd=folder, status=int(fails))
@@ -115,7 +120,11 @@ def test_the_record_is_the_owners_alone_and_the_project_s_own_file(folder):
     assert record.name == "understudy.read.json"
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
     kept = json.loads(record.read_text())
-    assert (kept["rows"], kept["attributes"]["day"]["unreadable"], kept["unreadable"]) == (2000, 2000, ["day"])
+    assert (kept["rows"], kept["attributes"]["day"]["unreadable"], kept["unreadable"]) == (
+        2000,
+        2000,
+        ["day"],
+    )
     assert record in project_files(read(folder / "understudy.yml"), file=folder / "understudy.yml")
     assert not list(folder.glob("*.new"))
 
@@ -135,8 +144,10 @@ def test_a_record_stands_for_one_table_under_one_declaration(folder, change):
             file.write("01/01/2019,1\n")
     elif change == "cells":
         declare(folder, day=", null: true")
+    elif change == "format":
+        declare(folder, day=', format: "%d/%m/%Y"')
     else:
-        declare(folder, **{"format": {"day": ', format: "%d/%m/%Y"'}, "tolerance": {"more": "unreadable: 0.5\n"}}[change])
+        declare(folder, more="unreadable: 0.5\n")
     assert found() is None
 
 

@@ -162,7 +162,9 @@ def test_zip_codes_that_are_many_are_left_out_as_codes(tmp_path):
     pd.DataFrame({"zip": [f"{i:05}" for i in range(300)], "sex": ["F", "M"] * 150}).to_csv(
         tmp_path / "t.csv", index=False
     )
-    assert "# zip: left out, 300 distinct values: codes with leading zeros stay text" in draft(tmp_path / "t.csv")
+    assert "# zip: left out, 300 distinct values: codes with leading zeros stay text" in draft(
+        tmp_path / "t.csv"
+    )
 
 
 def test_columns_of_text_in_parquet_are_taken_in_as_well(tmp_path):
@@ -179,6 +181,8 @@ def test_few_passes_read_a_wide_table(tmp_path, monkeypatch):
 
     passes: list[object] = []
     run = types.Table.to_pyarrow
-    monkeypatch.setattr(types.Table, "to_pyarrow", lambda self, **rest: passes.append(self) or run(self, **rest))
+    monkeypatch.setattr(
+        types.Table, "to_pyarrow", lambda self, **rest: passes.append(self) or run(self, **rest)
+    )
     draft(tmp_path / "t.csv")
     assert len(passes) <= 3

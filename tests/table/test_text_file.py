@@ -13,7 +13,7 @@ from understudy.declaration.file import parse
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.errors import SourceError
+from understudy.errors import DeclarationError, SourceError
 from understudy.table.file_view import LostLines
 from understudy.table.source import open_source
 from understudy.table.text_file import detect_encoding
@@ -60,7 +60,7 @@ def test_a_character_that_an_encoding_lacks_loses_nobody(tmp_path):
 
 
 def test_lines_of_another_width_are_counted_and_kept(tmp_path):
-    fit = opened(tmp_path, "n,x\no,1,2\no\n\no,3\n".encode()).read_through(DOMAIN)
+    fit = opened(tmp_path, b"n,x\no,1,2\no\n\no,3\n").read_through(DOMAIN)
     assert (fit.rows, fit.lost) == (3, LostLines(dropped=0, ragged=2))
 
 
@@ -199,6 +199,6 @@ def test_an_encoding_is_asked_for(tmp_path):
     ],
 )
 def test_a_slip_about_a_file_of_text_is_told(line, said):
-    text = f"understudy: 1\nname: t\nsource: t.csv\nbudget: {{epsilon: 1}}\n{line}\nattributes:\n  a: {{type: boolean}}\n"
-    with pytest.raises(Exception, match=said):
-        parse(text)
+    start = "understudy: 1\nname: t\nsource: t.csv\nbudget: {epsilon: 1}\nattributes:\n  a: {type: boolean}\n"
+    with pytest.raises(DeclarationError, match=said):
+        parse(start + line)

@@ -149,7 +149,9 @@ def _facts(rows: Any, name: str, typed: str, writing: Writing | None) -> dict[st
     facts = {"f": filled.count()}
     if writing.kind == "number":
         number = rows[typed]
-        sound: Expression = ibis.ifelse(number.abs() < WIDEST, number, ibis.null("float64"))  # NaN is above every bound
+        sound: Expression = ibis.ifelse(
+            number.abs() < WIDEST, number, ibis.null("float64")
+        )  # NaN is above every bound
         facts |= {"n": sound.count(), "w": (sound == sound.floor()).sum(), "d": sound.nunique()}
         facts |= {"lo": sound.min(), "hi": sound.max()}
         if not writing.intake:

@@ -90,9 +90,7 @@ def text_table(
     types = dict.fromkeys(names, dtypes.string)
     expression = view_of(connection, reader.rows(FORGIVING), types, columns)
     wanted = wanted_of(types, columns)
-    return FileTable(
-        expression, tuple(names), lost=lambda: _lost(reader, wanted), copy=(copy, connection)
-    )
+    return FileTable(expression, tuple(names), lost=lambda: _lost(reader, wanted), copy=(copy, connection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +119,8 @@ class _Reader:
 def _lost(reader: _Reader, wanted: list[str]) -> LostLines:
     """How many lines every look at these columns loses, and how many lines have another number of fields.
 
-    A line is dropped for what stands in a column that is read. So all lines are counted where every column is read,
-    those that cannot be read among them, and then the rows that a look at the wanted columns sees.
+    A line is dropped for what stands in a column that is read. So all lines are counted where every column is
+    read, those that cannot be read among them, and then the rows that a look at the wanted columns sees.
     """
     connection = duckdb.connect()  # of its own, since the engine keeps what it could not read there
     try:
@@ -130,7 +128,9 @@ def _lost(reader: _Reader, wanted: list[str]) -> LostLines:
         every = _number(connection, reader.rows(f"{FORGIVING}, {kept}"), reader.names)
         every += int(connection.execute("SELECT count(DISTINCT line) FROM lost").fetchall()[0][0])
         read = _number(connection, reader.rows(FORGIVING), wanted)
-        ragged = _number(connection, reader.rows(FORGIVING), ()) - _number(connection, reader.rows(STRICT), ())
+        ragged = _number(connection, reader.rows(FORGIVING), ()) - _number(
+            connection, reader.rows(STRICT), ()
+        )
     finally:
         connection.close()
     return LostLines(dropped=max(every - read, 0), ragged=max(ragged, 0))
@@ -216,7 +216,7 @@ def _bounded(lines: IO[str], name: str) -> Iterator[str]:
 
 
 class _Copy:
-    """The text of a file in UTF-8, in a file that only this process can read, and that is gone with this object."""
+    """The text of a file in UTF-8, in a file that only this process can read, and that is gone with it."""
 
     def __init__(self, path: Path, encoding: str) -> None:
         with tempfile.TemporaryFile("w+", encoding="utf-8", newline="", errors="replace") as file:
