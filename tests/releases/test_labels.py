@@ -69,7 +69,7 @@ def test_synthetic_values_have_the_declared_decimals_and_are_read_back(made, pro
     assert all(value == round(value, 2) for value in pay)
     assert len({round(value * 100) % 10 for value in pay}) > 1
     again = Project.frame(rows, project.declaration, noise=SeededNoise(1))
-    counted = again.ask("count by pay", epsilon=50)
+    counted = again.ask("count by pay", epsilon=20)
     found = {label: value for (label,), value, _ in counted.rows()}
     assert abs(found["null"] - (500 - len(pay))) < 2
 
