@@ -2,39 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from math import floor, inf, sqrt
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, Unpack, overload
 
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator, PreparedMeasurement
-from understudy.declaration.declaration import Declaration
+from understudy.declaration.arguments import AttributeCells, domain_of
+from understudy.declaration.declaration import Declaration, Protect, SourceSpec, Unit
 from understudy.declaration.file import located, read, record_place
-from understudy.domain.domain import Domain
+from understudy.declaration.outline import name_from
+from understudy.domain.domain import Domain, attribute_table
 from understudy.errors import InsufficientBudgetError, ParameterError
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
+from understudy.ledger.view import spent_of
+from understudy.pages import notebook
+from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, Cost
 from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
+from understudy.table.coded_copy import CodedCopy
+from understudy.table.draft import MARK, drafted
 from understudy.table.read_record import ReadRecord, read_record
 from understudy.table.source import Source, in_memory, open_source
 from understudy.table.truth import Truth
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from narwhals.typing import IntoDataFrame
+
+    from understudy.noise.samplers import NoiseSource
+
+    Frame = pd.DataFrame | pl.DataFrame | pa.Table | IntoDataFrame
+    """A frame of pandas or polars, an Arrow table, or another that narwhals can read."""
+
 DEFAULT_SHARE = Fraction(1, 100)
 """Part of the whole budget that a question costs when nothing is said about its price or error."""
+
+COPY_SUFFIX = ".codes"
+"""Of the file beside a declaration that keeps the codes of the rows, where the declaration permits it."""
 
 Given = TypeVar("Given")
 
@@ -48,7 +71,7 @@ class PriceTerms(TypedDict, total=False):
     beta: Number
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quote:
     """What a question would cost, and how far off its answer could be.
 
@@ -61,8 +84,21 @@ class Quote:
     error: float
     beta: float
 
+    def __repr__(self) -> str:
+        price = f"{self.cost.currency} {self.cost.amount:.4g}"
+        return f"Quote({price}, {notebook.half_width(self.error)} people, beta {self.beta:g})"
 
-@dataclass(frozen=True, eq=False)
+    def _repr_html_(self) -> str:
+        known = {
+            "price": f"{self.cost.currency} {self.cost.amount:.4g}",
+            "error of each count": f"{notebook.half_width(self.error)} people",
+            "probability": notebook.certainty(self.beta),
+        }
+        note = "Nothing was charged and no data was read."
+        return notebook.panel("What the question would cost", notebook.facts(known), note=note)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class PreparedQuestion(Generic[Given]):
     """A question that was read, checked and priced without data; `quote` says at what cost, `run` asks it.
 
@@ -74,6 +110,12 @@ class PreparedQuestion(Generic[Given]):
     _curator: Curator = field(repr=False)
     _measurement: PreparedMeasurement = field(repr=False)
     _epsilon: Fraction | None = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"PreparedQuestion({self.quote!r})"
+
+    def _repr_html_(self) -> str:
+        return self.quote._repr_html_()
 
     def run(self, *, request: str | None = None, analyst: str = "") -> Given:
         """Charge what `quote` says, or less, look, and answer.
@@ -97,15 +139,33 @@ class PreparedQuestion(Generic[Given]):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Project:
     """A declared table that questions can be put to: its declaration, and the Curator that guards it.
 
-    `open_project` (`us.open`) makes one of a declaration file, `Project.frame` of a frame.
+    `open_project` (`us.open`) makes one of a declaration file, `declare` and `Project.frame` of a frame.
+    `inferred` names the attributes whose cells `declare` read off the data: they tell what the table holds.
     """
 
     declaration: Declaration
     curator: Curator
+    inferred: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        declared = self.declaration
+        return f"Project({declared.name!r}, {len(declared.domain)} attributes, budget {declared.budget})"
+
+    def _repr_html_(self) -> str:
+        """What was declared, and what the ledger says was spent. The table is not touched."""
+        remarks = dict.fromkeys(self.inferred, MARK.lstrip("# "))
+        declared = self.declaration
+        known = {
+            "protects": f"{declared.protect}, neighbours {declared.neighbours}",
+            "budget": str(declared.budget),
+            "spent": spent_of(self.ledger),
+        }
+        parts = [notebook.facts(known), attribute_table(self.domain, remarks or None)]
+        return notebook.panel(f"Project {declared.name}", *parts)
 
     @classmethod
     def over(
@@ -114,21 +174,28 @@ class Project:
         declaration: Declaration,
         *,
         ledger: Ledger | None = None,
-        noise: Any = None,
+        noise: NoiseSource | None = None,
+        copy: CodedCopy | None = None,
         reading: ReadRecord | None = None,
     ) -> Project:
         """A project over an open source; without a ledger, its budget lasts as long as the project lives.
 
-        `noise` is for tests and simulations. `reading` is the custodian's record of what was read from the table.
+        `copy` is where the codes of the rows may be kept. `noise` is for tests and simulations. `reading` is the
+        custodian's record of what was read from the table.
         """
-        truth = Truth(source, declaration.domain, declaration.unit)
+        truth = Truth(source, declaration.domain, declaration.unit, copy=copy)
         if ledger is None:
             ledger = MemoryLedger(declaration.budget, opening=declaration.opening, limits=declaration.limits)
         return cls(declaration, Curator(truth, ledger, declaration, noise=noise, reading=reading))
 
     @classmethod
     def frame(
-        cls, frame: Any, declaration: Declaration, *, ledger: Ledger | None = None, noise: Any = None
+        cls,
+        frame: Frame,
+        declaration: Declaration,
+        *,
+        ledger: Ledger | None = None,
+        noise: NoiseSource | None = None,
     ) -> Project:
         """A project over a pandas, polars or Arrow frame; without a ledger, its budget is kept in memory."""
         return cls.over(in_memory(frame), declaration, ledger=ledger, noise=noise)
@@ -271,7 +338,9 @@ def _told_in(epsilon: Fraction | None) -> Iterator[None]:
         ) from None
 
 
-def open_project(path: str | Path, *, ledger: Ledger | None = None, noise: Any = None) -> Project:
+def open_project(
+    path: str | Path, *, ledger: Ledger | None = None, noise: NoiseSource | None = None
+) -> Project:
     """Open the project that a declaration file describes; relative paths are seen from the file's folder.
 
     Its ledger is the durable one that belongs to the table, unless another is passed.
@@ -280,5 +349,79 @@ def open_project(path: str | Path, *, ledger: Ledger | None = None, noise: Any =
     declaration = read(path)
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns)
     books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
+    copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if declaration.coded_copy else None
     reading = read_record(record_place(path), declaration, source)
-    return Project.over(source, declaration, ledger=books, noise=noise, reading=reading)
+    return Project.over(source, declaration, ledger=books, noise=noise, copy=copy, reading=reading)
+
+
+def declare(
+    frame: Frame,
+    attributes: Mapping[str, AttributeCells] | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    infer: bool | Collection[str] = False,
+    name: str = "frame",
+    neighbours: Neighbours | str = Neighbours.REPLACE,
+    protect: Protect | str = Protect.PRIVACY,
+    unit: Unit | None = None,
+    rows_at_least: int | None = None,
+    rows_at_most: int | None = None,
+    ledger: Ledger | str | Path | None = None,
+    noise: NoiseSource | None = None,
+) -> Project:
+    """A project over a pandas, polars or Arrow frame that is declared here, without a declaration file.
+
+    attributes  by column, the cells that its values fall into (`AttributeCells`): a list of categories, a range,
+                (low, high), (low, high, bins), `bool`, a mapping of the declaration file's fields, or an
+                `Attribute`. Columns that are not named are never read
+    epsilon, delta  the budget: the total for this table, for ever
+    infer       True, or names of columns: their cells are read off the data. That is not private, as the cells
+                then tell what the table holds; so it warns, and `Project.inferred` names them. Give public
+                cells (code lists, legal limits, round numbers) wherever an answer leaves the room
+    name        the table's name, as SELECT statements and the ledger call it
+    ledger      a file in which the budget is kept, or a `Ledger`; without one the budget is kept in memory, and
+                forgotten with the process: a restart then spends it again
+
+    The others are the fields of the declaration file. Raises a `DeclarationError` where an attribute cannot be
+    understood, a `SourceError` where the frame is none or lacks a column, and a `ParameterError` for a budget
+    or bounds that make no sense.
+    """
+    if (named := name_from(name)) != name:
+        raise ParameterError(f"a table's name has letters, digits, dots and dashes: write name={named!r}")
+    source = in_memory(frame)
+    given = dict(attributes or {})
+    wanted = [column for column in source.columns if column not in given] if infer is True else infer or ()
+    seen = _inferred(source, [column for column in wanted if column not in given])
+    domain = domain_of(given | seen)
+    declaration = Declaration(
+        name=name,
+        source=SourceSpec("frame", name),
+        domain=domain,
+        budget=Budget.of(epsilon, delta),
+        neighbours=Neighbours(neighbours),
+        protect=Protect(protect),
+        unit=unit,
+        rows_at_least=rows_at_least,
+        rows_at_most=rows_at_most,
+        ledger=str(Path(ledger).resolve()) if isinstance(ledger, str | Path) else "",
+    )
+    replace(source, candid=True).check(domain, unit)  # whoever declares may see the columns
+    books = open_ledger(declaration, base=Path.cwd()) if isinstance(ledger, str | Path) else ledger
+    made = Project.over(source, declaration, ledger=books, noise=noise)
+    return replace(made, inferred=tuple(seen))
+
+
+def _inferred(source: Source, columns: Collection[str]) -> dict[str, AttributeCells]:
+    """Attributes that are read off the data, with a warning that says so."""
+    if not columns:
+        return {}
+    missing = [column for column in columns if column not in source.columns]
+    if missing:
+        raise ParameterError(f"the frame has no column {missing[0]!r} to infer")
+    found, left_out = drafted(source.expression, list(columns))
+    names = [attribute.name for attribute in found]
+    told = f"read off the data, which is not private: {', '.join(names) or 'nothing'}. Review the cells"
+    also = f"; no cells were found for {', '.join(left_out)}" if left_out else ""
+    warnings.warn(f"{told}, or give public ones by `attributes`{also}", UserWarning, stacklevel=3)
+    return {attribute.name: attribute for attribute in found}

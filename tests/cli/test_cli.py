@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from page_checks import read_page
 from people import declaration, write_project
 from program import call, run
+from understudy.pages.markup import escaped
 from understudy_demo import demo
 
 
@@ -135,6 +137,12 @@ def test_a_ledger_is_verified_and_exported(folder):
 def test_the_demo_shows_truth_beside_answers(tmp_path, monkeypatch):
     """One performance, told to people and to machines."""
     town = demo.run(tmp_path / "demo", people=2000, seed=7)
+    page = (tmp_path / "demo" / "demo.html").read_text(encoding="utf-8")
+    read_page(page)
+    for exchange in town.exchanges:
+        assert f"<figcaption>{escaped(exchange.question.text)} " in page
+    assert 'href="release/report.html"' in page
+    read_page((tmp_path / "demo" / "release" / "report.html").read_text(encoding="utf-8"))
 
     def performed(folder: Path, *, people: int, seed: int) -> demo.Town:
         assert (folder, people, seed) == (Path("demo"), 2000, 7)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,7 +42,7 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
         raise ParameterError(f"{path} exists already: name another file, or replace it with --overwrite")
 
 
-ARGUMENTS = frozenset(("delta", "epsilon", "force", "guess", "method", "mode", "name"))
+ARGUMENTS = frozenset(("delta", "epsilon", "force", "guess", "method", "metric", "mode", "name"))
 """What the library's messages speak of that is an option of a command under the same name."""
 
 _ARGUMENT = re.compile(r"([a-z_]+)(?:='?([^,'`]+)'?)?")
@@ -56,6 +57,8 @@ def as_options(message: str) -> str:
     'take --method mwem, leave --delta out, replace it with --force; ask `count`'
     >>> as_options("let it hold every cell: `method='mwem', cells=500`")
     'let it hold every cell: --method mwem --option cells=500'
+    >>> as_options("write `metric='mae(scale=10)'`")
+    "write --metric 'mae(scale=10)'"
     """
     return re.sub(r"`([^`]+)`", lambda found: _as_option(found[1]) or found[0], message)
 
@@ -73,7 +76,7 @@ def _as_option(code: str) -> str:
         if name not in ARGUMENTS:
             written.append(f"--option {name}={value}")
         else:
-            written.append(f"--{name}" if value in (None, "True") else f"--{name} {value}")
+            written.append(f"--{name}" if value in (None, "True") else f"--{name} {quote(value)}")
     return " ".join(written)
 
 

@@ -31,7 +31,7 @@ from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_reques
 from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
-from understudy.mechanism.look import Look
+from understudy.mechanism.look import Look, check_known, checked_event, released
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
@@ -105,6 +105,9 @@ class Curator:
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
         self.ledger = ledger
         self.declaration = declaration
+
+    def __repr__(self) -> str:
+        return f"Curator({self.declaration.name!r})"
 
     @property
     def domain(self) -> Domain:
@@ -323,6 +326,13 @@ class Curator:
         marginals, built = prepared.marginals, prepared.mechanisms
         if not marginals:
             return []
+        for marginal, (mechanism, resolution) in zip(marginals, built, strict=True):
+            check_known(mechanism)
+            if mechanism.event != mechanism.event_for(self.sensitivity(marginal, resolution)):
+                raise ParameterError(
+                    "a measurement was prepared with noise for another sensitivity than its counts have under "
+                    f"`{self.relation}`: prepare it with this Curator"
+                )
         events = tuple(
             self._located(marginal, mechanism)
             for marginal, (mechanism, _) in zip(marginals, built, strict=True)
@@ -338,12 +348,12 @@ class Curator:
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = events[0] if len(events) == 1 else Together(events)
-        debit, released = self._paid(event, question, request, analyst, look, step)
+        debit, told = self._paid(event, question, request, analyst, look, step)
         costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
             for marginal, steps, cost, (_, resolution), error in zip(
-                marginals, released, costs, built, prepared.errors, strict=True
+                marginals, told, costs, built, prepared.errors, strict=True
             )
         ]
 
@@ -411,16 +421,7 @@ class Curator:
 
     # ---- any other mechanism
 
-    def run(self, look: Look, *, request: str | None = None, analyst: str = "") -> Any:
-        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases.
-
-        What a look costs is its own word, which nobody can check here: it is code of this process. A look that
-        says it costs nothing is refused where a person can move what it reads, unless its event names noise for a
-        sensitivity of 0.
-        """
-        return self.buy(look, request=request, analyst=analyst).released
-
-    def buy(
+    def _buy(
         self,
         look: Look,
         *,
@@ -428,18 +429,25 @@ class Curator:
         analyst: str = "",
         step: JournalStep | None = None,
     ) -> Paid:
-        """As `run`, with the debit that was charged; a `step` of a journal is kept in the debit's transaction."""
+        """Charge the event of a look, have its mechanism draw by the exact counts that it asks for, keep that.
+
+        For the other rooms of this library, which build looks; no part of what a project offers. How far one
+        person moves the values of a look is the look's own word. That its event is that of the noise which is
+        drawn, for such values and this project's relation, is checked before the charge: ParameterError if not.
+        A `step` of a journal is kept in the debit's transaction.
+        """
         marginals = list(look.marginals)
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
-        self._check_price(look.event, marginals)
+        event = checked_event(look, self.relation)
+        self._check_price(event, marginals)
         self._truth.check_size(marginals)
         return self._paid(
-            self.versioned(look.event),
+            self.versioned(event),
             look.key,
             request,
             analyst,
-            lambda: look.release(self._truth.sums_of(marginals), noise=self._noise),
+            lambda: released(look, self._truth.sums_of(marginals), noise=self._noise),
             step,
         )
 

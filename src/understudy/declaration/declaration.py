@@ -93,18 +93,19 @@ class Unit:
             raise ParameterError(f"max_rows must be between 1 and 1,000,000, not {self.max_rows}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Declaration:
     """A table's name, place, domain, budget and neighbours.
 
     `rows_at_least` and `rows_at_most` are public bounds on the number of rows, where the custodian gives them;
     they matter under `add-remove`, where the number itself is private.
 
-    `ledger` and `witness` are places (empty: the default, and none); `opening` is the epsilon that was spent
-    on the table before its ledger was opened; `limits` are shares of the budget. `constraints` say which
-    cells are always empty, as everybody may know. `unreadable` is the share of the rows that may be
-    unreadable in an attribute that declares none of its own, and of the lines that may be lost, before the
-    custodian's reading fails.
+    `ledger` and `witness` are places (empty: the default, and none); `opening` is the epsilon that was spent on
+    the table before its ledger was opened; `limits` are shares of the budget. `constraints` say which cells are
+    always empty, as everybody may know. `coded_copy` permits to keep the codes of a file's rows beside the
+    declaration, for its owner's eyes alone, so that later questions are answered sooner. `unreadable` is the share
+    of the rows that may be unreadable in an attribute that declares none of its own, and of the lines that may be
+    lost, before the custodian's reading fails.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Declaration:
     opening: Fraction = Fraction(0)
     limits: Limits = field(default_factory=Limits)
     constraints: tuple[Constraint, ...] = ()
+    coded_copy: bool = False
     unreadable: Fraction = UNREADABLE
 
     def __post_init__(self) -> None:
@@ -138,6 +140,9 @@ class Declaration:
             raise ParameterError(f"a share of the rows is between 0 and 1, not {self.unreadable}")
         if self.budget.price(SpentBefore(epsilon=self.opening)).units > self.budget.cap.units:
             raise ParameterError("what was spent before is more than the budget")
+
+    def __repr__(self) -> str:
+        return f"Declaration({self.name!r}, {len(self.domain)} attributes, budget {self.budget})"
 
     @property
     def relation(self) -> Relation:

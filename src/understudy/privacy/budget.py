@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import floor
 
 from understudy.errors import ParameterError, RefusedError
+from understudy.pages import notebook
 from understudy.privacy.compose import zcdp_rho
 from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, concentrated, pure, rounded_up
 from understudy.privacy.event import Event, Pure
@@ -21,7 +22,7 @@ def _concentrated_cap(epsilon: Fraction, delta: Fraction) -> ZCDP:
     return ZCDP(floor(Fraction(zcdp_rho(float(epsilon), float(delta))) * UNITS))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Budget:
     """Pure ε when δ = 0; else (ε, δ), kept as the ρ of zCDP that implies it."""
 
@@ -85,6 +86,17 @@ class Budget:
         for event in events:
             total = total + self.price(event)  # type: ignore[operator]  # one currency throughout
         return total
+
+    def __repr__(self) -> str:
+        return f"Budget({self})"
+
+    def _repr_html_(self) -> str:
+        """The budget in words; nothing here knows what was spent of it, which the ledger does."""
+        cap = self.cap
+        kept = f"{cap.currency} {cap.amount:.6g}"
+        known = {"epsilon": f"{float(self.epsilon):g}", "delta": f"{float(self.delta):g}", "kept as": kept}
+        note = "The total for a table, for ever. What was spent of it is in the project's ledger."
+        return notebook.panel("Budget", notebook.facts(known), note=note)
 
     def __str__(self) -> str:
         pure_part = f"epsilon {float(self.epsilon):g}"

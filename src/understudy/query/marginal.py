@@ -14,7 +14,7 @@ from understudy.query.linear import LinearQuery
 from understudy.query.projection import Projection
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Marginal:
     """For each cell c of `by`: the rows in c, each with its weight under `where`.
 
@@ -32,6 +32,9 @@ class Marginal:
         if self.where is None:
             object.__setattr__(self, "where", LinearQuery.everyone(self.domain))
         self.domain.allocatable_shape(self.by)
+
+    def __repr__(self) -> str:
+        return f"Marginal({self.describe()!r}, {self.size:,} cells)"
 
     @classmethod
     def of(cls, query: LinearQuery) -> Marginal:

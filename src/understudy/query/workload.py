@@ -12,7 +12,7 @@ from understudy.errors import QueryError
 from understudy.rational import Number, positive
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Workload:
     """Cliques whose marginals matter, with the weight of each."""
 
@@ -48,6 +48,9 @@ class Workload:
     def queries(self) -> int:
         """|Q|: the number of linear queries, one for each cell, as an exact integer."""
         return sum(self.domain.size(clique) for clique in self.cliques)
+
+    def __repr__(self) -> str:
+        return f"Workload({len(self.cliques):,} marginals, {self.queries:,} queries)"
 
     def __len__(self) -> int:
         return len(self.cliques)

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, overload
@@ -21,6 +20,7 @@ from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
+from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.relation import Neighbours
@@ -72,10 +72,12 @@ class Release:
 
     @property
     def beta(self) -> float:
+        """The probability with which some certified error of the release does not hold."""
         return float(self.certificate["beta"])
 
     @property
     def rows_are_public(self) -> bool:
+        """Whether everybody knows the number of rows of the table that it stands for."""
         return self.certificate["privacy"]["neighbours"] == Neighbours.REPLACE
 
     # ---- asking
@@ -219,7 +221,7 @@ class Release:
 
         The folder appears complete or not at all. One that exists is refused unless `force` says otherwise.
         """
-        from understudy.releases.report import page  # charts take a second to load
+        from understudy.releases.report import page  # with scipy, which takes a moment to load
 
         target = Path(folder)
         files.check_free(target, force=force)
@@ -244,16 +246,28 @@ class Release:
 
     def _repr_html_(self) -> str:
         told = self.certificate
-        facts = {
-            "method": told["method"],
+        known = {
+            "method": str(told["method"]),
             "theorem": told["theorem"] or "none",
             "people": f"{self.rows:,.0f}",
-            "marginals": f"{len(self.answers):,}",
             "cost": f"{told['cost']['currency']} {told['cost']['amount']:.6g}",
             "largest error": _shown_error(self.largest_error),
         }
-        rows = "".join(f"<tr><th>{key}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
-        return f"<table><caption>Release of {escape(told['table'])}</caption><tbody>{rows}</tbody></table>"
+        rows = [
+            [
+                ", ".join(answer.clique) or "everybody",
+                f"{answer.counts.size:,}",
+                _shown_error(largest),
+                notebook.ErrorBar(largest if isfinite(largest) else None),
+            ]
+            for answer in self.answers[: notebook.MOST_ROWS]
+            for largest in (float(answer.error.max(initial=0.0)),)
+        ]
+        heads = ["marginal", "cells", "error", ""]
+        found = notebook.table(heads, rows, numbers=("cells", "error"), total=len(self.answers))
+        sure = notebook.certainty(self.beta)
+        note = f"All certified errors hold together with probability {sure}. Asking a release costs nothing."
+        return notebook.panel(f"Release of {told['table']}", notebook.facts(known), found, note=note)
 
     @property
     def usual_error(self) -> float:

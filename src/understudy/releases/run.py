@@ -218,7 +218,7 @@ class Run:
 
     def look(self, step: str, look: Look) -> Any:
         """Buy what a mechanism releases."""
-        found = self.curator.run(look, request=self.request(step), analyst=self.analyst)
+        found = self.curator._buy(look, request=self.request(step), analyst=self.analyst).released
         price = self.curator.ledger.budget.price(look.event)
         self.steps.append(Step(step, look.key.split(" #")[0], price))
         return found

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from html import escape
 from math import floor, inf
 from threading import RLock
 from typing import overload
@@ -46,6 +45,8 @@ from understudy.errors import (
     RequestConflictError,
 )
 from understudy.ledger.interface import JournalStep, fresh_request
+from understudy.ledger.view import spent_of
+from understudy.pages import notebook
 from understudy.privacy.cost import Cost
 from understudy.project import Project
 from understudy.query.box import Grid
@@ -384,15 +385,20 @@ class Session:
 
     # ---- answers
 
+    def __repr__(self) -> str:
+        promise = f"±{self.width:,} people, beta {float(self.terms.beta):g}"
+        return f"Session({self.name!r}, {promise}, {self._asked:,} questions, {self._step:,} purchases)"
+
     def _repr_html_(self) -> str:
-        left, cap = self.remaining, self.curator.ledger.budget.cap
-        promise = (
-            f"every answer within {self.width:,} people, all with probability {1 - float(self.terms.beta):g}"
-        )
-        done = f"{self._asked:,} questions, {self._step:,} purchases"
-        done += "; what was released contradicts itself" if self.contradicted else ""
-        budget = f"{left.currency} left: {left.amount:.4g} of {cap.amount:.4g}"
-        return f"<p><b>session {escape(self.name)}</b>: {promise}<br>{done}; {budget}</p>"
+        sure = notebook.certainty(float(self.terms.beta))
+        known = {
+            "promise": f"every answer within {self.width:,} people, all with probability {sure}",
+            "asked here": f"{self._asked:,} questions, {self._step:,} purchases",
+            "budget": spent_of(self.curator.ledger),
+        }
+        contradiction = "What was released contradicts itself: a band failed, which beta allows for."
+        parts = [notebook.warning(contradiction)] if self.contradicted else []
+        return notebook.panel(f"Session {self.name}", notebook.facts(known), *parts)
 
     def _public_rows(self) -> Interval:
         most = self.curator.rows_at_most

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from understudy.declaration import cells
 from understudy.declaration.declaration import UNREADABLE, SourceSpec
+from understudy.declaration.file import parse
 from understudy.declaration.outline import (
     MARK,
     Outline,
@@ -27,6 +28,7 @@ from understudy.declaration.outline import (
     unquoted,
     unreviewed,
 )
+from understudy.domain.attribute import Attribute
 from understudy.errors import SourceError
 from understudy.output import check_no_dangling_link, write_file
 from understudy.table.source import Source, open_source
@@ -34,7 +36,7 @@ from understudy.table.survey import ColumnSummary, intake_of, look, survey
 from understudy.table.text_file import is_text
 from understudy.table.text_shape import Custodian, TextShape, shape_of
 
-__all__ = ["MARK", "ColumnNote", "Drafted", "draft", "unreviewed", "write", "write_described"]
+__all__ = ["MARK", "ColumnNote", "Drafted", "draft", "drafted", "unreviewed", "write", "write_described"]
 
 Result = TypeVar("Result")
 
@@ -147,6 +149,26 @@ def _lost(data: Path, source: Source) -> list[str]:
             f"{lost.ragged:,} lines have more or fewer fields than there are columns, or a stray quotation mark"
         )
     return said
+
+
+def drafted(table: Any, columns: Sequence[str]) -> tuple[tuple[Attribute, ...], dict[str, str]]:
+    """Attributes that are read off columns of a frame. Looks at the data.
+
+    Beside them, for each column that no attribute was made of, why not.
+    """
+    try:
+        entries = [_declare(column) for column in survey(table.select(list(columns)))]
+    except Exception as error:  # an engine's own text may quote rows
+        raise SourceError(
+            f"the frame cannot be read through ({type(error).__name__}); give its attributes"
+        ) from None
+    kept = tuple(entry for entry in entries if not entry.left_out)
+    left_out = {entry.key: entry.left_out for entry in entries if entry.left_out}
+    if not kept:
+        return (), left_out
+    settings = {"name": "frame", "source": "frame", "budget": "{epsilon: 1}"}
+    outline = Outline((), tuple(OutlineEntry.of(key, value) for key, value in settings.items()), kept)
+    return tuple(parse(outline.text()).domain), left_out
 
 
 def _is_one_table(data: Path) -> bool:

@@ -19,11 +19,8 @@ import numpy as np
 from understudy.domain.attribute import WHOLE_FLOAT, Attribute, Boolean, Categories, Outside, spellings
 from understudy.domain.bins import Bins
 from understudy.errors import SourceError
-from understudy.table.dialect import DUCKDB, Dialect, Edge, Expression, day_number
+from understudy.table.dialect import DUCKDB, EXACT, Dialect, Edge, Expression, day_number
 from understudy.table.intake import taken_in
-
-EXACT = 2**50
-"""Integers up to here are divided exactly by engines that divide in floating point."""
 
 
 def code_type(attribute: Attribute) -> str:
