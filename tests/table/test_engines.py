@@ -385,6 +385,15 @@ def test_every_engine_keeps_the_same_rows_of_a_person(source, kept):
     assert truth.rows == kept.sum()
 
 
+def test_a_person_s_rows_are_read_as_they_are_written_on_every_engine(source, parquet):
+    written = Domain(tuple(DOMAIN[name] for name in ("id", "formats", "amount", "rate", "missing text")))
+    pairs = [("id", name) for name in written.names[1:]]
+    here = Truth(open_source(SourceSpec(str(parquet)), base=Path()), written, UNIT).counts(pairs)
+    found = Truth(source, written, UNIT).counts(pairs)
+    for pair in pairs:
+        np.testing.assert_array_equal(found[pair], here[pair])
+
+
 def test_two_spellings_of_a_name_are_one_person_on_every_engine(source):
     """NFC and NFD write the same characters: a person in both would have twice the rows that count."""
     truth = Truth(source, FEW, Unit("called", 3))
