@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from understudy.query.marginal import Marginal as Marginal
     from understudy.query.workload import Workload as Workload
     from understudy.query.workload import marginals as marginals
+    from understudy.releases.forecast import forecast as forecast
     from understudy.releases.release import Release as Release
     from understudy.releases.release import release as release
     from understudy.sessions.session import Session as Session
@@ -85,6 +86,7 @@ _HOME = {
     "Workload": "understudy.query.workload:Workload",
     "conjunctions": "understudy.sessions.terms:conjunctions",
     "declare": "understudy.project:declare",
+    "forecast": "understudy.releases.forecast:forecast",
     "marginals": "understudy.query.workload:marginals",
     "metrics": "understudy.validity:metrics",
     "open": "understudy.project:open_project",

@@ -7,17 +7,19 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
-from fractions import Fraction
 from functools import cached_property
-from math import floor, inf, sqrt
+from math import inf, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, Unpack, overload
 
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
+from understudy.answer.forecast import ColumnForecast, forecast
+from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator, PreparedMeasurement
+from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
 from understudy.declaration.arguments import AttributeCells, domain_of
 from understudy.declaration.declaration import Declaration, Protect, SourceSpec, Unit
 from understudy.declaration.file import located, read, record_place
@@ -28,10 +30,11 @@ from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.view import spent_of
+from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import UNITS, Cost
-from understudy.privacy.price import Price
+from understudy.privacy.compose import zcdp_epsilon
+from understudy.privacy.cost import Cost
 from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -53,9 +56,6 @@ if TYPE_CHECKING:
     Frame = pd.DataFrame | pl.DataFrame | pa.Table | IntoDataFrame
     """A frame of pandas or polars, an Arrow table, or another that narwhals can read."""
 
-DEFAULT_SHARE = Fraction(1, 100)
-"""Part of the whole budget that a question costs when nothing is said about its price or error."""
-
 COPY_SUFFIX = ".codes"
 """Of the file beside a declaration that keeps the codes of the rows, where the declaration permits it."""
 
@@ -69,20 +69,28 @@ class PriceTerms(TypedDict, total=False):
     rho: Number | None
     error: Number | None
     beta: Number
+    noise: Noise
+    max_cells: int
 
 
 @dataclass(frozen=True, repr=False)
 class Quote:
     """What a question would cost, and how far off its answer could be.
 
-    cost   what the ledger would charge, in its currency, if the question shared nothing with earlier ones
-    error  the largest half-width, in people, of the counts that would be measured for it
-    beta   the probability with which some part of the answer is outside its bounds
+    cost     what the ledger would charge, in its currency, if the question shared nothing with earlier ones
+    error    the largest half-width, in people, of the counts that would be measured for it
+    beta     the probability with which some part of the answer is outside its bounds
+    share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
+    epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
+    noise    which noise would be added: `gaussian` or `laplace`
     """
 
     cost: Cost
     error: float
     beta: float
+    share: float
+    epsilon: float
+    noise: str
 
     def __repr__(self) -> str:
         price = f"{self.cost.currency} {self.cost.amount:.4g}"
@@ -91,6 +99,7 @@ class Quote:
     def _repr_html_(self) -> str:
         known = {
             "price": f"{self.cost.currency} {self.cost.amount:.4g}",
+            "part of the whole budget": f"{self.share:.2%}",
             "error of each count": f"{notebook.half_width(self.error)} people",
             "probability": notebook.certainty(self.beta),
         }
@@ -109,7 +118,8 @@ class PreparedQuestion(Generic[Given]):
     quote: Quote
     _curator: Curator = field(repr=False)
     _measurement: PreparedMeasurement = field(repr=False)
-    _epsilon: Fraction | None = field(repr=False)
+    _asked: QuestionPrice = field(repr=False)
+    _pricing: QuestionPricing = field(repr=False)
 
     def __repr__(self) -> str:
         return f"PreparedQuestion({self.quote!r})"
@@ -128,8 +138,14 @@ class PreparedQuestion(Generic[Given]):
             raise ParameterError(
                 f"a request's name must not hold {SEPARATOR!r}, which numbers the purchases of a session"
             )
-        with _told_in(self._epsilon):
-            answers = self._curator.perform(self._measurement, request=request, analyst=analyst)
+        measured = self._measurement
+        if request:
+            rounded = isinstance(self.question, SelectQuestion)
+            measured = self._pricing.repeated(measured, self._asked, request, rounded=rounded)
+        with _told_in(self._asked, self._curator.ledger.budget):
+            answers = self._curator.perform(
+                measured, request=request, analyst=analyst, words=self.question.words
+            )
         cells = tuple(CellCounts(answer, answer.noisy, answer.error) for answer in answers)
         public = self._curator.relation.rows_are_public
         most = self._curator.rows_at_most
@@ -137,6 +153,19 @@ class PreparedQuestion(Generic[Given]):
         return self.question.answer(
             SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
         )
+
+    def forecast(self) -> tuple[ColumnForecast, ...]:
+        """How far the answer will be off in its own unit, from public numbers: nothing for plain counts.
+
+        Where the number of rows is private it is worked out for the declared least one, or the declared most.
+        Reads no data, and costs nothing.
+        """
+        curator, declared = self._curator, self._curator.declaration
+        public = curator.relation.rows_are_public
+        rows = curator.rows if public else declared.rows_at_least or declared.rows_at_most or 0
+        nothing = type(self.quote.cost)(0)
+        errors = self._measurement.errors
+        return forecast(self.question, errors, rows=float(rows), beta=self.quote.beta, nothing=nothing)
 
 
 @dataclass(frozen=True, repr=False)
@@ -232,14 +261,18 @@ class Project:
 
         A count or a share, a marginal or a linear query gets an `Answer`; a SELECT statement a `SqlAnswer`.
 
-        The price is given by `epsilon` (Laplace noise), `rho` (Gaussian noise), or by the `error`, in people, that
-        every count must keep; without any it is a hundredth of the whole budget. It is for the whole question. The
-        answer is within its bounds with probability 1 - `beta` (0.05). The same `request` gets the same answer
-        again and pays once; `analyst` is whose share of the budget pays.
+        The price is given by `epsilon`, by `rho`, or by the `error`, in people, that every count must keep;
+        without any it is a hundredth of the whole budget. It is for the whole question. Under a budget with a
+        δ an `epsilon` is a part of that budget: the question alone is (epsilon, δ)-DP, and costs the ρ that
+        this is (`curator.pricing`). `noise` is `auto`, the one with the smaller error at that price, or
+        `laplace` (then an `epsilon` is one of pure privacy) or `gaussian`. The answer is within its bounds
+        with probability 1 - `beta` (0.05). The same `request` gets the same answer again and pays once;
+        `analyst` is whose share of the budget pays. A question with more than `max_cells` cells (a million)
+        is refused before anything is charged.
 
-        Raises a `QueryError` where the question is not understood, a `ParameterError` where the price makes no
-        sense, an `UnreadableError` where the custodian's reading found an attribute of it to be unreadable, and an
-        `InsufficientBudgetError` where the ledger cannot pay: nothing is charged then.
+        Raises a `QueryError` where the question is not understood or has too many cells, a `ParameterError` where
+        the price makes no sense, an `UnreadableError` where the custodian's reading found an attribute of it to be
+        unreadable, and an `InsufficientBudgetError` where the ledger cannot pay: nothing is charged then.
         """
         return self.prepare(question, **price).run(request=request, analyst=analyst)
 
@@ -249,6 +282,14 @@ class Project:
         The price is given as to `ask`, which would raise what this raises.
         """
         return self.prepare(question, **price).quote
+
+    def forecast(self, question: Asked, **price: Unpack[PriceTerms]) -> tuple[ColumnForecast, ...]:
+        """How far the answer to a question will be off, in the unit of its columns; see `answer.forecast`.
+
+        A share, a rate, and each released column of a SELECT statement have one; plain counts have the error of
+        their `quote`. The price is given as to `ask`. Asks nothing, costs nothing, reads no data.
+        """
+        return self.prepare(question, **price).forecast()
 
     def sql(
         self, text: str, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
@@ -267,48 +308,29 @@ class Project:
         """
         return self._priced(self._reader.read(question), **price)
 
-    def _priced(
-        self,
-        question: ReadQuestion[Given],
-        *,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        error: Number | None = None,
-        beta: Number = 0.05,
-    ) -> PreparedQuestion[Given]:
-        """The question with equal parts of its price, and of β, for each marginal that is not public."""
-        given = {"epsilon": epsilon, "rho": rho, "error": error}
-        named = [key for key, value in given.items() if value is not None]
-        if len(named) > 1:
-            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
-        failure = probability(beta)
+    def _priced(self, question: ReadQuestion[Given], **price: Unpack[PriceTerms]) -> PreparedQuestion[Given]:
+        """The question with the noise that is best for it at its price; refused where it has too many cells."""
+        most = price.pop("max_cells", MAX_CELLS)
+        check_cells(question.marginals, most)
         self.curator.check_readable(question.marginals)
-        paid = [marginal for marginal in question.marginals if not self.curator.is_public(marginal)]
-        parts = max(len(paid), 1)
-        if error is not None:
-            # A question that is public as a whole costs nothing at any price.
-            prices = [
-                self.curator.price_of(marginal, error=error, beta=failure / parts)
-                for marginal in paid or question.marginals[:1]
-            ]
-            each = max(prices, key=lambda one: one.amount, default=Price("epsilon", Fraction(1)))
-        else:
-            usual = self.ledger.budget.whole * DEFAULT_SHARE
-            whole = Price.of(epsilon=epsilon, rho=rho) if named else usual
-            each = self._part(whole, parts, rounded=isinstance(question, SelectQuestion))
-        measured = self.curator.prepare(question.marginals, each, beta=failure / parts)
+        asked = QuestionPrice(**price)
+        rounded = isinstance(question, SelectQuestion)
+        measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
+        budget = self.ledger.budget
+        cost = budget.price(measured.event)
         quote = Quote(
-            self.ledger.budget.price(measured.event), max(measured.errors, default=0.0), float(failure)
+            cost,
+            max(measured.errors, default=0.0),
+            float(probability(asked.beta)),
+            budget.share(cost),
+            budget.epsilon_of(cost),
+            "laplace" if _is_laplace(measured) else "gaussian",
         )
-        told_in = None if epsilon is None else exact(epsilon, "epsilon")
-        return PreparedQuestion(question, quote, self.curator, measured, told_in)
+        return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing)
 
-    def _part(self, price: Price, parts: int, *, rounded: bool) -> Price:
-        """One of several equal parts; `rounded`, so much smaller that rounding all of them up stays within."""
-        slack = 4 * self.declaration.relation.max_rows**2
-        units = floor(price.amount * UNITS / parts) - slack
-        fits = rounded and parts > 1 and units > 1000 * slack
-        return Price(price.currency, Fraction(units, UNITS)) if fits else price / parts
+    @cached_property
+    def _pricing(self) -> QuestionPricing:
+        return QuestionPricing(self.curator)
 
     @cached_property
     def _reader(self) -> QuestionReader:
@@ -316,18 +338,28 @@ class Project:
         return QuestionReader.of(self.declaration, counts_everyone=private)
 
 
+def _is_laplace(measured: PreparedMeasurement) -> bool:
+    return any(isinstance(mechanism, LaplaceMechanism) for mechanism, _ in measured.mechanisms)
+
+
 @contextmanager
-def _told_in(epsilon: Fraction | None) -> Iterator[None]:
+def _told_in(asked: QuestionPrice, budget: Budget) -> Iterator[None]:
     """A refusal of a price that was given in epsilon says in epsilon what would fit."""
     try:
         yield
     except InsufficientBudgetError as error:
-        if epsilon is None or error.currency == "epsilon":
+        if asked.epsilon is None or error.currency == "epsilon":
             raise
-        asked = float(epsilon)
-        fits = asked * sqrt(error.remaining / error.requested)  # rho grows with the square of epsilon
+        epsilon = float(exact(asked.epsilon, "epsilon"))
+        pure = asked.noise == "laplace"  # then rho grows with the square of epsilon
+        fits = (
+            epsilon * sqrt(error.remaining / error.requested)
+            if pure
+            else zcdp_epsilon(error.remaining, float(budget.delta))
+        )
         shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
-        price = f"That is what epsilon {asked:g} costs under a budget with a delta"
+        noise = "epsilon of pure privacy" if pure else "epsilon"
+        price = f"That is what an {noise} of {epsilon:g} costs under a budget of {budget}"
         remedy = f"{price}; at most epsilon {shown:g} fits: ask with that, or for a wider error"
         raise InsufficientBudgetError(
             requested=error.requested,

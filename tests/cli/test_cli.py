@@ -86,13 +86,14 @@ def test_a_later_mistake_stops_the_earlier_question_from_being_paid(folder):
 
 def test_dry_run_asks_nothing(folder):
     done = call("ask", "count age<18 by sex", "--error", "20", "--dry-run", cwd=folder)
-    assert "± 20 people at epsilon 0.39" in done.stdout
+    assert "± 20 people (laplace noise)" in done.stdout
+    assert "would take 40% of the budget (epsilon 0.397" in done.stdout
     (quote,) = json.loads(call("ask", "count", "--dry-run", "--json", cwd=folder).stdout)
     assert quote["cost"] == {"epsilon": 0.0}
 
 
 def test_commands_share_one_budget_and_one_ledger(folder):
-    price = ("--epsilon", "0.4", "--json")
+    price = ("--epsilon", "0.4", "--yes", "--json")
     first = json.loads(
         run("ask", "count sex=F", *price, "--request", "r", "--analyst", "ada", cwd=folder).stdout
     )
@@ -101,7 +102,7 @@ def test_commands_share_one_budget_and_one_ledger(folder):
     )
     assert again == first
     assert first["remaining"] == {"epsilon": 0.6}
-    run("ask", "count sex=M", "--epsilon", "0.4", cwd=folder)
+    run("ask", "count sex=M", "--epsilon", "0.4", "--yes", cwd=folder)
     refused = run("ask", "count sex=M", "--epsilon", "0.4", cwd=folder, status=1)
     assert "this costs epsilon 0.4 and 0.2 remains" in refused.stderr
     shown = json.loads(call("ledger", "show", "--json", cwd=folder).stdout)
@@ -113,7 +114,7 @@ def test_commands_share_one_budget_and_one_ledger(folder):
 
 def test_a_ledger_is_verified_and_exported(folder):
     assert "no ledger" in call("ledger", "verify", cwd=folder, status=1).stderr
-    call("ask", "count sex=F", "--epsilon", "0.4", cwd=folder)
+    call("ask", "count sex=F", "--epsilon", "0.4", "--yes", cwd=folder)
     assert "sound" in call("ledger", "verify", "--pld", cwd=folder).stdout
     verdict = json.loads(call("ledger", "verify", "--json", cwd=folder).stdout)
     assert verdict["sound"]

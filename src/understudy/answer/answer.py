@@ -41,8 +41,9 @@ class Answer:
     """Numbers for the cells of a marginal, all within `error` of the table's with probability 1 - `beta`.
 
     query             the marginal that was asked for
-    value             a number for each cell, in people for a count, as a fraction of all rows for a share; an
-                      array with an axis for each attribute of `query.by`, without axes where that is empty
+    value             a number for each cell, in people for a count, as a fraction of all rows for a share, of the
+                      group's own rows for a rate; an array with an axis for each attribute of `query.by`, without
+                      axes where that is empty
     error             the half-width of each cell's interval around `value`, in the same unit; infinite where the
                       source is `uncertified`
     noisy             what was released before it was cut to what is possible: unbiased where noise was added, and
@@ -54,6 +55,7 @@ class Answer:
     population_error  the half-width around `value` of what the population behind the table has, in the same unit
                       (a count is compared with as many people drawn from it); None where no theorem gives one
     population_beta   the probability with which some population error of the session does not hold; None without
+    unit              what the numbers are: `people`, `share of all rows`, or `rate within` and the groups' names
     """
 
     query: Marginal
@@ -65,6 +67,7 @@ class Answer:
     source: str = "measured"
     population_error: NDArray[np.float64] | None = field(default=None)
     population_beta: float | None = None
+    unit: str = "people"
 
     def __post_init__(self) -> None:
         if (self.population_error is None) != (self.population_beta is None):
@@ -136,6 +139,7 @@ class Answer:
             "source": self.source,
             "population_error": None if self.population_error is None else self.population_error.tolist(),
             "population_beta": self.population_beta,
+            "unit": self.unit,
         }
         if not self.query.by:
             return {"value": float(self.value), "error": float(self.error), **common}

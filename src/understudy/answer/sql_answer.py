@@ -198,9 +198,13 @@ def shown(cell: Cell) -> str:
     value = notebook.number(number.value)
     if number.low == number.high == number.value:
         return value
-    low = "-∞" if number.low is None else notebook.number(number.low)
-    high = "∞" if number.high is None else notebook.number(number.high)
-    return f"{value} [{low}, {high}]"
+    if number.low is None and number.high is None:
+        return f"{value} (no bounds known)"
+    if number.high is None or number.low is None:
+        known = number.low if number.high is None else number.high
+        assert known is not None
+        return f"{value} [{'at least' if number.high is None else 'at most'} {notebook.number(known)}]"
+    return f"{value} [{notebook.number(number.low)}, {notebook.number(number.high)}]"
 
 
 def _plain(cell: Cell) -> Any:

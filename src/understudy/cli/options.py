@@ -42,7 +42,23 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
         raise ParameterError(f"{path} exists already: name another file, or replace it with --overwrite")
 
 
-ARGUMENTS = frozenset(("delta", "epsilon", "force", "guess", "method", "metric", "mode", "name"))
+ARGUMENTS = frozenset(
+    (
+        "alpha",
+        "delta",
+        "epsilon",
+        "force",
+        "guess",
+        "max_cells",
+        "memory",
+        "method",
+        "metric",
+        "mode",
+        "name",
+        "noise",
+        "rows",
+    )
+)
 """What the library's messages speak of that is an option of a command under the same name."""
 
 _ARGUMENT = re.compile(r"([a-z_]+)(?:='?([^,'`]+)'?)?")
@@ -76,7 +92,8 @@ def _as_option(code: str) -> str:
         if name not in ARGUMENTS:
             written.append(f"--option {name}={value}")
         else:
-            written.append(f"--{name}" if value in (None, "True") else f"--{name} {quote(value)}")
+            option = name.replace("_", "-")
+            written.append(f"--{option}" if value in (None, "True") else f"--{option} {quote(value)}")
     return " ".join(written)
 
 

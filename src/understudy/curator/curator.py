@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.curator.question_text import changed_since, respelt, spelt
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique, Domain
@@ -38,7 +39,7 @@ from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT, CountColumns
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Located, SparseVector, Together, is_immovable
-from understudy.privacy.price import Price
+from understudy.privacy.price import Currency, Price
 from understudy.privacy.region import located
 from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import LinearQuery
@@ -82,6 +83,11 @@ class PreparedMeasurement:
     def event(self) -> Together:
         """The noise of all of them together, wherever it is added."""
         return Together(tuple(mechanism.event for mechanism, _ in self.mechanisms))
+
+    @property
+    def charged(self) -> Event:
+        """The same as a ledger records it: one marginal's noise stands alone."""
+        return self.event.events[0] if len(self.marginals) == 1 else self.event
 
 
 class Curator:
@@ -186,6 +192,10 @@ class Curator:
         """Whether no row can change a marginal's counts, so that noise on it would protect nobody."""
         return marginal.where.is_counting and self.sensitivity(marginal).l1 == 0
 
+    def check_size(self, marginals: Sequence[Marginal]) -> None:
+        """Refuse, with a `TooLargeError`, marginals that could not be counted at once. Reads no data."""
+        self._truth.check_size(marginals)
+
     def anticipate(self, cliques: Iterable[Clique]) -> None:
         """Say which cliques will be looked at, each when it is paid for: they can be counted in one pass."""
         tell = getattr(self._truth, "anticipate", None)  # only what counts rows can count ahead
@@ -235,10 +245,12 @@ class Curator:
         noise = mechanism.error(beta, cells=marginal.size) / resolution
         return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
 
-    def price_of(self, marginal: Marginal, *, error: Number, beta: Number = 0.05) -> Price:
-        """The smallest price, in the ledger's currency, at which the error is at most `error` people."""
+    def price_of(
+        self, marginal: Marginal, *, error: Number, beta: Number = 0.05, currency: Currency | None = None
+    ) -> Price:
+        """The smallest price at which the error is at most `error` people, in the ledger's currency or another."""
         target = positive(error, "error")
-        currency = self.ledger.budget.currency
+        currency = self.ledger.budget.currency if currency is None else currency
 
         def suffices(amount: Fraction) -> bool:
             try:
@@ -318,10 +330,13 @@ class Curator:
         request: str | None = None,
         analyst: str = "",
         step: JournalStep | None = None,
+        words: str | None = None,
     ) -> list[Answer]:
         """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none.
 
-        A `step` of a journal is kept in the transaction of the debit.
+        A `step` of a journal is kept in the transaction of the debit. `words` are the question as it was
+        asked, empty where it was not asked in words: the ledger keeps them for its readers, and does not
+        compare them.
         """
         marginals, built = prepared.marginals, prepared.mechanisms
         if not marginals:
@@ -348,7 +363,7 @@ class Curator:
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = events[0] if len(events) == 1 else Together(events)
-        debit, told = self._paid(event, question, request, analyst, look, step)
+        debit, told = self._paid(event, question, request, analyst, look, step, words)
         costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
@@ -525,14 +540,30 @@ class Curator:
     # ---- the one way
 
     def _charge(
-        self, event: Event, question: str, request: str | None, analyst: str, step: JournalStep | None
+        self,
+        event: Event,
+        question: str,
+        request: str | None,
+        analyst: str,
+        step: JournalStep | None,
+        words: str | None,
     ) -> Debit:
-        """The debit of an event for a question about this version of the table: a new one, or the request's."""
+        """The debit of an event for a question about this version of the table: a new one, or the request's.
+
+        Raises a `RequestConflictError` that says so where the request was answered from another version.
+        """
         name = request or fresh_request()
-        return self.recorded(
-            question,
-            lambda text: self.ledger.charge(event, question=text, request=name, analyst=analyst, step=step),
-        )
+        known = None if request is None or words is None else self.ledger.find(name)
+        worded = spelt(words or "", question) if known is None else respelt(known.question, question)
+        try:
+            return self.recorded(
+                worded,
+                lambda text: self.ledger.charge(
+                    event, question=text, request=name, analyst=analyst, step=step
+                ),
+            )
+        except RequestConflictError as conflict:
+            raise changed_since(conflict, question, self.edition) from None
 
     def _paid(
         self,
@@ -542,13 +573,14 @@ class Curator:
         analyst: str,
         look: Callable[[], Any],
         step: JournalStep | None = None,
+        words: str | None = None,
     ) -> Paid:
         """Charge, look, keep, release. A request that was answered before gets the same answer.
 
         What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
         """
         self._truth.check_unchanged()
-        debit = self._charge(event, question, request, analyst, step)
+        debit = self._charge(event, question, request, analyst, step, words)
         known = self.ledger.answered(debit) if debit.repeated else None
         if known is None and debit.event != event:
             # Other rows may have been charged for; so they may by version 0.1, which told versions apart by less.

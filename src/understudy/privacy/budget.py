@@ -10,7 +10,7 @@ from math import floor
 
 from understudy.errors import ParameterError, RefusedError
 from understudy.pages import notebook
-from understudy.privacy.compose import zcdp_rho
+from understudy.privacy.compose import zcdp_epsilon, zcdp_rho
 from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, concentrated, pure, rounded_up
 from understudy.privacy.event import Event, Pure
 from understudy.privacy.price import Currency, Price
@@ -58,6 +58,24 @@ class Budget:
     def whole(self) -> Price:
         """All of it, as a price."""
         return Price.of_cost(self.cap)
+
+    def part(self, epsilon: Number) -> Price:
+        """The price of something that alone is (ε, δ)-DP for the given ε and this budget's own δ.
+
+        Pure, that is ε. With a δ it is the largest ρ, in whole units, for which ρ-zCDP implies (ε, δ)-DP: what a
+        budget of ε and the same δ has in all.
+        """
+        return Budget.of(epsilon, self.delta).whole
+
+    def share(self, cost: Cost) -> float:
+        """The part of the whole budget that a cost is."""
+        return cost.units / self.cap.units if self.cap.units else 1.0
+
+    def epsilon_of(self, cost: Cost) -> float:
+        """The ε that a cost alone amounts to, beside this budget's own δ; never more than the whole budget's."""
+        if self.is_pure:
+            return cost.amount
+        return min(zcdp_epsilon(cost.amount, float(self.delta)), float(self.epsilon))
 
     def most(self, price: Price) -> Cost:
         """The most that something costs here which keeps to a price; a price in rho needs a budget with a delta.

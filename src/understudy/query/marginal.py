@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,4 +76,8 @@ class Marginal:
 
     def labels(self) -> list[tuple[str, ...]]:
         """The labels of the cells, in C order."""
-        return [self.domain.labels(cell, self.by) for cell in np.ndindex(*self.shape)]
+        return list(self.cell_labels())
+
+    def cell_labels(self) -> Iterator[tuple[str, ...]]:
+        """The same one after the other, for questions with many cells."""
+        return product(*(self.domain[name].labels for name in self.by))

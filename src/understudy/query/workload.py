@@ -6,10 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from math import comb
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
 from understudy.rational import Number, positive
+
+MOST_MARGINALS = 1 << 20
+"""Marginals of one workload: more are not worked out one by one in any time that people wait."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +46,11 @@ class Workload:
         """Every marginal over `order` attributes."""
         if not 0 <= order <= len(domain):
             raise QueryError(f"a domain of {len(domain)} attributes has no {order}-way marginals")
+        if (many := comb(len(domain), order)) > MOST_MARGINALS:
+            raise QueryError(
+                f"{len(domain)} attributes have {many:,} marginals of order {order}; a workload lists at most "
+                f"{MOST_MARGINALS:,}. Take a lower order, or list the marginals that matter"
+            )
         return cls.of(domain, combinations(domain.names, order))
 
     @property

@@ -131,6 +131,10 @@ class Run:
     analyst: str = ""
     report: Callable[[Progress], None] = _silent
     steps: list[Step] = field(default_factory=list)
+    memory: int | None = None
+    """Bytes that the release may take, where the caller said so: else half of the machine's."""
+    synthetic: int | None = None
+    """Synthetic rows that will be drawn, where the caller said so: else as many as there are people."""
 
     def __post_init__(self) -> None:
         ledger = self.curator.ledger
