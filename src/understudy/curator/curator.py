@@ -45,6 +45,7 @@ from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, positive, probability
+from understudy.table.read_record import ReadRecord
 from understudy.table.truth import Truth
 
 Result = TypeVar("Result")
@@ -103,7 +104,8 @@ class Curator:
     pays, where the declaration has shares. Where the ledger cannot pay, `InsufficientBudgetError` is raised; where
     the table changed under the program, `SourceChangedError`. Nothing is charged then.
 
-    `noise` is the operating system's unless a test or a simulation passes another source.
+    `noise` is the operating system's unless a test or a simulation passes another source. `reading` is what the
+    custodian's own reading of the table has found; None where there was none.
     """
 
     def __init__(
@@ -113,8 +115,10 @@ class Curator:
         declaration: Declaration,
         *,
         noise: NoiseSource | None = None,
+        reading: ReadRecord | None = None,
     ) -> None:
         self._truth = truth
+        self.reading = reading
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
         self.ledger = ledger
         self.declaration = declaration
@@ -131,6 +135,16 @@ class Curator:
     def relation(self) -> Relation:
         """The declared neighbours, which every look protects."""
         return self.declaration.relation
+
+    def check_readable(self, marginals: Iterable[Marginal]) -> None:
+        """Refuse a question about attributes that the custodian found to be unreadable. Reads no data."""
+        if self.reading is not None:
+            self.reading.check(name for marginal in marginals for name in marginal.clique)
+
+    def check_all_readable(self) -> None:
+        """Refuse what shows every attribute, where the custodian found one to be unreadable. Reads no data."""
+        if self.reading is not None:
+            self.reading.check(self.domain.names)
 
     @property
     def edition(self) -> str:

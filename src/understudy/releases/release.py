@@ -374,12 +374,14 @@ def release(
 
     Under the same `name` a release that was interrupted goes on: what was bought comes back from the ledger for
     nothing. A name that belongs to a release with other terms is refused, and so is, before the first step, what
-    the ledger cannot pay to the last one.
+    the ledger cannot pay to the last one. A release shows every attribute: it is refused with an
+    `UnreadableError` where the custodian's reading found one to be unreadable.
 
     `memory` is how many bytes the release may take, half of the machine's where nothing is said, and `rows`
     how many synthetic rows will be drawn from it, as many as there are people where nothing is said. What
     would take more is refused with a `TooLargeError` before anything is spent (`releases.demand`).
     """
+    project.curator.check_all_readable()
     budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)
     run = _Resumable(
         curator=project.curator,
