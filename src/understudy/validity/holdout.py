@@ -69,7 +69,9 @@ class Holdout:
                 labels that there can be, public; by default those of y.
     queries     scores that will be asked for at most, fixed in advance. In a search that is candidates × splits.
     mode        one of `choice.MODES`; "auto" takes the narrowest certificate, with guesses only where
-                `rejections` says how many of them may be wrong. `theorem` names the certificate of "gaussian".
+                `rejections` says how many of them may be wrong. `theorem` names the certificate of "gaussian":
+                "tilting", Theorem T, unless another is named. A file that was opened under an earlier choice of
+                either goes on with the mode and the certificate that it was opened under.
     slack       how far a right guess may be from the sealed rows' score; by default 3/sqrt(n), for guesses from
                 as many rows. Fewer rows to guess from need more.
     strict      `score` is refused: what is certified rests on no assumption about estimators of this process. As a
@@ -89,7 +91,7 @@ class Holdout:
         beta: Number = 0.05,
         metric: str | Metric = "accuracy",
         mode: str | HoldoutMode = "auto",
-        theorem: str = "cvar",
+        theorem: str | None = None,
         rejections: int | None = None,
         slack: float | None = None,
         strict: bool = False,
@@ -114,7 +116,12 @@ class Holdout:
         self.queries = queries
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
         self.rows = len(self._y) if self._people is None else int(self._people.max()) + 1
-        self.mode = self._chosen(mode, float(probability(beta)), rejections, slack, theorem)
+        failure = float(probability(beta))
+        self.mode = self._chosen(mode, failure, rejections, slack, theorem)
+        kept = _kept_terms(path, name)
+        if kept is not None and kept != self._terms(self.mode):
+            earlier = self._chosen(mode, failure, rejections, slack, theorem, earlier=True)
+            self.mode = earlier if kept == self._terms(earlier) else self.mode
         if isinstance(self.mode, FreeLadder):
             if path is not None:
                 raise ParameterError(
@@ -127,10 +134,12 @@ class Holdout:
         self._heard = Heard()
         self._ways: set[str] = set()
         self._unprevented: set[str] = set()
-        terms = f"holdout of {self.rows} rows #{_digest(self._y)} by {self.metric.name}: {self.mode.text}"
         self._ledger = _ledger(path, name)
-        self._journal = Journal(self._ledger, terms, name=name, start=lambda: b"{}")
+        self._journal = Journal(self._ledger, self._terms(self.mode), name=name, start=lambda: b"{}")
         self._catch_up()
+
+    def _terms(self, mode: HoldoutMode) -> str:
+        return f"holdout of {self.rows} rows #{_digest(self._y)} by {self.metric.name}: {mode.text}"
 
     def _chosen(
         self,
@@ -138,7 +147,9 @@ class Holdout:
         beta: float,
         rejections: int | None,
         slack: float | None,
-        theorem: str,
+        theorem: str | None,
+        *,
+        earlier: bool = False,
     ) -> HoldoutMode:
         if not isinstance(wanted, str):
             terms = (wanted.queries, wanted.beta, wanted.rows <= self.rows)
@@ -150,8 +161,9 @@ class Holdout:
             return wanted
         if not isinstance(self.metric, Area):
             return mode_of(
-                wanted, self.rows, self.queries, beta, rejections=rejections, slack=slack, theorem=theorem
-            )
+                wanted, self.rows, self.queries, beta, rejections=rejections, slack=slack, theorem=theorem,
+                earlier=earlier,
+            )  # fmt: skip
         if self._people is not None:
             raise ParameterError("the area under the curve counts pairs of rows: it knows no groups")
         positive = int((self._y == np.unique(self._y)[-1]).sum())
@@ -385,6 +397,17 @@ def _ledger(path: str | Path | None, name: str) -> Ledger:
     if path is None:
         return MemoryLedger(budget)
     return DurableLedger(URL.create("sqlite", database=str(Path(path).resolve())), name, budget)
+
+
+def _kept_terms(path: str | Path | None, name: str) -> str | None:
+    """What a file says that the holdout of this name was opened under; None where it holds none."""
+    if path is None or not Path(path).exists():
+        return None
+    ledger = _ledger(path, name)
+    found = ledger.find(name)
+    if isinstance(ledger, DurableLedger):
+        ledger.close()
+    return None if found is None else found.question
 
 
 def _digest(truth: NDArray[Any]) -> str:
