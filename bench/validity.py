@@ -177,7 +177,7 @@ PUBLISHED = (
     ("gaussian-rogers20", "Rogers et al. 2020, as printed", lambda n, k: rz_width(n, k, BETA)),
     (
         "elementary",
-        "information about each row, one β; normal noise",
+        "information about each row, one β",
         lambda n, k: elementary_normal(n, k, BETA)[0],
     ),
     ("cvar", "CVaR transfer", lambda n, k: cvar_width(n, k, BETA)[0]),

@@ -107,19 +107,6 @@ def tilting_gauss_t(mu: Number, n: Whole, beta: Number) -> float:
     return outward(scale / 4 + sqrt(scale**2 / 16 + log_of_inverse(beta) / (2 * rows)))
 
 
-def tilting_transfer_t(rho: Number, n: Whole, beta: Number) -> float:
-    """sqrt(ρ)/2 + sqrt(ρ/4 + ln(1/β)/(2n)) for a flat sum ρ of prices, one row replaced, of noise on counts.
-
-    A normal answer moved by Δ when a row is replaced costs ρ = Δ²/(2σ²) and adds nαρ/2 to Λ; a Laplace answer
-    of that sensitivity in total costs ρ = ε²/2 and adds nαε²/8, which is less. It is the sum of prices that
-    enters: a joint price counts several answers about the same row once.
-
-    >>> round(tilting_transfer_t(0.02, 10**5, 0.05), 4)
-    0.1415
-    """
-    return tilting_gauss_t(2 * sqrt(above_zero(rho, "rho")), n, beta)
-
-
 def tilting_width(n: Whole, k: Whole, beta: Number) -> tuple[float, float]:
     """(width, σ): k answers with N(0, σ²) noise on scores, at the best σ and split of β."""
     width, sigma, _ = tilting_split(n, k, beta)
