@@ -56,15 +56,21 @@ class QueryError(UnderstudyError):
 
 
 class TooLargeError(QueryError):
-    """A table of `cells` cells was refused before it was allocated; at most `limit` are held at once."""
+    """A table of `cells` cells was refused before it was allocated; at most `limit` are allowed."""
 
-    def __init__(self, what: str, *, cells: int, limit: int) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        cells: int,
+        limit: int,
+        why: str = "are held at once",
+        remedy: str = "Ask about fewer attributes, or declare coarser bins",
+    ) -> None:
         self.cells = cells
         self.limit = limit
-        super().__init__(
-            f"{what} has {cells:,} cells; at most {limit:,} are held at once. Ask about fewer attributes, "
-            f"or declare coarser bins."
-        )
+        self.remedy = remedy
+        super().__init__(f"{what} has {cells:,} cells; at most {limit:,} {why}. {remedy}.")
 
 
 class SourceError(UnderstudyError):

@@ -37,7 +37,7 @@ from understudy.privacy.event import (
     as_plain,
     from_plain,
 )
-from understudy.privacy.joint import Joint
+from understudy.privacy.joint import RULE_1, RULE_2, Joint
 
 LAPLACE = LaplaceNoise(l1=Fraction(2), scale=Fraction(30))
 GAUSS = GaussianNoise(l2_squared=Fraction(2), variance=Fraction(400))
@@ -455,12 +455,14 @@ def located_events(draw):
         max_size=25,
     ),
     st.sampled_from([1, 20, 900]),
+    st.sampled_from([RULE_1, RULE_2]),
 )
 @settings(max_examples=60)
-def test_the_verifier_finds_the_joint_price_on_its_own(events, epsilon):
+def test_the_verifier_finds_the_joint_price_on_its_own(events, epsilon, rule):
     """Two programs, one in arrays and one in plain Python, agree to the last unit, also where the cap is near."""
-    accountant = Joint(Budget.of(epsilon, 1e-6))
-    purse, state = verifier.Purse("rho", accountant.budget.cap.units), accountant.start()
+    accountant = Joint(Budget.of(epsilon, 1e-6), rule)
+    purse = verifier.Purse("rho", accountant.budget.cap.units, rule.number)
+    state = accountant.start()
     for event in events:
         before = accountant.cost(state).units
         state = accountant.after(state, event)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -38,7 +39,23 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
         raise ParameterError(f"{path} exists already: name another file, or replace it with --overwrite")
 
 
-ARGUMENTS = frozenset(("delta", "epsilon", "force", "guess", "method", "mode", "name"))
+ARGUMENTS = frozenset(
+    (
+        "alpha",
+        "delta",
+        "epsilon",
+        "force",
+        "guess",
+        "max_cells",
+        "memory",
+        "method",
+        "metric",
+        "mode",
+        "name",
+        "noise",
+        "rows",
+    )
+)
 """What the library's messages speak of that is an option of a command under the same name."""
 
 _ARGUMENT = re.compile(r"([a-z_]+)(?:='?([^,'`]+)'?)?")
@@ -53,6 +70,8 @@ def as_options(message: str) -> str:
     'take --method mwem, leave --delta out, replace it with --force; ask `count`'
     >>> as_options("let it hold every cell: `method='mwem', cells=500`")
     'let it hold every cell: --method mwem --option cells=500'
+    >>> as_options("write `metric='mae(scale=10)'`")
+    "write --metric 'mae(scale=10)'"
     """
     return re.sub(r"`([^`]+)`", lambda found: _as_option(found[1]) or found[0], message)
 
@@ -70,7 +89,8 @@ def _as_option(code: str) -> str:
         if name not in ARGUMENTS:
             written.append(f"--option {name}={value}")
         else:
-            written.append(f"--{name}" if value in (None, "True") else f"--{name} {value}")
+            option = name.replace("_", "-")
+            written.append(f"--{option}" if value in (None, "True") else f"--{option} {quote(value)}")
     return " ".join(written)
 
 

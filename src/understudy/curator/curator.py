@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.curator.question_text import changed_since, respelt, spelt
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique, Domain
@@ -32,14 +33,14 @@ from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_reques
 from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
-from understudy.mechanism.look import Look
+from understudy.mechanism.look import Look, check_known, checked_event, released
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT, CountColumns
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Located, SparseVector, Together, is_immovable
-from understudy.privacy.price import Price
+from understudy.privacy.price import Currency, Price
 from understudy.privacy.region import located
 from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import LinearQuery
@@ -86,6 +87,11 @@ class PreparedMeasurement:
         """The noise of all of them together, wherever it is added."""
         return Together(tuple(mechanism.event for mechanism, _ in self.mechanisms))
 
+    @property
+    def charged(self) -> Event:
+        """The same as a ledger records it: one marginal's noise stands alone."""
+        return self.event.events[0] if len(self.marginals) == 1 else self.event
+
 
 class Curator:
     """Charge, then look.
@@ -105,6 +111,9 @@ class Curator:
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
         self.ledger = ledger
         self.declaration = declaration
+
+    def __repr__(self) -> str:
+        return f"Curator({self.declaration.name!r})"
 
     @property
     def domain(self) -> Domain:
@@ -173,6 +182,10 @@ class Curator:
         """Whether no row can change a marginal's counts, so that noise on it would protect nobody."""
         return marginal.where.is_counting and self.sensitivity(marginal).l1 == 0
 
+    def check_size(self, marginals: Sequence[Marginal]) -> None:
+        """Refuse, with a `TooLargeError`, marginals that could not be counted at once. Reads no data."""
+        self._truth.check_size(marginals)
+
     def anticipate(self, cliques: Iterable[Clique]) -> None:
         """Say which cliques will be looked at, each when it is paid for: they can be counted in one pass."""
         tell = getattr(self._truth, "anticipate", None)  # only what counts rows can count ahead
@@ -222,10 +235,12 @@ class Curator:
         noise = mechanism.error(beta, cells=marginal.size) / resolution
         return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
 
-    def price_of(self, marginal: Marginal, *, error: Number, beta: Number = 0.05) -> Price:
-        """The smallest price, in the ledger's currency, at which the error is at most `error` people."""
+    def price_of(
+        self, marginal: Marginal, *, error: Number, beta: Number = 0.05, currency: Currency | None = None
+    ) -> Price:
+        """The smallest price at which the error is at most `error` people, in the ledger's currency or another."""
         target = positive(error, "error")
-        currency = self.ledger.budget.currency
+        currency = self.ledger.budget.currency if currency is None else currency
 
         def suffices(amount: Fraction) -> bool:
             try:
@@ -305,14 +320,24 @@ class Curator:
         request: str | None = None,
         analyst: str = "",
         step: JournalStep | None = None,
+        words: str | None = None,
     ) -> list[Answer]:
         """Charge for a measurement, make it, and give an answer for each marginal; all are paid, or none.
 
-        A `step` of a journal is kept in the transaction of the debit.
+        A `step` of a journal is kept in the transaction of the debit. `words` are the question as it was
+        asked, empty where it was not asked in words: the ledger keeps them for its readers, and does not
+        compare them.
         """
         marginals, built = prepared.marginals, prepared.mechanisms
         if not marginals:
             return []
+        for marginal, (mechanism, resolution) in zip(marginals, built, strict=True):
+            check_known(mechanism)
+            if mechanism.event != mechanism.event_for(self.sensitivity(marginal, resolution)):
+                raise ParameterError(
+                    "a measurement was prepared with noise for another sensitivity than its counts have under "
+                    f"`{self.relation}`: prepare it with this Curator"
+                )
         events = tuple(
             self._located(marginal, mechanism)
             for marginal, (mechanism, _) in zip(marginals, built, strict=True)
@@ -328,12 +353,12 @@ class Curator:
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = events[0] if len(events) == 1 else Together(events)
-        debit, released = self._paid(event, question, request, analyst, look, step)
+        debit, told = self._paid(event, question, request, analyst, look, step, words)
         costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
             for marginal, steps, cost, (_, resolution), error in zip(
-                marginals, released, costs, built, prepared.errors, strict=True
+                marginals, told, costs, built, prepared.errors, strict=True
             )
         ]
 
@@ -401,16 +426,7 @@ class Curator:
 
     # ---- any other mechanism
 
-    def run(self, look: Look, *, request: str | None = None, analyst: str = "") -> Any:
-        """Charge a mechanism's own event, show it the exact counts that it asks for, keep what it releases.
-
-        What a look costs is its own word, which nobody can check here: it is code of this process. A look that
-        says it costs nothing is refused where a person can move what it reads, unless its event names noise for a
-        sensitivity of 0.
-        """
-        return self.buy(look, request=request, analyst=analyst).released
-
-    def buy(
+    def _buy(
         self,
         look: Look,
         *,
@@ -418,18 +434,25 @@ class Curator:
         analyst: str = "",
         step: JournalStep | None = None,
     ) -> Paid:
-        """As `run`, with the debit that was charged; a `step` of a journal is kept in the debit's transaction."""
+        """Charge the event of a look, have its mechanism draw by the exact counts that it asks for, keep that.
+
+        For the other rooms of this library, which build looks; no part of what a project offers. How far one
+        person moves the values of a look is the look's own word. That its event is that of the noise which is
+        drawn, for such values and this project's relation, is checked before the charge: ParameterError if not.
+        A `step` of a journal is kept in the debit's transaction.
+        """
         marginals = list(look.marginals)
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
-        self._check_price(look.event, marginals)
+        event = checked_event(look, self.relation)
+        self._check_price(event, marginals)
         self._truth.check_size(marginals)
         return self._paid(
-            self.versioned(look.event),
+            self.versioned(event),
             look.key,
             request,
             analyst,
-            lambda: look.release(self._truth.sums_of(marginals), noise=self._noise),
+            lambda: released(look, self._truth.sums_of(marginals), noise=self._noise),
             step,
         )
 
@@ -520,14 +543,30 @@ class Curator:
     # ---- the one way
 
     def _charge(
-        self, event: Event, question: str, request: str | None, analyst: str, step: JournalStep | None
+        self,
+        event: Event,
+        question: str,
+        request: str | None,
+        analyst: str,
+        step: JournalStep | None,
+        words: str | None,
     ) -> Debit:
-        """The debit of an event for a question about this version of the table: a new one, or the request's."""
+        """The debit of an event for a question about this version of the table: a new one, or the request's.
+
+        Raises a `RequestConflictError` that says so where the request was answered from another version.
+        """
         name = request or fresh_request()
-        return self.recorded(
-            question,
-            lambda text: self.ledger.charge(event, question=text, request=name, analyst=analyst, step=step),
-        )
+        known = None if request is None or words is None else self.ledger.find(name)
+        worded = spelt(words or "", question) if known is None else respelt(known.question, question)
+        try:
+            return self.recorded(
+                worded,
+                lambda text: self.ledger.charge(
+                    event, question=text, request=name, analyst=analyst, step=step
+                ),
+            )
+        except RequestConflictError as conflict:
+            raise changed_since(conflict, question, self.edition) from None
 
     def _paid(
         self,
@@ -537,13 +576,14 @@ class Curator:
         analyst: str,
         look: Callable[[], Any],
         step: JournalStep | None = None,
+        words: str | None = None,
     ) -> Paid:
         """Charge, look, keep, release. A request that was answered before gets the same answer.
 
         What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
         """
         self._truth.check_unchanged()
-        debit = self._charge(event, question, request, analyst, step)
+        debit = self._charge(event, question, request, analyst, step, words)
         known = self.ledger.answered(debit) if debit.repeated else None
         if known is None and debit.event != event:
             # Other rows may have been charged for; so they may by version 0.1, which told versions apart by less.

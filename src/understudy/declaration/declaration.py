@@ -71,7 +71,7 @@ class Unit:
             raise ParameterError(f"max_rows must be between 1 and 1,000,000, not {self.max_rows}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Declaration:
     """A table's name, place, domain, budget and neighbours.
 
@@ -80,7 +80,8 @@ class Declaration:
 
     `ledger` and `witness` are places (empty: the default, and none); `opening` is the epsilon that was spent on
     the table before its ledger was opened; `limits` are shares of the budget. `constraints` say which cells are
-    always empty, as everybody may know.
+    always empty, as everybody may know. `coded_copy` permits to keep the codes of a file's rows beside the
+    declaration, for its owner's eyes alone, so that later questions are answered sooner.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Declaration:
     opening: Fraction = Fraction(0)
     limits: Limits = field(default_factory=Limits)
     constraints: tuple[Constraint, ...] = ()
+    coded_copy: bool = False
 
     def __post_init__(self) -> None:
         if self.unit is not None and self.neighbours is not Neighbours.ADD_REMOVE:
@@ -111,6 +113,9 @@ class Declaration:
             raise ParameterError("the lower bound on the number of rows is above the upper one")
         if self.budget.price(SpentBefore(epsilon=self.opening)).units > self.budget.cap.units:
             raise ParameterError("what was spent before is more than the budget")
+
+    def __repr__(self) -> str:
+        return f"Declaration({self.name!r}, {len(self.domain)} attributes, budget {self.budget})"
 
     @property
     def relation(self) -> Relation:

@@ -82,7 +82,7 @@ def parse(text: str, *, file: str = "understudy.yml") -> Declaration:
 def _declaration(root: Node) -> Declaration:
     keys = (
         "understudy", "name", "source", "table", "delimiter", "protect", "neighbours", "budget", "unit", "rows",
-        "attributes", "ledger", "witness", "opening", "limits", "constraints",
+        "attributes", "ledger", "witness", "opening", "limits", "constraints", "coded_copy",
     )  # fmt: skip
     top = root.mapping(keys)
     for key in ("understudy", "name", "source", "budget", "attributes"):
@@ -116,6 +116,7 @@ def _declaration(root: Node) -> Declaration:
             opening=_opening(top["opening"]) if "opening" in top else Fraction(0),
             limits=_limits(top["limits"]) if "limits" in top else Limits(),
             constraints=_constraints(top["constraints"], domain) if "constraints" in top else (),
+            coded_copy=top["coded_copy"].flag() if "coded_copy" in top else False,
         ),
         "Change the declaration",
     )

@@ -6,40 +6,55 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from understudy.errors import InsufficientBudgetError, ParameterError
+from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError
+from understudy.ledger.shares import Shares
 from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, Cost
 from understudy.privacy.event import Event
-from understudy.privacy.joint import Joint
+from understudy.privacy.joint import RULE_2, AccountingRule, Joint
 from understudy.privacy.limits import Limits
 
 MAX_NAME = 200
 MAX_QUESTION = 2000
+
+MAX_FREE = 1 << 15
+"""A ledger holds at most so many more debits of nothing than debits of something: free questions do not fill it.
+
+Only these two public numbers decide. A free answer is stored like any other, so that its request id means one
+question and gets one answer; hence a cap, and not answers that nobody keeps.
+"""
 
 
 class Books:
     """What has been spent, in all and of each share, by the entries seen so far."""
 
     def __init__(
-        self, budget: Budget, *, limits: Limits | None = None, accountant: Accountant[Any] | None = None
+        self,
+        budget: Budget,
+        *,
+        limits: Limits | None = None,
+        accountant: Accountant[Any] | None = None,
+        rule: AccountingRule = RULE_2,
     ) -> None:
         self.budget = budget
         self.cap = budget.cap
-        self._limits = Limits() if limits is None else limits
-        self._accountant: Accountant[Any] = Joint(budget) if accountant is None else accountant
-        self._state = self._accountant.start()
-        self._shares: dict[str, Any] = {}
+        self.limits = Limits() if limits is None else limits
+        self.accountant: Accountant[Any] = Joint(budget, rule) if accountant is None else accountant
+        self.state = self.accountant.start()
+        self.shares = Shares()
+        self.free = 0
+        self.paid = 0
 
     def copy(self) -> Books:
         other = Books.__new__(Books)
         other.__dict__.update(self.__dict__)
-        other._shares = dict(self._shares)
+        other.shares = self.shares.copy()
         return other
 
     @property
     def spent(self) -> Cost:
-        return self._accountant.cost(self._state)
+        return self.accountant.cost(self.state)
 
     @property
     def remaining(self) -> Cost:
@@ -48,28 +63,27 @@ class Books:
 
     def begin(self, before: Event) -> Cost:
         """Enter what was spent before; it belongs to no analyst and to no day."""
-        self._state = self._accountant.after(self._state, before)
+        self.state = self.accountant.after(self.state, before)
         if self.spent.units > self.cap.units:
             raise ParameterError("what was spent before is more than the budget")
         return self.spent
 
     def enter(self, event: Event, *, analyst: str, at: str) -> Cost:
         """Enter a debit that was granted; the new total."""
-        self._state = self._accountant.after(self._state, event)
-        self._shares = self._after(event, analyst, at)
-        return self.spent
+        before, state = self.spent, self.accountant.after(self.state, event)
+        after = self.accountant.cost(state)
+        self._take(state, event, after.units - before.units, analyst, at)
+        return after
 
     def quote(self, event: Event) -> Cost:
         """What an event would be charged now."""
-        before, after = self.spent, self._accountant.cost(self._accountant.after(self._state, event))
+        before, after = self.spent, self.accountant.cost(self.accountant.after(self.state, event))
         return type(after)(after.units - before.units)
 
     def available(self, *, analyst: str, at: str) -> Cost:
         """The tightest of what is left: of the whole, and of every share that the analyst draws on now."""
         left = [self.remaining.units]
-        for name, size in self._limits.binding(analyst=analyst, at=at):
-            used = self._accountant.cost(self._shares.get(name, self._accountant.start())).units
-            left.append(max(size - used, 0))
+        left += [max(size - used, 0) for _, size, used in self._bounds(analyst, at)]
         return type(self.cap)(min(left))
 
     def admit(self, event: Event, *, analyst: str, at: str) -> tuple[Cost, Cost]:
@@ -77,40 +91,42 @@ class Books:
 
         A refusal names the tightest bound and changes nothing.
         """
-        state = self._accountant.after(self._state, event)
-        shares = self._after(event, analyst, at)
-        before, after = self.spent, self._accountant.cost(state)
-        bounds = [("", after.units, before.units, self.cap.units)]
-        for name, size in self._limits.binding(analyst=analyst, at=at):
-            old = self._shares.get(name, self._accountant.start())
-            bounds.append(
-                (name, self._accountant.cost(shares[name]).units, self._accountant.cost(old).units, size)
-            )
-        passed = [(size - used, new - used, name) for name, new, used, size in bounds if new > size]
+        state = self.accountant.after(self.state, event)
+        before, after = self.spent, self.accountant.cost(state)
+        cost = after.units - before.units
+        bounds = [("", self.cap.units, before.units), *self._bounds(analyst, at)]
+        passed = [(size - used, name) for name, size, used in bounds if used + cost > size]
         if passed:
-            left, asked, name = min(passed)
+            left, name = min(passed)
             raise InsufficientBudgetError(
-                requested=asked / UNITS,
+                requested=cost / UNITS,
                 remaining=max(left, 0) / UNITS,
                 currency=self.cap.currency,
                 limit=name,
             )
-        self._state, self._shares = state, shares
-        return type(after)(after.units - before.units), after
+        if self._is_free(event, cost) and self.free >= MAX_FREE + self.paid:
+            raise RefusedError(
+                f"this costs nothing, and the ledger holds {self.free} debits of nothing already, which is "
+                f"{MAX_FREE} more than those that were paid for: ask again under an earlier request id, or after "
+                f"something was paid for. Nothing was spent"
+            )
+        self._take(state, event, cost, analyst, at)
+        return type(after)(cost), after
 
-    def _after(self, event: Event, analyst: str, at: str) -> dict[str, Any]:
-        """The shares after an event. Time never runs backwards, so past days and months are forgotten."""
-        names = [name for name, _ in self._limits.binding(analyst=analyst, at=at)]
-        if not names:
-            return self._shares
-        kept = {
-            name: state
-            for name, state in self._shares.items()
-            if name.startswith("analyst ") or name in names
-        }
-        for name in names:
-            kept[name] = self._accountant.after(kept.get(name, self._accountant.start()), event)
-        return kept
+    def _bounds(self, analyst: str, at: str) -> list[tuple[str, int, int]]:
+        return self.shares.bounds(self.limits, analyst=analyst, at=at)
+
+    def _is_free(self, event: Event, cost: int) -> bool:
+        """Whether an event has no price even on its own; joint pricing charges nothing for many that have one."""
+        return cost == 0 and self.budget.price(event).units == 0
+
+    def _take(self, state: Any, event: Event, cost: int, analyst: str, at: str) -> None:
+        self.state = state
+        self.shares.enter(cost, analyst=analyst, at=at)
+        if self._is_free(event, cost):
+            self.free += 1
+        else:
+            self.paid += 1
 
 
 def timestamp(now: datetime) -> str:

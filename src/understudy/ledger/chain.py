@@ -17,7 +17,8 @@ class Entry(NamedTuple):
 
     `open` is the first: `terms` tells the table, the budget and its cap; its event is what was spent before.
     A `debit` charges `event`. An `answer` keeps what a debit bought, by its hash, and commits to a handle's first
-    state; a `step` is a later answer of that handle, with the commitment to its new state.
+    state; a `step` is a later answer of that handle, with the commitment to its new state. The `terms` of a
+    `snapshot` hold the hash of the books after the entries before it.
     """
 
     number: int

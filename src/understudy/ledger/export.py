@@ -12,11 +12,15 @@ from sqlalchemy import select
 from sqlalchemy.engine import URL
 
 from understudy.errors import LedgerError
-from understudy.ledger import schema, verifier
+from understudy.ledger import schema, snapshot, verifier
 from understudy.ledger.chain import Entry, commitment
 from understudy.ledger.database import Database
-from understudy.ledger.schema import ENTRY, KEPT, LEDGER
+from understudy.ledger.kept import released
+from understudy.ledger.schema import ENTRY, KEPT, LEDGER, SNAPSHOT
 from understudy.ledger.witness import Witness
+
+SNAPSHOTS_SINCE = 3
+"""The version of the tables that first had one for snapshots."""
 
 _ENDING = """
 if __name__ == "__main__":
@@ -31,6 +35,18 @@ if __name__ == "__main__":
 def document(url: URL, name: str, *, answers: bool = True) -> dict[str, Any]:
     """The ledger of a table as plain values: every entry, the head, and the answers. No hidden state."""
     return _read(url, name, answers=answers)[0]
+
+
+def holds(url: URL, name: str) -> bool:
+    """Whether the store holds a ledger of that table; looking for one makes none."""
+    database = Database(url)
+    if database.is_sqlite and not Path(database.place).exists():
+        return False
+    try:
+        with database.reading() as tx:
+            return schema.holds(tx, name)
+    finally:
+        database.close()
 
 
 def verify(url: URL, name: str, *, witness: Witness | None = None) -> dict[str, Any]:
@@ -96,27 +112,34 @@ def _read(url: URL, name: str, *, answers: bool) -> tuple[dict[str, Any], list[s
         with database.reading() as tx:
             if schema.version(tx) == 0:
                 raise _missing(name, database.place)
-            schema.check(schema.version(tx))
+            version = schema.version(tx)
+            schema.check(version, oldest=schema.READABLE)
             head = tx.execute(select(LEDGER).where(LEDGER.c.name == name)).one_or_none()
             rows = tx.execute(select(ENTRY).where(ENTRY.c.ledger == name).order_by(ENTRY.c.number)).all()
             kept = tx.execute(select(KEPT).where(KEPT.c.ledger == name).order_by(KEPT.c.number)).all()
+            books = (
+                tx.execute(select(SNAPSHOT).where(SNAPSHOT.c.ledger == name)).one_or_none()
+                if version >= SNAPSHOTS_SINCE
+                else None
+            )
     finally:
         database.close()
     if head is None and not rows:
         raise _missing(name, database.place)
     entries = [Entry._make(row[1:]) for row in rows]
+    hashes = {entry.number: entry.answer for entry in entries}
     plain = {
         "format": 1,
         "table": name,
         "head": {} if head is None else {"entries": head.entries, "hash": head.head},
         "entries": [entry._asdict() for entry in entries],
         "answers": (
-            {str(row.number): base64.b64encode(_raw(row.answer)).decode() for row in kept}
+            {str(row.number): _as_text(row.answer, hashes.get(row.number)) for row in kept}
             if answers
             else None
         ),
     }
-    return plain, _state_problems(entries, kept)
+    return plain, _state_problems(entries, kept) + _snapshot_problems(entries, books)
 
 
 def _state_problems(entries: list[Entry], kept: Any) -> list[str]:
@@ -132,6 +155,26 @@ def _state_problems(entries: list[Entry], kept: Any) -> list[str]:
         elif row.state is None or row.salt is None or commitment(_raw(row.state), _raw(row.salt)) != promise:
             problems.append(f"entry {row.number}: the handle's state is not the one that was stored")
     return problems
+
+
+def _snapshot_problems(entries: list[Entry], books: Any) -> list[str]:
+    """The books that are kept must be those of the newest snapshot."""
+    taken = [entry for entry in entries if entry.kind == "snapshot"]
+    if books is None:
+        return [f"entry {taken[-1].number}: the books of this snapshot are gone"] if taken else []
+    newest = taken[-1] if taken else None
+    if newest is None or books.number != newest.number:
+        return [f"the books that are kept are those of entry {books.number}, which is not the newest snapshot"]
+    whole = snapshot.unpacked(books.books)
+    if whole is None or snapshot.terms_of(whole) != newest.terms:
+        return [f"entry {newest.number}: the books that are kept are not those of this snapshot"]
+    return []
+
+
+def _as_text(kept: Any, wanted: str | None) -> str:
+    """An answer as base64; what is not the answer that was hashed is shown as it is, for the verifier to see."""
+    answer = released(kept, wanted)
+    return base64.b64encode(_raw(kept) if answer is None else answer).decode()
 
 
 def _raw(value: Any) -> bytes:

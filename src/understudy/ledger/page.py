@@ -146,11 +146,13 @@ class Charge:
             known.check_same(self.event, question=self.question, analyst=self.analyst)
         journal = None if step is None else _journal(page, step)
         books, opening, admitted = page.recorded.books, None, None
+        before = books.spent
         if step is not None and journal is None:
-            books = books.copy()  # dropped where the debit itself is refused: then its journal is not opened
-            opening = books.admit(NOTHING, analyst=step.analyst, at=page.at)
+            books = books.copy()  # dropped where the debit or the journal is refused: then neither is entered
         if known is None:
             admitted = books.admit(self.event, analyst=self.analyst, at=page.at)
+        if step is not None and journal is None:  # after the debit that makes room for one of nothing
+            opening = books.admit(NOTHING, analyst=step.analyst, at=page.at)[0], before
         page.recorded.books = books
         if step is not None:
             _keep_step(page, step, journal, opening)

@@ -13,6 +13,7 @@ from understudy.ledger.interface import Debit
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.event import Event, SpentBefore, as_plain, from_text, recorded_number
+from understudy.privacy.joint import RULE_1, RULES, AccountingRule
 
 
 class Recorded:
@@ -24,10 +25,13 @@ class Recorded:
         self.head = START
         self.at = ""
         self.total = 0
+        self.marked = (0, 0, 0)
+        """Entries, joint events and their work at the newest snapshot."""
 
     def copy(self) -> Recorded:
         other = Recorded(self.books.copy())
         other.entries, other.head, other.at, other.total = self.entries, self.head, self.at, self.total
+        other.marked = self.marked
         return other
 
     def read(self, entry: Entry) -> None:
@@ -80,8 +84,8 @@ def _event(text: str) -> Event:
     return from_text(text)
 
 
-def terms(name: str, budget: Budget) -> str:
-    """What the first entry binds a ledger to."""
+def terms(name: str, budget: Budget, rule: AccountingRule) -> str:
+    """What the first entry binds a ledger to. The first rule of joint accounting is named by no number."""
     cap = budget.cap
     return canonical(
         {
@@ -91,8 +95,24 @@ def terms(name: str, budget: Budget) -> str:
             "delta": str(budget.delta),
             "currency": cap.currency,
             "cap": cap.units,
+            **({} if rule == RULE_1 else {"accounting": rule.number}),
         }
     )
+
+
+def rule_of(entry: Entry) -> AccountingRule:
+    """The rule of joint accounting that a first entry records."""
+    try:
+        number = json.loads(entry.terms or "").get("accounting", 1)
+    except (ValueError, AttributeError, RecursionError):
+        raise broken(entry.number) from None
+    rule = RULES.get(number) if type(number) is int else None
+    if rule is None:
+        raise LedgerError(
+            "the ledger was begun under a rule of accounting that this program does not know",
+            remedy="Use the version of understudy that began it; nothing was spent",
+        )
+    return rule
 
 
 def budget_of(entry: Entry) -> Budget:

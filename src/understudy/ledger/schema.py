@@ -23,7 +23,10 @@ from sqlalchemy import (
 
 from understudy.errors import LedgerError
 
-VERSION = 2
+VERSION = 3
+
+READABLE = 2
+"""The oldest version that can be verified and exported as it is: it only lacks snapshots."""
 
 METADATA = MetaData()
 
@@ -74,6 +77,16 @@ KEPT = Table(
 )
 """What entries only hash: the answer, and a handle's latest state with the salt of its commitment."""
 
+SNAPSHOT = Table(
+    "understudy_snapshot",
+    METADATA,
+    Column("ledger", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("books", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The books at the newest snapshot of each ledger, compressed; entry `number` holds their hash."""
+
 _NAMES = ((LEDGER, LEDGER.c.name), (ENTRY, ENTRY.c.ledger))
 
 ONE_REQUEST = Index(
@@ -113,7 +126,12 @@ def _to_2(tx: Connection) -> None:
     tx.execute(update(KEPT).where(superseded).values(state=None, salt=None))
 
 
-UPGRADES: dict[int, Callable[[Connection], None]] = {2: _to_2}
+def _to_3(tx: Connection) -> None:
+    """Snapshots, of which there are none yet."""
+    SNAPSHOT.create(tx)
+
+
+UPGRADES: dict[int, Callable[[Connection], None]] = {2: _to_2, 3: _to_3}
 """For each version, the step from the one before it."""
 
 
@@ -135,8 +153,8 @@ def holds(tx: Connection, name: str) -> bool:
     return any(tx.execute(select(exists().where(column == name))).scalar_one() for _, column in places)
 
 
-def check(found: object) -> None:
-    """Refuse tables that this program does not write."""
+def check(found: object, *, oldest: int = VERSION) -> None:
+    """Refuse tables that this program does not write, or older ones than `oldest` where they are only read."""
     if type(found) is not int:  # SQLite keeps any type in any column
         raise LedgerError(
             "the ledger does not say by which program it was written",
@@ -147,7 +165,7 @@ def check(found: object) -> None:
             f"the ledger was written by a newer program (schema {found}; this one writes {VERSION})",
             remedy="Use that version of understudy; nothing was spent",
         )
-    if found < VERSION:
+    if found < oldest:
         raise LedgerError(
             f"the ledger has schema {found}; this program writes {VERSION}",
             remedy="Open the project once with `understudy ledger show`: it upgrades the ledger",

@@ -13,21 +13,24 @@ from sqlalchemy import Connection, bindparam, collate, insert, select
 from sqlalchemy.engine import URL
 
 from understudy.errors import LedgerError, UnderstudyError
-from understudy.ledger import schema
+from understudy.ledger import schema, snapshot
 from understudy.ledger.books import Books, short_question, timestamp
-from understudy.ledger.chain import START, Entry, answer_hash, commitment, is_sealed
+from understudy.ledger.chain import START, Entry, commitment, is_sealed
 from understudy.ledger.database import TIMEOUT, Database
 from understudy.ledger.group import GroupCommit, Ticket
 from understudy.ledger.interface import Debit, Hidden, JournalStep
+from understudy.ledger.kept import released
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
-from understudy.ledger.recorded import Recorded, broken, budget_of, opening_event, terms
+from understudy.ledger.recorded import Recorded, broken, budget_of, opening_event, rule_of, terms
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER, SCHEMA
 from understudy.ledger.stored_page import StoredPage
+from understudy.ledger.view import ledger_html
 from understudy.ledger.witness import Witness
 from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
+from understudy.privacy.joint import RULE_2
 from understudy.privacy.limits import Limits
 from understudy.rational import Number, exact
 
@@ -71,6 +74,9 @@ _PREFIXED = {
     .order_by(ENTRY.c.number)
     for backend, order in (("sqlite", "BINARY"), ("postgresql", "C"))
 }
+SKIPPED = 100
+"""Fewer entries than this are read rather than skipped to a snapshot."""
+
 _KEPT = select(KEPT).where(KEPT.c.ledger == bindparam("of"), KEPT.c.number == bindparam("number"))
 
 
@@ -103,7 +109,10 @@ class DurableLedger:
         self._witness = witness
         self._clock = clock
         self._database = Database(url, timeout=timeout)
-        self._blank = Recorded(Books(budget, limits=limits, accountant=accountant))
+        self._rule = RULE_2
+        self._limits = limits
+        self._accountant = accountant
+        self._blank = self._empty()
         self._recorded = self._blank  # of no entries, until the ledger is found or begun
         self._opening, self._opening_text = opening_event(exact(opening, "opening"))
         self._declared = self._blank.copy()
@@ -118,6 +127,9 @@ class DurableLedger:
 
     def __repr__(self) -> str:
         return f"DurableLedger({self._name!r} in {self._database.place})"
+
+    def _repr_html_(self) -> str:
+        return ledger_html(self, f"Ledger of {self._name} in {self._database.place}")
 
     @property
     def name(self) -> str:
@@ -211,9 +223,10 @@ class DurableLedger:
         entry, kept = self._kept(_FIRST, debit)
         if entry is None:
             return None
-        if kept is None or answer_hash(bytes(kept.answer)) != entry.answer:
+        answer = None if kept is None else released(kept.answer, entry.answer)
+        if answer is None:
             raise _changed("an answer")
-        return bytes(kept.answer)
+        return answer
 
     def steps(self, debit: Debit, *, after: int = 0) -> list[bytes]:
         if not self._is_held():
@@ -222,12 +235,13 @@ class DurableLedger:
             rows = tx.execute(_STEPS, {"of": self._name, "debit": debit.number, "after": after}).all()
         found: list[bytes] = []
         for row in rows:
-            entry, answer = Entry._make(row[1:-1]), row[-1]
+            entry = Entry._make(row[1:-1])
             if not is_sealed(entry):
                 raise broken(entry.number)
-            if answer is None or answer_hash(bytes(answer)) != entry.answer:
+            answer = released(row[-1], entry.answer)
+            if answer is None:
                 raise _changed("an answer")
-            found.append(bytes(answer))
+            found.append(answer)
         return found
 
     def hidden(self, debit: Debit) -> Hidden | None:
@@ -274,6 +288,7 @@ class DurableLedger:
             page = StoredPage(tx, self._name, recorded, timestamp(self._clock()))
             page.look_up([ticket.work for ticket in tickets])
             _apply(tickets, page)
+            page.take_snapshot()
             wrote = page.write()
         self._recorded = recorded
         if page.erases:
@@ -306,7 +321,7 @@ class DurableLedger:
         schema.check(version)
         if type(entries) is not int:  # SQLite keeps any type in any column
             raise broken(0)
-        recorded = self._recorded.copy()
+        recorded = self._skipped_to_snapshot(tx, entries)
         while entries > recorded.entries:
             later = tx.execute(_LATER, {"of": self._name, "seen": recorded.entries}).all()
             if not later:
@@ -318,6 +333,18 @@ class DurableLedger:
         if (recorded.entries, recorded.head) != (entries, head):
             raise broken(entries)
         return recorded
+
+    def _skipped_to_snapshot(self, tx: Connection, entries: int) -> Recorded:
+        """What is known, or what the newest snapshot adds to it without reading the entries in between."""
+        known = self._recorded
+        if entries - known.entries < SKIPPED:
+            return known.copy()
+        found = snapshot.newest(tx, self._name, self._blank, seen=known.entries, entries=entries)
+        if found is None:
+            return known.copy()
+        if known.entries and not snapshot.is_still_there(tx, self._name, known):
+            raise broken(known.entries)
+        return found
 
     # ---- opening
 
@@ -367,19 +394,30 @@ class DurableLedger:
         total = recorded.books.begin(self._opening).units
         page = StoredPage(tx, self._name, recorded, timestamp(self._clock()))
         page.append(
-            "open", event=self._opening, cost=total, total=total, terms=terms(self._name, self._budget)
+            "open",
+            event=self._opening,
+            cost=total,
+            total=total,
+            terms=terms(self._name, self._budget, self._rule),
         )
         page.write()
         return recorded
 
+    def _empty(self) -> Recorded:
+        books = Books(self._budget, limits=self._limits, accountant=self._accountant, rule=self._rule)
+        return Recorded(books)
+
     def _check_terms(self, tx: Connection) -> None:
-        """The recorded budget rules; a declaration that says another is refused."""
+        """The recorded budget rules; a declaration that says another is refused. So does the accounting."""
         found = tx.execute(_LATER.limit(1), {"of": self._name, "seen": 0}).one_or_none()
         if found is None:
             raise broken(1)
         first = Entry._make(found[1:])
-        budget = budget_of(first)
-        if budget != self._budget or first.terms != terms(self._name, budget):
+        budget, rule = budget_of(first), rule_of(first)
+        if rule != self._rule and not self._recorded.entries:
+            self._rule = rule
+            self._blank = self._recorded = self._empty()
+        if budget != self._budget or first.terms != terms(self._name, budget, rule):
             raise LedgerError(
                 f"the ledger of {self._name!r} was opened with a budget of {budget}, the declaration says "
                 f"{self._budget}",

@@ -8,7 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
+from understudy.ledger import snapshot
 from understudy.ledger.chain import Entry, answer_hash, canonical, commitment, is_sealed
+from understudy.ledger.kept import packed, released
 from understudy.ledger.page import Latest, Operation, Page
 from understudy.ledger.recorded import Recorded, broken
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER
@@ -57,6 +59,7 @@ class StoredPage(Page):
         self._entries: list[Entry] = []
         self._kept: list[dict[str, Any]] = []
         self._erased: list[dict[str, Any]] = []
+        self._snapshot: snapshot.Snapshot | None = None
 
     def look_up(self, operations: Sequence[Operation]) -> None:
         """Fetch, in a few statements for all of them, what the store already knows about the requests."""
@@ -68,13 +71,12 @@ class StoredPage(Page):
         ends = [tuple(row) for row in self._fetch(_ENDS, numbers)]
         for entry in self._entries_at(last for _, last in ends):
             self.latest[entry.debit or 0] = Latest(entry.step or 0, entry.number, entry.state is not None)
-        kept = {
-            number: bytes(answer) for number, answer in self._fetch(_ANSWERS, {first for first, _ in ends})
-        }
+        kept = {number: answer for number, answer in self._fetch(_ANSWERS, {first for first, _ in ends})}
         for entry in self._entries_at(kept):
-            if answer_hash(kept[entry.number]) != entry.answer:
+            answer = released(kept[entry.number], entry.answer)
+            if answer is None:
                 raise broken(entry.number)
-            self.answers[entry.debit or 0] = kept[entry.number]
+            self.answers[entry.debit or 0] = answer
 
     def _entries_at(self, numbers: Iterable[int]) -> Iterator[Entry]:
         for row in self._fetch(_ENTRIES, numbers):
@@ -125,7 +127,7 @@ class StoredPage(Page):
             if before is not None:
                 self._erase(before.number)
             self._kept.append(
-                {"ledger": self._name, "number": number, "answer": answer, "state": state, "salt": salt}
+                {"ledger": self._name, "number": number, "answer": packed(answer), "state": state, "salt": salt}
             )
         return number
 
@@ -135,6 +137,13 @@ class StoredPage(Page):
                 row["state"] = row["salt"] = None
                 return
         self._erased.append({"of": self._name, "at_number": number})
+
+    def take_snapshot(self) -> None:
+        """End the page with a snapshot of the books, if one is due."""
+        if self._entries and snapshot.is_due(self.recorded):
+            self._snapshot = snapshot.taken(self.recorded.books)
+            self.append("snapshot", terms=self._snapshot.terms)
+            snapshot.mark(self.recorded)
 
     @property
     def erases(self) -> bool:
@@ -152,6 +161,8 @@ class StoredPage(Page):
             self._tx.execute(_INSERT_KEPT, self._kept)
         if self._erased:
             self._tx.execute(_ERASE, self._erased)
+        if self._snapshot is not None:
+            snapshot.write(self._tx, self._name, self.recorded.entries, self._snapshot)
         moved = {"of": self._name, "new_entries": self.recorded.entries, "new_head": self.recorded.head}
         self._tx.execute(_MOVE_HEAD, moved)
         return True

@@ -15,8 +15,11 @@ noise and f the indicator of the region, two neighbouring tables that differ in 
 p/F and phi = f under `add-remove m`. All together so cost at most F max (sum of u phi), F = 2 under `replace`,
 else m (Laplace) or m^2 (Gaussian). The maximum is bounded by message passing: for any messages msg_Ca from a
 table T_C to its attributes a, with b_a their sum, it is at most  c + sum_a max b_a + sum_C max(T_C - sum_a
-msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers; thousands of
-them take minutes.
+msg_Ca).  The program makes its sweeps by a fixed rule, which is repeated here in whole numbers. Cells that no
+event has told apart are taken together, which changes no maximum. Ledgers whose terms name accounting 2 bound
+the work: tables and sweeps are paid from a credit that grows with the number of events, and what it cannot pay
+for is not done; the region of an event is then taken larger, or as everybody. A snapshot holds the hash of all
+this, and of what each analyst, the latest day and the latest month were charged.
 
 Only events of one relation, which also names the version of the table and of its declaration, are priced together.
 
@@ -34,7 +37,12 @@ import hashlib
 import json
 import math
 import re
+import sys
+from array import array
 from fractions import Fraction
+from functools import lru_cache
+from itertools import compress
+from operator import add, sub
 from typing import Any
 
 FIELDS = (
@@ -52,8 +60,14 @@ USED = {
     "debit": {"request", "question", "analyst", "event"},
     "answer": {"debit", "step", "answer", "state"},
     "step": {"question", "debit", "step", "answer", "state"},
+    "snapshot": {"terms"},
 }
 OPTIONAL = {"state"}
+START, GRANT, ONCE = 1 << 25, 3 << 8, 1 << 20  # rule 2: credit of work, what each event adds, sweeps for one event
+ROOM, BLOCK, OVERHEAD = 1 << 19, 1 << 16, 1 << 8  # all tables, one table, and what each counts beside its numbers
+CELLS, WIDTH = 1 << 16, 1 << 12  # cells of an attribute that a region is taken by; parts that it is cut into
+BITS = bytes.maketrans(b"01", b"\0\1")
+SWAPPED = bytes.maketrans(b"\0\1", b"\1\0")
 
 
 class Wrong(Exception):
@@ -99,6 +113,7 @@ class Check:
         self.at = ""
         self.total = 0
         self.purse = Purse("", 0)
+        self.shares = Shares()
         self.requests: set[str] = set()
         self.open_debits: dict[int, tuple[int, bool] | None] = {}
         self.answers_checked = self.steps_checked = 0
@@ -175,8 +190,13 @@ class Check:
 
     def check_open(self, entry: dict) -> None:
         terms = json.loads(entry["terms"])
-        if sorted(terms) != sorted(("format", "table", "epsilon", "delta", "currency", "cap")):
+        if sorted(set(terms) - {"accounting"}) != sorted(
+            ("format", "table", "epsilon", "delta", "currency", "cap")
+        ):
             raise Wrong("its terms are not understood")
+        rule = terms.get("accounting", 1)
+        if "accounting" in terms and (type(rule) is not int or rule != 2):
+            raise Wrong("its rule of accounting is not known to this verifier")
         if terms["format"] != 1:
             raise Wrong("its format is not known to this verifier")
         if type(terms["cap"]) is not int or not 0 <= terms["cap"] < LIMIT:
@@ -185,7 +205,7 @@ class Check:
         if terms["table"] != self.document.get("table"):
             raise Wrong("it is the ledger of another table")
         check_cap(terms)
-        self.purse = Purse(terms["currency"], terms["cap"])
+        self.purse = Purse(terms["currency"], terms["cap"], rule)
         self.pay(entry)
 
     def check_debit(self, entry: dict) -> None:
@@ -193,7 +213,18 @@ class Check:
             raise Wrong("its request id was charged before, or is empty")
         self.requests.add(entry["request"])
         self.open_debits[entry["number"]] = None
+        event = json.loads(entry["event"])
         self.pay(entry)
+        self.shares.enter(entry, units(event, self.purse.currency) == 0)
+
+    def check_snapshot(self, entry: dict) -> None:
+        if entry["cost"] != 0 or entry["total"] != self.total:
+            raise Wrong("a snapshot costs nothing, and the sum is wrong")
+        plain, numbers = self.purse.encoded()
+        text = json.dumps({**self.shares.encoded(), "joint": plain}, sort_keys=True, separators=(",", ":"))
+        books = b"understudy books 1\n" + text.encode("ascii") + b"\n" + numbers
+        if json.loads(entry["terms"]) != {"books": hashlib.sha256(books).hexdigest()}:
+            raise Wrong("its books are not those that follow from the entries before it")
 
     def pay(self, entry: dict) -> None:
         cost = self.purse.pay(json.loads(entry["event"]))
@@ -252,6 +283,19 @@ def rational(text: object) -> Fraction:
     return Fraction(text)
 
 
+def units(event: dict, currency: str) -> int:
+    """What an event costs on its own, in whole units, rounded up."""
+    if event["event"] == "Together":
+        return math.ceil(price(event, currency) * UNITS)
+    noise = event["noise"] if event["event"] == "Located" else event
+    return units_of(json.dumps(noise, sort_keys=True), currency)
+
+
+@lru_cache(maxsize=4096)
+def units_of(text: str, currency: str) -> int:
+    return math.ceil(price(json.loads(text), currency) * UNITS)
+
+
 def price(event: dict, currency: str) -> Fraction:
     """What an event costs: epsilon or rho, exactly."""
     kind = event["event"]
@@ -294,15 +338,41 @@ def sparse_vector(epsilon: Fraction, hits: Fraction | None, told: Fraction | Non
     return runs * ((share - part * share) ** 2 + (part * share) ** 2) / 2
 
 
+class Shares:
+    """What debits were charged, by analyst, day and month, and how many had no price: what snapshots hold."""
+
+    def __init__(self) -> None:
+        self.analysts: dict[str, int] = {}
+        self.later = self.free = self.paid = 0
+        self.day, self.month = ["", 0], ["", 0]
+
+    def enter(self, entry: dict, is_free: bool) -> None:
+        self.free, self.paid = self.free + is_free, self.paid + (not is_free)
+        cost, name = entry["cost"], entry["analyst"]
+        if cost == 0:
+            return
+        if name in self.analysts or len(self.analysts) < 4096:
+            self.analysts[name] = self.analysts.get(name, 0) + cost
+        else:
+            self.later += cost
+        day, month = entry["at"][:10], entry["at"][:7]
+        self.day = [day, cost + (self.day[1] if self.day[0] == day else 0)]
+        self.month = [month, cost + (self.month[1] if self.month[0] == month else 0)]
+
+    def encoded(self) -> dict:
+        return dict(vars(self))
+
+
 class Purse:
     """What the events so far cost: located ones jointly, all others by their sum."""
 
-    def __init__(self, currency: str, cap: int) -> None:
-        self.currency, self.cap = currency, cap
-        self.others = self.flat = self.constant = self.shown = self.swept = 0
+    def __init__(self, currency: str, cap: int, rule: int = 1) -> None:
+        self.currency, self.cap, self.rule = currency, cap, rule
+        self.others = self.flat = self.constant = self.shown = self.swept = self.peaks = self.joined = self.work = 0
         self.relation, self.factor = "", 0
         self.blocks: dict[tuple, Block] = {}
         self.beliefs: dict[tuple, list[int]] = {}
+        self.rests = self.room = self.tables = 0
 
     def pay(self, event: dict) -> int:
         """Take an event in; the units by which the total grows."""
@@ -316,7 +386,7 @@ class Purse:
             for part in parts:
                 self.take(part)
             return
-        cost = math.ceil(price(event, self.currency) * UNITS)
+        cost = units(event, self.currency)
         if event["event"] == "Located" and self.joins(event, cost):
             self.add(event, cost)
             self.settle()
@@ -327,133 +397,304 @@ class Purse:
         noise = "LaplaceNoise" if self.currency == "epsilon" else "GaussianNoise"
         return event["noise"]["event"] == noise and self.flat + cost <= 1 << 60
 
+    def can_pay(self, work: int) -> bool:
+        """Whether the credit of rule 2 is enough for so much work."""
+        return self.rule == 1 or work <= START + GRANT * self.joined - self.work
+
     def add(self, event: dict, cost: int) -> None:
         known = RELATION.fullmatch(event["relation"])
         if known is None:
             raise Wrong("its neighbour relation is not known")
         if self.relation != event["relation"]:  # other rows: what was shown is paid
-            self.others, self.flat, self.constant, self.shown, self.swept = (
-                self.others + self.shown,
-                0,
-                0,
-                0,
-                0,
-            )
+            self.others += self.shown
+            self.flat = self.constant = self.shown = self.swept = self.peaks = 0
+            self.rests = self.room = self.tables = 0
             self.blocks, self.beliefs = {}, {}
         power = 1 if self.currency == "epsilon" else 2
         self.relation, self.factor = event["relation"], int(known["rows"]) ** power if known["rows"] else 2
         self.flat += cost
+        self.joined += 1
         single = known["rows"] is None and event["split"] is False
         weight = cost if single else -(-cost // self.factor)
-        spans = {(name, size): cells(size, int(mask, 16)) for name, size, mask in event["region"]}
-        narrow = sorted(spans, key=lambda at: (Fraction(len(spans[at]), at[1]), at[0]))[:3]
-        spans = {at: inside for at, inside in spans.items() if at in narrow}
-        share = math.prod(Fraction(len(inside), size) for (_, size), inside in spans.items())
-        home = None if single and share > Fraction(3, 10) else self.home(tuple(spans))
-        if home is None:
+        spans = {(name, size): mask_of(size, mask) for name, size, mask in event["region"]}
+        if self.rule > 1:
+            spans = {at: mask for at, mask in spans.items() if at[1] <= CELLS}
+        if len(spans) > 3:
+            narrow = sorted(spans, key=lambda at: (Fraction(spans[at].bit_count(), at[1]), at[0]))[:3]
+            spans = {at: mask for at, mask in spans.items() if at in narrow}
+        inner = math.prod(mask.bit_count() for mask in spans.values())
+        wide = single and 10 * inner > 3 * math.prod(size for _, size in spans)
+        home = None if wide or not spans else self.home(tuple(spans))
+        if home is None or not self.raised(home, spans, weight):
             self.constant += -(-weight // 2) if single else weight
-            return
-        for attribute in home:
-            self.beliefs.setdefault(attribute, [0] * attribute[1])
-        self.blocks.setdefault(home, Block(home)).add(spans, weight)
 
     def home(self, clique: tuple) -> tuple | None:
         """The table that takes a region: its own, else a larger one that is there, else a new one if it fits."""
         if clique in self.blocks:
             return clique
         if len(clique) < 3:
+            wanted = set(clique)
             for known in self.blocks:
-                if set(clique) < set(known):
+                if wanted < set(known):
                     return known
         size = math.prod(size for _, size in clique)
-        room = size + sum(len(block.table) for block in self.blocks.values()) <= 1 << 24
-        return clique if len(clique) <= 3 and size <= 1 << 20 and room else None
+        fits = self.rule > 1 or (size <= 1 << 20 and self.tables + size <= 1 << 24)
+        return clique if fits else None
+
+    def raised(self, home: tuple, spans: dict, weight: int) -> bool:
+        """Put the weight on a region; False where rule 2 has no room or no credit for it.
+
+        Where a table may not get larger, the region is taken by all classes of cells that it touches.
+        """
+        runs = [1 if self.rule == 1 else -(-size // WIDTH) for _, size in home]
+        widths = [-(-size // run) for (_, size), run in zip(home, runs, strict=True)]
+        sides = sum(widths)
+        if not self.can_pay(sides):
+            return False
+        inside = [
+            marked(spans.get(at), at[1], run, width)
+            for at, run, width in zip(home, runs, widths, strict=True)
+        ]
+        known = self.blocks.get(home)
+        block = known or Block(widths)
+        size, before = len(block.table), block.largest
+        classes, cuts = block.classes(inside)
+        cells = math.prod(len(names) for names in block.names(cuts))
+        room = self.room - size + cells if known else self.room + sides + OVERHEAD + cells
+        fits = self.rule == 1 or (room <= ROOM and (cells <= BLOCK or cells == size))
+        if fits and (cells == size or self.can_pay(sides + cells)):
+            touched = math.prod(map(len, classes))
+            work = sides + (touched if cells == size else cells)
+        else:
+            cuts, room = [[], [], []], self.room
+            touched = math.prod(map(len, classes))
+            work = sides + touched
+            if known is None or touched == size:
+                return False
+        if not self.can_pay(work):
+            return False
+        block.cut(inside, cuts)
+        block.add(block.inner(classes, cuts), weight)
+        if known is None:
+            self.blocks[home] = block
+            self.tables += math.prod(size for _, size in home)
+            for attribute, width in zip(home, widths, strict=True):
+                self.beliefs.setdefault(attribute, [0] * width)
+        self.room, self.work = room, self.work + work
+        self.rests += block.largest - before
+        return True
 
     def bound(self) -> int:
-        most = self.constant + sum(block.largest for block in self.blocks.values())
-        most += sum(max(belief) for belief in self.beliefs.values())
-        return min(self.flat, self.factor * most)
+        return min(self.flat, self.factor * (self.constant + self.rests + self.peaks))
 
     def settle(self) -> None:
-        if self.bound() * 20 > self.swept * 21:
+        before = self.work
+        if self.bound() * 20 > self.swept * 21 and self.can_sweep(before):
             self.sweep()
-            self.sweep()
+            if self.can_sweep(before):
+                self.sweep()
             self.swept = self.bound()
         for _ in range(8):
-            if max(self.bound(), self.shown) + self.others <= self.cap or not self.blocks:
+            enough = max(self.bound(), self.shown) + self.others <= self.cap
+            if enough or not self.blocks or not self.can_sweep(before):
                 break
             self.sweep()
         self.shown = max(self.bound(), self.shown)
 
+    def can_sweep(self, before: int) -> bool:
+        """Whether rule 2 can pay for one more sweep, and whether all sweeps for one event stay within a bound."""
+        return self.rule == 1 or (self.can_pay(self.room) and self.work + self.room <= before + ONCE)
+
     def sweep(self) -> None:
         for clique, block in self.blocks.items():
             block.sweep(clique, self.beliefs)
+        self.rests = sum(block.largest for block in self.blocks.values())
+        self.peaks = sum(max(belief) for belief in self.beliefs.values())
+        self.work += self.room
+
+    def encoded(self) -> tuple[dict, bytes]:
+        """The state as plain values, and its tables as whole numbers of 8 bytes."""
+        names = ("others", "flat", "relation", "factor", "constant", "shown", "swept", "joined", "work")
+        plain: dict = {name: getattr(self, name) for name in names}
+        plain["blocks"] = [
+            [[list(at) for at in clique], block.shape[: len(clique)], block.largest]
+            for clique, block in self.blocks.items()
+        ]
+        plain["beliefs"] = [list(at) for at in sorted(self.beliefs)]
+        numbers = array("q")
+        for clique, block in self.blocks.items():
+            axes = len(clique)
+            for part in (block.table, *block.labels[:axes], *block.messages[:axes]):
+                numbers.extend(part)
+        for at in sorted(self.beliefs):
+            numbers.extend(self.beliefs[at])
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        return plain, numbers.tobytes()
 
 
 class Block:
-    """The table of one clique of up to three attributes, with its messages and the maximum of what remains."""
+    """The table of one clique of up to three attributes, over classes of cells that no event has told apart.
 
-    def __init__(self, clique: tuple) -> None:
-        self.shape = [size for _, size in clique] + [1] * (3 - len(clique))
-        self.table = [0] * math.prod(self.shape)
-        self.messages = [[0] * size for size in self.shape]
-        self.clique = clique
+    Cells of an attribute that lie in the same spans form a class; the table has one number for each product of
+    classes, and is the same on all its cells. `labels` gives the class of each cell, `messages` belong to cells, and
+    `lows` holds the largest of minus the messages in each class: so every maximum over cells is one over classes.
+    """
+
+    def __init__(self, widths: list[int]) -> None:
+        axes = len(widths)
+        self.shape = [1, 1, 1]
+        self.table = [0]
+        self.labels = [[0] * width for width in widths] + [[0]] * (3 - axes)
+        self.messages = [[0] * width for width in widths] + [[0]] * (3 - axes)
+        self.lows = [[0], [0], [0]]
+        self.axes = axes
         self.largest = 0
 
-    def add(self, spans: dict, weight: int) -> None:
-        inside = [spans.get(attribute, range(attribute[1])) for attribute in self.clique]
-        inside += [range(1)] * (3 - len(inside))
-        _, second, third = self.shape
-        one, two, three = self.messages
-        for i in inside[0]:
-            for j in inside[1]:
-                base, start = one[i] + two[j], (i * second + j) * third
-                for k in inside[2]:
-                    self.table[start + k] += weight
-                    self.largest = max(self.largest, self.table[start + k] - base - three[k])
+    def classes(self, inside: list[bytes]) -> tuple[list[list[int]], list[list[int]]]:
+        """Along each axis the classes that have a cell in the span, and those of them that have one outside."""
+        hit, cut = [[0], [0], [0]], [[], [], []]
+        for axis, marks in enumerate(inside):
+            label = self.labels[axis]
+            if 0 not in marks:
+                hit[axis] = list(range(self.shape[axis]))
+                continue
+            within = set(compress(label, marks))
+            hit[axis] = sorted(within)
+            cut[axis] = sorted(within.intersection(compress(label, marks.translate(SWAPPED))))
+        return hit, cut
 
-    def sweep(self, clique: tuple, beliefs: dict) -> None:
-        axes = len(clique)
-        arriving = [[0] * size for size in self.shape]
-        for axis, attribute in enumerate(clique):
-            arriving[axis] = [b - m for b, m in zip(beliefs[attribute], self.messages[axis], strict=True)]
-        whole = self.shifted(arriving, 1)
-        new = [[most // axes for most in side] for side in self.maxima(whole)]
-        new[axes:] = [[0]] * (3 - axes)
-        for axis, attribute in enumerate(clique):
-            beliefs[attribute] = new[axis]
-            self.messages[axis] = [b - a for b, a in zip(new[axis], arriving[axis], strict=True)]
-        self.largest = max(self.shifted(self.messages, -1))
+    def names(self, cuts: list[list[int]]) -> list[range]:
+        """The classes along each axis after the cuts."""
+        return [range(size + len(cut)) for size, cut in zip(self.shape, cuts, strict=True)]
 
-    def shifted(self, sides: list, sign: int) -> list[int]:
-        """The table plus (or minus) a vector along each axis."""
-        one, two, three = ([sign * value for value in side] for side in sides)
-        found, start, third = [], 0, self.shape[2]
-        for a in one:
-            for b in two:
-                found += [
-                    t + a + b + c for t, c in zip(self.table[start : start + third], three, strict=True)
-                ]
-                start += third
+    def inner(self, classes: list[list[int]], cuts: list[list[int]]) -> list[list[int]]:
+        """The classes inside the span, after the cuts: those that were cut have new numbers there."""
+        found = []
+        for axis, (own, cut) in enumerate(zip(classes, cuts, strict=True)):
+            if cut:
+                first, gone = self.shape[axis] - len(cut), set(cut)
+                own = [name for name in own if name not in gone] + list(range(first, self.shape[axis]))
+            found.append(own)
         return found
 
-    def maxima(self, whole: list[int]) -> list[list[int]]:
-        """The largest value of a table in each slice along each axis."""
-        first, second, third = self.shape
-        rows = [whole[i : i + third] for i in range(0, len(whole), third)]
-        tops = [max(row) for row in rows]
+    def cut(self, inside: list[bytes], cuts: list[list[int]]) -> None:
+        """Give the cells of a class that are inside the span a class of their own, the next new number."""
+        for axis, cut in enumerate(cuts):
+            if not cut:
+                continue
+            new = {name: self.shape[axis] + i for i, name in enumerate(cut)}
+            marks = inside[axis]
+            self.labels[axis] = [
+                new.get(name, name) if mark else name
+                for name, mark in zip(self.labels[axis], marks, strict=True)
+            ]
+            inner = math.prod(self.shape[axis + 1 :])
+            chunk, found = self.shape[axis] * inner, []
+            for start in range(0, len(self.table), chunk):
+                found += self.table[start : start + chunk]
+                for name in cut:
+                    found += self.table[start + name * inner : start + (name + 1) * inner]
+            self.table = found
+            self.shape[axis] += len(cut)
+            self.lows[axis] = self.tops(axis, [-m for m in self.messages[axis]])
+
+    def tops(self, axis: int, vector: list[int]) -> list[int]:
+        """The largest value in each class of an axis."""
+        if self.shape[axis] == 1:
+            return [max(vector)]
+        found = [-LIMIT] * self.shape[axis]
+        for name, value in zip(self.labels[axis], vector, strict=True):
+            if value > found[name]:
+                found[name] = value
+        return found
+
+    def add(self, classes: list[list[int]], weight: int) -> None:
+        table, (_, second, third), (one, two, three) = self.table, self.shape, self.lows
+        last = classes[2]
+        whole = last[-1] - last[0] + 1 == len(last)  # neighbours: a slice of the table
+        low, high, ends = last[0], last[-1] + 1, [three[k] for k in last]
+        largest = self.largest
+        for i in classes[0]:
+            for j in classes[1]:
+                start = (i * second + j) * third
+                if whole:
+                    row = [value + weight for value in table[start + low : start + high]]
+                    table[start + low : start + high] = row
+                else:
+                    row = []
+                    for k in last:
+                        table[start + k] += weight
+                        row.append(table[start + k])
+                most = max(map(add, row, ends)) + one[i] + two[j]
+                if most > largest:
+                    largest = most
+        self.largest = largest
+
+    def sweep(self, clique: tuple, beliefs: dict) -> None:
+        """Each attribute gets an equal share of the block's maxima."""
+        axes = self.axes
+        arriving = [
+            list(map(sub, beliefs[attribute], self.messages[axis])) for axis, attribute in enumerate(clique)
+        ]
+        tops = [self.tops(axis, vector) for axis, vector in enumerate(arriving)] + [[0]] * (3 - axes)
+        for axis, most in zip(range(axes), self.maxima(tops), strict=False):
+            share = list(map(sub, most, tops[axis]))
+            came = arriving[axis]
+            if len(share) == 1:
+                new = [(value + share[0]) // axes for value in came]
+            else:
+                new = [
+                    (value + share[name]) // axes
+                    for value, name in zip(came, self.labels[axis], strict=True)
+                ]
+            beliefs[clique[axis]] = new
+            self.messages[axis] = list(map(sub, new, came))
+            self.lows[axis] = self.tops(axis, list(map(sub, came, new)))
+        self.largest = max(self.row_maxima(self.lows))
+
+    def row_maxima(self, sides: list[list[int]]) -> list[int]:
+        """For each pair of classes of the first two axes, the largest of the table plus a vector along each axis."""
+        one, two, three = sides
+        table, third = self.table, self.shape[2]
+        bases = [a + b for a in one for b in two]
+        if third == 1:
+            last = three[0]
+            return [value + base + last for value, base in zip(table, bases, strict=True)]
         return [
-            [max(tops[i * second : (i + 1) * second]) for i in range(first)],
-            [max(tops[j::second]) for j in range(second)],
-            [max(column) for column in zip(*rows, strict=True)],
+            max(map(add, table[start : start + third], three)) + base
+            for start, base in zip(range(0, len(table), third), bases, strict=True)
         ]
 
+    def maxima(self, sides: list[list[int]]) -> list[list[int]]:
+        """The largest value of the table plus a vector along each axis, in each slice along each axis."""
+        first, second, third = self.shape
+        tops = self.row_maxima(sides)
+        found = [
+            [max(tops[i * second : (i + 1) * second]) for i in range(first)],
+            [max(tops[j::second]) for j in range(second)],
+        ]
+        if self.axes == 3:
+            bases = [a + b for a in sides[0] for b in sides[1]]
+            columns = (max(map(add, self.table[k::third], bases)) for k in range(third))
+            found.append(list(map(add, columns, sides[2])))
+        return found
 
-def cells(size: int, mask: int) -> list[int]:
-    """The cells of a span."""
+
+def mask_of(size: object, text: str) -> int:
+    """The cells of a span, as bits."""
+    mask = int(text, 16)
     if type(size) is not int or mask <= 0 or mask.bit_length() > size:
         raise Wrong("its region is not understood")
-    return [i for i in range(mask.bit_length()) if mask >> i & 1]
+    return mask
+
+
+def marked(mask: int | None, size: int, run: int, width: int) -> bytes:
+    """For each run of cells of an attribute, 1 where one of them is in a span, else 0; no span is all of it."""
+    if mask is None:
+        return b"\1" * width
+    cells = f"{mask:0{size}b}"[::-1].encode().translate(BITS)
+    return cells if run == 1 else bytes(any(cells[at : at + run]) for at in range(0, size, run))
 
 
 def check_cap(terms: dict) -> None:

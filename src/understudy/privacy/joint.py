@@ -23,6 +23,12 @@ then for any messages whatever
 
 since the messages cancel at every x. Better messages are found by sweeps of max-product (MPLP); bad ones cost
 accuracy, never soundness. Everything is whole units, so that a verifier elsewhere finds the same numbers.
+
+The work is bounded by a numbered rule (`AccountingRule`) that the first entry of a ledger names. Whoever may ask can ask a
+hundred thousand questions that hardly cost anything, about cells that all have to be told apart; so under rule 2
+tables are capped, and every event brings the same small credit of work, from which tables and sweeps are paid: what
+the credit cannot pay for is not done. An event then counts for a larger region, or for everybody, and the bound keeps
+the messages that it has: both are sound.
 """
 
 from __future__ import annotations
@@ -31,22 +37,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
+from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from understudy.privacy.budget import Budget
+from understudy.privacy.clique_block import Attribute, Clique, CliqueBlock, Inside, Units
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Span, Together
 
-Attribute = tuple[str, int]
-"""The name of an attribute and its number of cells."""
-Units = NDArray[np.int64]
-
 MAX_ATTRIBUTES = 3
-MAX_BLOCK = 1 << 20
-MAX_CELLS = 1 << 24
-"""A region on more attributes is taken by the narrowest of them; one in larger tables counts as everybody."""
+"""A region on more attributes is taken by the narrowest of them."""
 
 WIDE = Fraction(3, 10)
 """A single count that sees more of the grid than this is taken with φ = 1/2."""
@@ -63,19 +64,84 @@ LAST_SWEEPS = 8
 
 
 @dataclass(frozen=True)
-class CliqueBlock:
-    """T_C of one clique C, its messages, and the maximum of what remains."""
+class AccountingRule:
+    """How much is told apart, and how much work is done for it. The numbers never change: ledgers name the rule.
 
-    table: Units
-    messages: tuple[Units, ...]
-    largest: int
+    `number`       The name of the rule.
+    `attribute`    The most cells of an attribute that a region is taken by; None: as many as a table may have.
+    `width`        The most parts that an attribute is cut into: beyond it, runs of neighbouring cells are one part.
+    `table`        The most cells of a clique, counted without classes; None: no such cap.
+    `tables`       The most cells of all cliques, counted so.
+    `block`        The most products of classes of a clique, beyond which its classes are cut no more.
+    `room`         The most numbers of all blocks (`CliqueBlock.room`).
+    `start`        The credit of work before the first event, in numbers touched; None: work is not bounded.
+    `grant`        What each jointly priced event adds to the credit.
+    `once`         The most work of the sweeps for one event: what bounds the time of a charge, granted or not.
+    """
+
+    number: int
+    attribute: int | None
+    width: int | None
+    table: int | None
+    tables: int | None
+    block: int | None
+    room: int | None
+    start: int | None
+    grant: int
+    once: int | None
+
+    def credit(self, state: JointState) -> int | None:
+        """The work that may still be done; None where it is not bounded."""
+        return None if self.start is None else self.start + self.grant * state.joined - state.work
+
+    def parts(self, size: int) -> int:
+        """How many parts an attribute is cut into."""
+        return -(-size // self.run(size))
+
+    def run(self, size: int) -> int:
+        """How many neighbouring cells are one part."""
+        return 1 if self.width is None else -(-size // self.width)
+
+
+RULE_1 = AccountingRule(
+    number=1,
+    attribute=None,
+    width=None,
+    table=1 << 20,
+    tables=1 << 24,
+    block=None,
+    room=None,
+    start=None,
+    grant=0,
+    once=None,
+)
+"""The rule of every ledger whose first entry names none: versions before 0.2. Its work is not bounded."""
+
+RULE_2 = AccountingRule(
+    number=2,
+    attribute=1 << 16,
+    width=1 << 12,
+    table=None,
+    tables=None,
+    block=1 << 16,
+    room=1 << 19,
+    start=1 << 25,
+    grant=3 << 8,
+    once=1 << 20,
+)
+"""The rule of new ledgers: work is linear in the number of events."""
+
+RULES = {rule.number: rule for rule in (RULE_1, RULE_2)}
 
 
 @dataclass(frozen=True)
 class JointState:
     """The located events of the latest `relation`, and the plain sum of all that was before and beside them.
 
-    `shown` is what the located events cost: it never falls, also where a sweep finds that less would do.
+    `shown` is what the located events cost: it never falls, also where a sweep finds that less would do. `rests` and
+    `peaks` are the two sums of the bound: of what remains of the blocks, and of the largest beliefs. `room` is that
+    of all blocks. `joined` counts the events that were priced jointly and `work` the numbers touched for them, under
+    all relations.
     """
 
     others: int = 0
@@ -83,16 +149,20 @@ class JointState:
     relation: str = ""
     factor: int = 0
     constant: int = 0
-    blocks: Mapping[tuple[Attribute, ...], CliqueBlock] = field(default_factory=dict)
+    blocks: Mapping[Clique, CliqueBlock] = field(default_factory=dict)
     beliefs: Mapping[Attribute, Units] = field(default_factory=dict)
     shown: int = 0
     swept: int = 0
+    rests: int = 0
+    peaks: int = 0
+    room: int = 0
+    tables: int = 0
+    joined: int = 0
+    work: int = 0
 
     def bound(self) -> int:
         """An upper bound of what the located events cost together."""
-        most = self.constant + sum(block.largest for block in self.blocks.values())
-        most += sum(int(belief.max()) for belief in self.beliefs.values())
-        return min(self.flat, self.factor * most)
+        return min(self.flat, self.factor * (self.constant + self.rests + self.peaks))
 
 
 @dataclass(frozen=True)
@@ -100,6 +170,7 @@ class Joint:
     """The accountant of every ledger: located events jointly, all others by their sum."""
 
     budget: Budget
+    rule: AccountingRule = RULE_2
 
     def start(self) -> JointState:
         return JointState()
@@ -119,8 +190,7 @@ class Joint:
             return replace(state, others=state.others + _price(self.budget, event))
         if event.relation != state.relation:
             state = _closed(state, event.relation)
-        state = _added(state, event, _price(self.budget, event))
-        return self._settled(state)
+        return self._settled(self._added(state, event, _price(self.budget, event)))
 
     def _joins(self, state: JointState, event: Located) -> bool:
         """Whether an event can be priced jointly: the currency's noise, and totals within 64 bits."""
@@ -128,20 +198,116 @@ class Joint:
         fits = state.flat + _price(self.budget, event) <= LARGEST
         return fits and isinstance(event.noise, wanted)
 
+    def _added(self, state: JointState, event: Located, price: int) -> JointState:
+        """One more located event; sound at once, without a sweep."""
+        factor = _factor(event)
+        state = replace(
+            state, relation=event.relation, factor=factor, flat=state.flat + price, joined=state.joined + 1
+        )
+        single = event.rows is None and not event.split
+        weight = price if single else -(-price // factor)
+        region = self._narrowest(event.region)
+        wide = single and _covered(region) > WIDE
+        home = None if wide or not region else self._home(state, tuple((s.attribute, s.size) for s in region))
+        found = None if home is None else self._raised(state, home, region, weight)
+        if found is None:
+            return replace(state, constant=state.constant + (-(-weight // 2) if single else weight))
+        return found
+
+    def _narrowest(self, region: tuple[Span, ...]) -> tuple[Span, ...]:
+        """The spans that hold the smallest parts of their attributes: a larger region, on few enough of them."""
+        most = self.rule.attribute
+        fit = [span for span in region if most is None or span.size <= most]
+        by_part = sorted(fit, key=lambda span: (Fraction(span.mask.bit_count(), span.size), span.attribute))
+        return tuple(sorted(by_part[:MAX_ATTRIBUTES], key=lambda span: span.attribute))
+
+    def _home(self, state: JointState, clique: Clique) -> Clique | None:
+        """The block that takes a region: its own, else a larger one that is there, else a new one if it fits."""
+        if clique in state.blocks:
+            return clique
+        if len(clique) < MAX_ATTRIBUTES:
+            for known in state.blocks:
+                if set(clique) < set(known):
+                    return known
+        rule, cells = self.rule, _cells(clique)
+        if rule.table is not None and cells > rule.table:
+            return None
+        return None if rule.tables is not None and state.tables + cells > rule.tables else clique
+
+    def _raised(
+        self, state: JointState, home: Clique, region: tuple[Span, ...], weight: int
+    ) -> JointState | None:
+        """The state with `weight` on a region; None where there is no room, or no credit, for it.
+
+        Where the classes of a block may not be cut further, the region is taken by all classes that it touches.
+        """
+        rule, credit = self.rule, self.rule.credit(state)
+        widths = [rule.parts(size) for _, size in home]
+        if credit is not None and credit < sum(widths):
+            return None
+        spans = {(span.attribute, span.size): span for span in region}
+        inside = [_inside(spans.get(attribute), attribute[1], rule.run(attribute[1])) for attribute in home]
+        known = state.blocks.get(home)
+        block = CliqueBlock.empty(widths) if known is None else known
+        taken = 0 if known is None else known.room
+        cells = block.refined_size(inside)
+        room = state.room - taken + block.room - block.table.size + cells
+        work = block.sides + cells
+        if (
+            (rule.block is None or cells <= rule.block or cells == block.table.size)
+            and (rule.room is None or room <= rule.room)
+            and (credit is None or cells == block.table.size or work <= credit)
+        ):
+            cut = block.refined(inside)
+            classes = cut.touched(inside)
+            if cells == block.table.size:
+                work = block.sides + prod(map(len, classes))
+        else:
+            cut, room = block, state.room
+            classes = block.touched(inside)
+            work = block.sides + prod(map(len, classes))
+            if known is None or prod(map(len, classes)) == block.table.size:
+                return None
+        if credit is not None and work > credit:
+            return None
+        new = cut.raised(classes, weight)
+        blocks, beliefs = dict(state.blocks), dict(state.beliefs)
+        blocks[home] = new
+        for attribute, width in zip(home, widths, strict=True):
+            beliefs.setdefault(attribute, np.zeros(width, np.int64))
+        return replace(
+            state,
+            blocks=blocks,
+            beliefs=beliefs,
+            rests=state.rests + new.largest - block.largest,
+            room=room,
+            tables=state.tables + (_cells(home) if known is None else 0),
+            work=state.work + work,
+        )
+
     def _settled(self, state: JointState) -> JointState:
-        """Sweep when the bound has grown, or would pass the cap; then show it."""
-        bound = state.bound()
-        if bound * GROWTH.denominator > state.swept * GROWTH.numerator:
+        """Sweep when the bound has grown, or would pass the cap, as far as the credit goes; then show it."""
+        bound, before = state.bound(), state.work
+        if bound * GROWTH.denominator > state.swept * GROWTH.numerator and self._can_sweep(state, before):
             for _ in range(SWEEPS):
-                state = _swept(state)
+                if self._can_sweep(state, before):
+                    state = _swept(state)
             bound = state.bound()
             state = replace(state, swept=bound)
         for _ in range(LAST_SWEEPS):
-            if max(bound, state.shown) + state.others <= self.budget.cap.units or not state.blocks:
+            enough = max(bound, state.shown) + state.others <= self.budget.cap.units
+            if enough or not state.blocks or not self._can_sweep(state, before):
                 break
             state = _swept(state)
             bound = state.bound()
         return replace(state, shown=max(bound, state.shown))
+
+    def _can_sweep(self, state: JointState, before: int) -> bool:
+        """Whether one more sweep can be paid, after sweeps for this event that began when `before` was done."""
+        credit, once = self.rule.credit(state), self.rule.once
+        if credit is None or once is None:
+            return True
+        return state.room <= min(credit, before + once - state.work)
 
 
 @lru_cache(maxsize=4096)
@@ -162,109 +328,41 @@ def _closed(state: JointState, relation: str) -> JointState:
     A person may have another row in another version of the table, or be cut otherwise by another declaration, so
     that nothing can be said about both together but the sum.
     """
-    return JointState(others=state.others + state.shown, relation=relation)
-
-
-def _added(state: JointState, event: Located, price: int) -> JointState:
-    """One more located event; sound at once, without a sweep."""
-    factor = _factor(event)
-    state = replace(state, relation=event.relation, factor=factor, flat=state.flat + price)
-    single = event.rows is None and not event.split
-    weight = price if single else -(-price // factor)
-    half, region = -(-weight // 2), _narrowest(event.region)
-    if single and _covered(region) > WIDE:
-        return replace(state, constant=state.constant + half)
-    home = _home(state, tuple((span.attribute, span.size) for span in region))
-    if home is None:
-        return replace(state, constant=state.constant + (half if single else weight))
-    blocks, beliefs = dict(state.blocks), dict(state.beliefs)
-    for attribute in home:
-        beliefs.setdefault(attribute, np.zeros(attribute[1], np.int64))
-    blocks[home] = _raised(blocks.get(home) or _empty(home), home, region, weight)
-    return replace(state, blocks=blocks, beliefs=beliefs)
-
-
-def _narrowest(region: tuple[Span, ...]) -> tuple[Span, ...]:
-    """The spans that hold the smallest parts of their attributes: a larger region, on few enough of them."""
-    by_part = sorted(region, key=lambda span: (Fraction(span.mask.bit_count(), span.size), span.attribute))
-    return tuple(sorted(by_part[:MAX_ATTRIBUTES], key=lambda span: span.attribute))
+    return JointState(
+        others=state.others + state.shown, relation=relation, joined=state.joined, work=state.work
+    )
 
 
 def _covered(region: tuple[Span, ...]) -> Fraction:
-    share = Fraction(1)
-    for span in region:
-        share *= Fraction(span.mask.bit_count(), span.size)
-    return share
+    return prod((Fraction(span.mask.bit_count(), span.size) for span in region), start=Fraction(1))
 
 
-def _home(state: JointState, clique: tuple[Attribute, ...]) -> tuple[Attribute, ...] | None:
-    """The block that takes a region: its own, else a larger one that is there, else a new one if it fits."""
-    if clique in state.blocks:
-        return clique
-    if len(clique) < MAX_ATTRIBUTES:
-        for known in state.blocks:
-            if set(clique) < set(known):
-                return known
-    cells = _cells(clique)
-    if len(clique) > MAX_ATTRIBUTES or cells > MAX_BLOCK:
-        return None
-    return clique if cells + sum(b.table.size for b in state.blocks.values()) <= MAX_CELLS else None
+def _cells(clique: Clique) -> int:
+    return prod(size for _, size in clique)
 
 
-def _cells(clique: tuple[Attribute, ...]) -> int:
-    cells = 1
-    for _, size in clique:
-        cells *= size
-    return cells
-
-
-def _empty(clique: tuple[Attribute, ...]) -> CliqueBlock:
-    zeros = tuple(np.zeros(size, np.int64) for _, size in clique)
-    return CliqueBlock(np.zeros([size for _, size in clique], np.int64), zeros, 0)
-
-
-def _raised(
-    block: CliqueBlock, clique: tuple[Attribute, ...], region: tuple[Span, ...], weight: int
-) -> CliqueBlock:
-    """T_C + weight on the region. Only the cells that were touched can raise the maximum."""
-    spans = {(span.attribute, span.size): span for span in region}
-    inside = [_inside(spans.get(attribute), attribute[1]) for attribute in clique]
-    at = np.ix_(*inside)
-    table = block.table.copy()
-    table[at] += weight
-    rest = table[at]
-    for axis, (message, cells) in enumerate(zip(block.messages, inside, strict=True)):
-        rest = rest - _along(message[cells], axis, len(clique))
-    return CliqueBlock(table, block.messages, max(block.largest, int(rest.max())))
-
-
-def _inside(span: Span | None, size: int) -> NDArray[np.intp]:
+def _inside(span: Span | None, size: int, run: int) -> Inside:
+    """Which parts of an attribute, runs of `run` cells each, hold a cell of a span; None spans them all."""
+    parts = -(-size // run)
     if span is None:
-        return np.arange(size)
-    return np.flatnonzero([span.mask >> i & 1 for i in range(size)])
-
-
-def _along(vector: Units, axis: int, axes: int) -> Units:
-    """A vector that lies along one axis of a table."""
-    return vector.reshape([-1 if i == axis else 1 for i in range(axes)])
+        return np.ones(parts, np.bool_)
+    raw = np.frombuffer(span.mask.to_bytes(-(-size // 8), "little"), np.uint8)
+    cells = np.zeros(parts * run, np.bool_)
+    cells[:size] = np.unpackbits(raw, count=size, bitorder="little")
+    return cells.reshape(parts, run).any(axis=1)
 
 
 def _swept(state: JointState) -> JointState:
-    """New messages for each block in turn: each of its attributes gets an equal share of the block's maxima."""
+    """New messages for each block in turn."""
     beliefs, blocks = dict(state.beliefs), dict(state.blocks)
     for clique, block in state.blocks.items():
-        axes = len(clique)
-        arriving = [
-            beliefs[attribute] - message for attribute, message in zip(clique, block.messages, strict=True)
-        ]
-        whole = block.table
-        for axis, vector in enumerate(arriving):
-            whole = whole + _along(vector, axis, axes)
-        rest = whole
-        for axis, attribute in enumerate(clique):
-            others = tuple(i for i in range(axes) if i != axis)
-            beliefs[attribute] = (whole.max(axis=others) if others else whole) // axes
-            rest = rest - _along(beliefs[attribute], axis, axes)
-        messages = tuple(beliefs[a] - vector for a, vector in zip(clique, arriving, strict=True))
-        blocks[clique] = CliqueBlock(block.table, messages, int(rest.max()))
-    return replace(state, beliefs=beliefs, blocks=blocks)
+        blocks[clique], found = block.swept([beliefs[attribute] for attribute in clique])
+        beliefs.update(zip(clique, found, strict=True))
+    return replace(
+        state,
+        beliefs=beliefs,
+        blocks=blocks,
+        rests=sum(block.largest for block in blocks.values()),
+        peaks=sum(int(belief.max()) for belief in beliefs.values()),
+        work=state.work + state.room,
+    )

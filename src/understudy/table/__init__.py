@@ -2,7 +2,8 @@
 
 `table.source` opens a file, a database, a cluster or a frame; `table.encode` turns each row into codes of
 declared cells, inside the engine that holds it; `table.counts` and `table.cover` count many marginals in one
-pass; `table.truth` holds the exact counts, for a Curator alone. `table.draft` reads a table for its custodian,
+pass; `table.truth` holds the exact counts, for a Curator alone, and `table.coded_copy` keeps the codes of a file
+where its custodian permits it. `table.draft` reads a table for its custodian,
 to draft a declaration, and `table.fit` counts how well the rows fit it.
 
 It may import `declaration`, `domain` and `query`, and knows neither budgets nor noise. What leaves this room is

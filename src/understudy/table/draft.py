@@ -21,6 +21,7 @@ import ibis
 
 from understudy.declaration import cells
 from understudy.declaration.declaration import SourceSpec
+from understudy.declaration.file import parse
 from understudy.declaration.outline import (
     MARK,
     Outline,
@@ -30,11 +31,12 @@ from understudy.declaration.outline import (
     unquoted,
     unreviewed,
 )
+from understudy.domain.attribute import Attribute
 from understudy.errors import SourceError
 from understudy.output import check_no_dangling_link, write_file
 from understudy.table.source import TEXT_ENDINGS, open_source, read_header
 
-__all__ = ["MARK", "draft", "unreviewed", "write", "write_described"]
+__all__ = ["MARK", "draft", "drafted", "unreviewed", "write", "write_described"]
 
 MAX_CATEGORIES = 60
 
@@ -93,6 +95,26 @@ def _outline(data: Path, *, table: str, location: str) -> Outline:
         ),
         attributes=tuple(map(_declare, seen)),
     )
+
+
+def drafted(table: Any, columns: Sequence[str]) -> tuple[tuple[Attribute, ...], dict[str, str]]:
+    """Attributes that are read off columns of a table with types, such as a frame. Looks at the data.
+
+    Beside them, for each column that no attribute was made of, why not.
+    """
+    try:
+        entries = [_declare(_look(table[name], table)) for name in columns]
+    except Exception as error:  # an engine's own text may quote rows
+        raise SourceError(
+            f"the frame cannot be read through ({type(error).__name__}); give its attributes"
+        ) from None
+    kept = tuple(entry for entry in entries if not entry.left_out)
+    left_out = {entry.key: entry.left_out for entry in entries if entry.left_out}
+    if not kept:
+        return (), left_out
+    settings = {"name": "frame", "source": "frame", "budget": "{epsilon: 1}"}
+    outline = Outline((), tuple(OutlineEntry.of(key, value) for key, value in settings.items()), kept)
+    return tuple(parse(outline.text()).domain), left_out
 
 
 def _is_text(data: Path) -> bool:

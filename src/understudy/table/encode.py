@@ -17,10 +17,7 @@ import numpy as np
 from understudy.domain.attribute import WHOLE_FLOAT, Attribute, Boolean, Categories, Outside, spellings
 from understudy.domain.bins import Bins
 from understudy.errors import SourceError
-from understudy.table.dialect import DUCKDB, Dialect, Edge, Expression, day_number
-
-EXACT = 2**50
-"""Integers up to here are divided exactly by engines that divide in floating point."""
+from understudy.table.dialect import DUCKDB, EXACT, Dialect, Edge, Expression, day_number
 
 
 def code_type(attribute: Attribute) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from understudy.errors import ParameterError
+from understudy.pages import notebook
 from understudy.rational import Number, probability
 
 VACUOUS = 0.5
@@ -33,7 +34,7 @@ UNREVIEWED = "the theorem is our own, refereed but not peer reviewed"
 TWICE_READ = "the theorem is our own, not peer reviewed; derived and re-derived by two readers"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Certificate:
     """All answers are within `width` of the population's, jointly, except with probability `beta`."""
 
@@ -46,9 +47,11 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
+        """Whether it says nothing: answering 1/2 always does as well."""
         return self.width >= VACUOUS
 
     def as_dict(self) -> dict[str, Any]:
+        """The certificate in plain values, for machines."""
         told: dict[str, Any] = {
             "width": self.width,
             "beta": self.beta,
@@ -59,6 +62,19 @@ class Certificate:
         if self.check is not None:
             told["independent_check"] = {"width": self.check.width, "theorem": self.check.theorem}
         return told
+
+    def __repr__(self) -> str:
+        return f"Certificate(±{self.width:.4f} with probability {1 - self.beta:g}, {self.theorem})"
+
+    def _repr_html_(self) -> str:
+        known = {
+            "half-width": f"± {self.width:.4f}" + (": this says nothing" if self.vacuous else ""),
+            "probability": notebook.certainty(self.beta),
+            "theorem": self.theorem,
+        }
+        title = "Certificate for all answers at once"
+        head = notebook.warning("It holds if:")
+        return notebook.panel(title, notebook.facts(known), head, notebook.listed(self.assumptions))
 
     def __str__(self) -> str:
         head = f"±{self.width:.4f} for all answers at once with probability {1 - self.beta:g}"

@@ -138,14 +138,14 @@ class ModeTerms:
     """What a mode is built of: rows, scores and a failure probability; the rest matters to some modes only.
 
     `rejections` is how many guesses may be wrong, None for the mode's own number; `theorem` names a certificate
-    for normal noise; `slack` is how far a right guess may be from the sample, None for the best.
+    for normal noise, None for Theorem T; `slack` is how far a right guess may be from the sample, None for the best.
     """
 
     rows: int
     queries: int
     beta: float
     rejections: int | None = None
-    theorem: str = "tilting"
+    theorem: str | None = None
     slack: float | None = None
 
     def wrong(self, usual: int) -> int:
@@ -303,7 +303,9 @@ class Thresholdout:
 
 
 GAUSSIAN = ModeCard(
-    name="gaussian", build=lambda t: Gaussian(t.rows, t.queries, t.beta, t.theorem), planned="tilting"
+    name="gaussian",
+    build=lambda t: Gaussian(t.rows, t.queries, t.beta, t.theorem or "tilting"),
+    planned="tilting",
 )
 
 THRESHOLDOUT = ModeCard(

@@ -113,9 +113,9 @@ class Enumeration:
         """A database with probability ∝ exp(-rate·L), exactly: its level, then one of that level."""
         return self.draw_many(answers, 1, noise=noise)[0]
 
-    def draw_many(self, answers: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]:
+    def draw_many(self, values: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]:
         """So many independent draws; the levels are counted once."""
-        pairs, points = self._pairs(answers)
+        pairs, points = self._pairs(values)
         # All pairs, also those without databases, so that the time of the choice depends on public sizes.
         chosen = choose_many(pairs, self.rate, times, noise=noise, multiplicities=points.tolist())
         totals = {level: int(points[pairs == level].sum()) for level in set(pairs[chosen].tolist())}
@@ -124,7 +124,7 @@ class Enumeration:
         for level in pairs[chosen].tolist():
             place = level, uniform_below(totals[level], noise=noise)
             if place not in found:
-                found[place] = self.database(answers, *place)
+                found[place] = self.database(values, *place)
             drawn.append(found[place])
         return drawn
 

@@ -1,0 +1,217 @@
+"""The rules of joint accounting: classes change no number, bounded work costs accuracy and never soundness."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacy import reference_joint
+from understudy.ledger import verifier
+from understudy.privacy import clique_block
+from understudy.privacy.budget import Budget
+from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Span, Together, as_plain
+from understudy.privacy.joint import RULE_1, RULE_2, AccountingRule, Joint
+
+SPANS = {"a": 3, "b": 4, "c": 2, "d": 40}
+NAMES = {"start": "START", "grant": "GRANT", "once": "ONCE", "room": "ROOM", "block": "BLOCK"}
+NAMES |= {"attribute": "CELLS", "width": "WIDTH"}
+"""The fields of a rule, as the verifier calls them."""
+
+
+@st.composite
+def located_events(draw, sizes=SPANS):
+    names = sorted(draw(st.sets(st.sampled_from(sorted(sizes)), min_size=1, max_size=4)))
+    region = tuple(Span(name, sizes[name], draw(st.integers(1, 2 ** sizes[name] - 1))) for name in names)
+    noise = GaussianNoise(
+        l2_squared=Fraction(1), variance=draw(st.fractions(1, 40, max_denominator=50))
+    ) if draw(st.integers(0, 9)) else LaplaceNoise(l1=Fraction(1), scale=Fraction(30))  # fmt: skip
+    relation = draw(st.sampled_from(["replace", "replace", "replace", "replace", "add-remove 2"]))
+    return Located(noise=noise, region=region, relation=relation, split=draw(st.booleans()))
+
+
+EVENTS = st.lists(
+    located_events() | st.lists(located_events(), min_size=2, max_size=3).map(lambda e: Together(tuple(e))),
+    min_size=1,
+    max_size=25,
+)
+BUDGETS = st.sampled_from([1, 20, 900]).map(lambda epsilon: Budget.of(epsilon, 1e-6))
+
+
+@pytest.mark.parametrize("rule", [RULE_1, RULE_2], ids=["rule 1", "rule 2"])
+@given(events=EVENTS, budget=BUDGETS)
+@settings(max_examples=25)
+def test_classes_change_no_number_of_the_tables_of_all_cells(rule, events, budget):
+    """Rule 2 too, where neither its caps nor its credit bind."""
+    theirs, ours = reference_joint.Joint(budget), Joint(budget, rule)
+    known, state = theirs.start(), ours.start()
+    for event in events:
+        known, state = theirs.after(known, event), ours.after(state, event)
+        assert (state.others, state.shown, state.bound()) == (known.others, known.shown, known.bound())
+
+
+TIGHT = [
+    {"start": 0, "grant": 0},
+    {"start": 300, "grant": 60},
+    {"start": 3000, "grant": 120, "once": 900},
+    {"room": 700},
+    {"block": 12},
+    {"width": 3, "attribute": 39},
+    {"start": 4000, "grant": 100, "block": 30, "width": 7, "room": 1500},
+]
+
+
+@pytest.mark.parametrize("tight", TIGHT, ids=str)
+@given(events=EVENTS, budget=BUDGETS)
+@settings(max_examples=12)
+def test_the_verifier_agrees_where_caps_and_credit_bind(tight, events, budget):
+    rule = replace(RULE_2, **tight)
+    accountant = Joint(budget, rule)
+    state, flat = accountant.start(), 0
+    with pytest.MonkeyPatch.context() as patch:
+        for field, name in NAMES.items():
+            patch.setattr(verifier, name, getattr(rule, field))
+        purse = verifier.Purse("rho", budget.cap.units, 2)
+        for event in events:
+            state = accountant.after(state, event)
+            parts = event.events if isinstance(event, Together) else (event,)
+            flat += sum(budget.price(part).units for part in parts)
+            purse.pay(json.loads(json.dumps(as_plain(event))))
+            counted = (state.others, state.shown, state.work, state.room, state.joined, state.swept)
+            assert counted == (
+                purse.others, purse.shown, purse.work, purse.room, purse.joined, purse.swept
+            )  # fmt: skip
+            assert state.others + state.shown <= flat
+            credit = rule.credit(state)
+            assert credit is not None
+            assert credit >= 0
+
+
+SMALL = {"a": 3, "b": 4, "c": 2, "d": 3}
+CELLS = [dict(zip(SMALL, cell, strict=True)) for cell in product(*map(range, SMALL.values()))]
+
+
+def worst_pair(events: list[Located]) -> Fraction:
+    """The largest sum of what each event costs for one pair of rows, by trying all of them."""
+
+    def lost(event: Located, first, second) -> Fraction:
+        inside = [all(s.mask >> row[s.attribute] & 1 for s in event.region) for row in (first, second)]
+        price = event.zcdp_cost()
+        return price * sum(inside) / 2 if event.split else price * (inside[0] != inside[1])
+
+    return max(sum(lost(e, x, y) for e in events) for x in CELLS for y in CELLS)
+
+
+@pytest.mark.parametrize("tight", [{}, *TIGHT], ids=str)
+@given(data=st.data())
+@settings(max_examples=4)
+def test_what_is_shown_is_never_below_the_worst_pair(tight, data):
+    events = data.draw(st.lists(located_events(SMALL), min_size=1, max_size=9))
+    events = [
+        replace(event, relation="replace")
+        for event in events
+        if isinstance(event.noise, GaussianNoise)
+    ]  # fmt: skip
+    accountant = Joint(Budget.of(1000, 1e-6), replace(RULE_2, **tight))
+    state = accountant.start()
+    for event in events:
+        state = accountant.after(state, event)
+    assert state.shown >= (worst_pair(events) * 10**15 if events else 0)
+
+
+def test_the_brute_force_notices_a_region_that_was_forgotten(monkeypatch):
+    """The mutant: an event that is not taken costs nothing, instead of counting as everybody."""
+    monkeypatch.setattr(Joint, "_added", lambda self, state, event, price: replace(
+        state, relation=event.relation, factor=2, flat=state.flat + price
+    ))  # fmt: skip
+    event = Located(
+        noise=GaussianNoise(l2_squared=Fraction(1), variance=Fraction(2)),
+        region=(Span("b", 4, 1),),
+        relation="replace",
+        split=False,
+    )
+    accountant = Joint(Budget.of(1000, 1e-6))
+    assert accountant.after(accountant.start(), event).shown < worst_pair([event]) * 10**15
+
+
+def hostile(count: int, *, size: int = 40, names: int = 12) -> list[Located]:
+    """Questions of epsilon 1e-9 on three attributes, about cells that have to be told apart, on many cliques."""
+    events, state = [], 1
+    for i in range(count):
+        masks = []
+        for _ in range(3):
+            state = state * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
+            masks.append((state >> 8 & (1 << size) - 1) | 1)
+        first = state >> 40
+        chosen = sorted({(first + step * (1 + i % 5)) % names for step in (0, 1, 2)})
+        region = tuple(Span(f"a{name:02}", size, mask) for name, mask in zip(chosen, masks, strict=True))
+        noise = LaplaceNoise(l1=Fraction(2), scale=Fraction(2 * 10**9))
+        events.append(Located(noise=noise, region=region, relation="replace", split=True))
+    return events
+
+
+def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch):
+    """Counted in numbers touched, near the cap as far from it, and by the tables themselves as well."""
+    rule = replace(RULE_2, start=1 << 18, room=1 << 15, once=1 << 16, block=1 << 12)
+    touched = [0]
+    for name, size in (("raised", lambda b, c, w: sum(map(len, c))), ("swept", lambda b, beliefs: b.room)):
+
+        def counting(self, *rest, of=getattr(clique_block.CliqueBlock, name), size=size):
+            touched[0] += size(self, *rest)
+            return of(self, *rest)
+
+        monkeypatch.setattr(clique_block.CliqueBlock, name, counting)
+    accountant = Joint(Budget.of(Fraction(1, 10**7)), rule)  # the cap of a hundred of them
+    state, refused = accountant.start(), 0
+    for event in hostile(300):
+        before = touched[0]
+        after = accountant.after(state, event)
+        assert touched[0] - before <= rule.once + 3 * 40 + rule.block
+        assert after.work - state.work <= rule.once + 3 * 40 + rule.block
+        assert after.room <= rule.room
+        if accountant.cost(after).units <= accountant.budget.cap.units:
+            state = after
+        else:
+            refused += 1
+        assert state.work <= rule.start + rule.grant * state.joined
+    assert refused > 0
+    assert state.joined > 80
+
+
+def test_a_large_attribute_is_taken_by_runs_of_cells():
+    accountant = Joint(Budget.of(1000, 1e-6))
+
+    def single(size, cell):
+        return Located(
+            noise=GaussianNoise(l2_squared=Fraction(1), variance=Fraction(1, 2)),
+            region=(Span("zip", size, 1 << cell),),
+            relation="replace",
+            split=False,
+        )
+
+    def cost(events):
+        state = accountant.start()
+        for event in events:
+            state = accountant.after(state, event)
+        return accountant.cost(state).amount
+
+    far = [single(40_000, cell) for cell in range(0, 40_000, 2000)]
+    assert cost(far) == 2
+    near = [single(40_000, cell) for cell in range(10)]  # one run: as if they were about the same people
+    assert cost(near) == 10
+    assert cost([single(1 << 17, cell) for cell in range(4)]) == 4  # too large: everybody
+
+
+def test_rules_never_change():
+    """Ledgers name them by number: another number of cells would be another total."""
+    assert AccountingRule(1, None, None, 1 << 20, 1 << 24, None, None, None, 0, None) == RULE_1
+    assert AccountingRule(
+        2, 1 << 16, 1 << 12, None, None, 1 << 16, 1 << 19, 1 << 25, 768, 1 << 20
+    ) == RULE_2  # fmt: skip
+    assert all(getattr(verifier, name) == getattr(RULE_2, field) for field, name in NAMES.items())
+    assert verifier.OVERHEAD == clique_block.OVERHEAD
