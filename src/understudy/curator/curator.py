@@ -7,6 +7,7 @@ What is charged is the event of the very mechanism object that then runs, so the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,7 +34,7 @@ from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
-from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
+from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT, CountColumns
@@ -49,6 +50,9 @@ from understudy.table.read_record import ReadRecord
 from understudy.table.truth import Truth
 
 Result = TypeVar("Result")
+
+SHARE = re.compile(r"sparse (?:numeric )?threshold -?\d+ hits \d+ share (\d+/\d+)")
+"""How a sparse vector shares its price, as its handle's record says it; equally where it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,23 +524,37 @@ class Curator:
         epsilon: Number,
         hits: int = 1,
         numeric: bool = False,
+        queries: int | None = None,
+        beta: Number = 0.05,
         request: str | None = None,
         analyst: str = "",
     ) -> SparseHandle:
         """Open a sparse vector: a handle that says of count after count whether it is above `threshold` people.
 
         `epsilon` is charged here, once, for everything that the handle will say until it has said "above" `hits`
-        times. A `numeric` handle also tells the noisy counts that are above. The first noisy threshold, which no
-        data go into, is drawn before the charge and kept with it.
+        times. A `numeric` handle also tells the noisy counts that are above.
+
+        Where `queries` says how many values it will be asked about, threshold and comparisons share the price so
+        that all of these answers are right as near to the threshold as can be, except with probability `beta`;
+        else they share it equally. How they share it is kept with the handle, and costs the same.
+
+        The first noisy threshold, which no data go into, is drawn before the charge and kept with it.
 
         The same `request` gives the same handle again, where it stood. One whose opening was interrupted after
         the charge is opened now: nothing was ever said by it.
         """
-        mechanism = self._sparse_vector(threshold, exact(epsilon, "epsilon"), hits, numeric=numeric)
+        known = None if request is None else self.ledger.find(request)
+        share = HALF if queries is None else best_share(queries, float(probability(beta)), hits)
+        if known is not None:  # a handle goes on as it was opened; without a word, in equal parts
+            kept = SHARE.match(known.question)
+            share = HALF if kept is None else Fraction(kept[1])
+        mechanism = self._sparse_vector(
+            threshold, exact(epsilon, "epsilon"), hits, numeric=numeric, share=share
+        )
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
+        question += "" if share == HALF else f" share {share}"
         self._truth.check_unchanged()
         event: Event = mechanism.event
-        known = None if request is None else self.ledger.find(request)
         if known is not None and known.event == SparseVector(epsilon=mechanism.epsilon):
             event = known.event  # opened by version 0.1, which recorded no hits and charged more
         journal = self.recorded(
@@ -555,11 +573,11 @@ class Curator:
         return handle
 
     def _sparse_vector(
-        self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool
+        self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool, share: Fraction
     ) -> AboveThreshold | NumericSparse:
         kind = NumericSparse if numeric else AboveThreshold
         moved = self.relation.moves(ONE_COUNT).of_distance.l1
-        return kind(epsilon=epsilon, sensitivity=moved, threshold=threshold, hits=hits)
+        return kind(epsilon=epsilon, sensitivity=moved, threshold=threshold, hits=hits, share=share)
 
     # ---- the exact door
 

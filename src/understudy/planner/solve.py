@@ -163,7 +163,7 @@ def plan(
 
     >>> best = plan(rows=100_000, queries=10_000, promise="validity").recommended
     >>> best.mechanism, round(best.width, 3)
-    ('cvar', 0.15)
+    ('bounded', 0.08)
     """
     wanted = Promise(_choice(promise))
     if workload is not None:
