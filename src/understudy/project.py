@@ -10,7 +10,7 @@ from decimal import ROUND_DOWN, Context, Decimal
 from functools import cached_property
 from math import inf, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
@@ -307,9 +307,9 @@ class Project:
 
     def _priced(self, question: ReadQuestion[Given], **price: Unpack[PriceTerms]) -> PreparedQuestion[Given]:
         """The question with the noise that is best for it at its price; refused where it has too many cells."""
-        most = price.pop("max_cells", MAX_CELLS)
-        check_cells(question.marginals, most)
-        asked = QuestionPrice(**price)
+        check_cells(question.marginals, price.get("max_cells", MAX_CELLS))
+        terms: dict[str, Any] = {key: value for key, value in price.items() if key != "max_cells"}
+        asked = QuestionPrice(**terms)
         rounded = isinstance(question, SelectQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
         budget = self.ledger.budget
