@@ -354,8 +354,8 @@ def _told_in(asked: QuestionPrice, budget: Budget) -> Iterator[None]:
             else zcdp_epsilon(error.remaining, float(budget.delta))
         )
         shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
-        noise = "epsilon of pure privacy" if pure else "epsilon"
-        price = f"That is what an {noise} of {epsilon:g} costs under a budget of {budget}"
+        kind = " of pure privacy" if pure else ""
+        price = f"That is what epsilon {epsilon:g}{kind} costs under a budget of {budget}"
         remedy = f"{price}; at most epsilon {shown:g} fits: ask with that, or for a wider error"
         raise InsufficientBudgetError(
             requested=error.requested,
