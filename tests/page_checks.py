@@ -14,7 +14,7 @@ from understudy.pages.lettering import text_width
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd",
-    "div", "section", "figure", "figcaption", "span", "small", "strong", "code", "abbr", "a", "sup",
+    "div", "section", "figure", "figcaption", "span", "small", "strong", "code", "a", "sup",
     "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "footer", "svg", "text", "rect",
     "line", "circle",
 }  # fmt: skip

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import page_checks
 from page_checks import HOSTILE, check_drawing, read_page
-from understudy import notebook
 from understudy.pages.bars import PlotBar, bars
 from understudy.pages.heat import HeatCell, heat
 from understudy.pages.lettering import fitted, text_width
@@ -21,7 +20,6 @@ from understudy.pages.markup import (
     banner,
     details,
     escaped,
-    explained,
     facts,
     figure,
     glossary,
@@ -45,7 +43,7 @@ def everything(word: str) -> str:
         paragraph(word), facts({word: word, f"{word} ": (word, word)}), banner("warn", word, word),
         details(word, paragraph(word)), figure(drawn, word, word), figure(mapped, word, wide=True),
         legend([(swatch("bar"), word)]), table([word, word], [[word, word]], words=word, stack=True, numbers=(1,)),
-        f"<p>{explained(word, word)}</p>", glossary({word: word}),
+        glossary({word: word}),
     ]  # fmt: skip
     return document("test", word, section(word, "".join(parts), name="part"), lead=word, made=word)
 
@@ -117,10 +115,6 @@ def test_the_documentation_has_the_palette_of_the_pages():
         ours, theirs = variables(part(style())), variables(part(site))
         assert set(theirs) >= {"--ink", "--paper", "--link", "--line"}
         assert {name: ours[name] for name in theirs} == theirs
-
-
-def test_a_notebook_has_the_colour_of_the_bars():
-    assert variables(style().partition("@media")[0])["--bar"] == notebook.BAR
 
 
 def test_every_class_of_a_page_is_in_the_style():

@@ -57,13 +57,6 @@ def details(summary: str, body: str) -> str:
     return f"<details><summary>{escaped(summary)}</summary>{body}</details>"
 
 
-def explained(word: str, meaning: str) -> str:
-    """A word with its meaning in a hint; the meaning also belongs into `glossary`, since a telephone shows no
-    hints.
-    """
-    return f'<abbr title="{escaped(meaning)}">{escaped(word)}</abbr>'
-
-
 def glossary(words: Mapping[str, str]) -> str:
     """The part "What these words mean"."""
     entries = "".join(f"<dt>{escaped(word)}</dt><dd>{escaped(said)}</dd>" for word, said in words.items())

@@ -45,7 +45,7 @@ SHORT = ("", "cells", "score", "wrong of 1,000", "fresh sample", "certainly ≤"
 """The heads of the quality table on a telephone."""
 _COLOURS = {
     "good": ("heat good", 0.5),
-    "near": ("heat", 0.55),
+    "near": ("bar", 0.95),
     "above": ("heat warn", 0.6),
     "noise": ("heat bad", 0.85),
 }
@@ -227,8 +227,8 @@ def pairs_part(release: Release, judge: QualityJudge, quality: ReleaseQuality) -
         "Pairs of columns",
         paragraph(
             f"The {many(len(chosen), 'pair')} whose columns depend most on each other by the released "
-            "numbers, beyond what noise alone would show. The darker a cell, the more people; the two maps "
-            "of a pair should look alike."
+            "numbers, beyond what noise alone would show. The stronger its colour, the more people a cell "
+            "holds; the two maps of a pair should look alike."
         )
         + f'<div class="pairs">{figures}</div>',
     )
@@ -258,7 +258,7 @@ def _pair(release: Release, judge: QualityJudge, found: MarginalQuality) -> str:
             second.labels,
             grid,
             words=f"{title} by {first.name} and {second.name}",
-            width=250,
+            width=235,
             least=0 if isinstance(second, Bins) or second.size > MOST_NAMED else LINE,
             thin=isinstance(second, Bins),
         )
