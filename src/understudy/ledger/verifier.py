@@ -63,8 +63,16 @@ USED = {
     "snapshot": {"terms"},
 }
 OPTIONAL = {"state"}
-START, GRANT, ONCE = 1 << 25, 3 << 8, 1 << 20  # rule 2: credit of work, what each event adds, sweeps for one event
-ROOM, BLOCK, OVERHEAD = 1 << 19, 1 << 16, 1 << 8  # all tables, one table, and what each counts beside its numbers
+START, GRANT, ONCE = (
+    1 << 25,
+    3 << 8,
+    1 << 20,
+)  # rule 2: credit of work, what each event adds, sweeps for one event
+ROOM, BLOCK, OVERHEAD = (
+    1 << 19,
+    1 << 16,
+    1 << 8,
+)  # all tables, one table, and what each counts beside its numbers
 CELLS, WIDTH = 1 << 16, 1 << 12  # cells of an attribute that a region is taken by; parts that it is cut into
 BITS = bytes.maketrans(b"01", b"\0\1")
 SWAPPED = bytes.maketrans(b"\0\1", b"\1\0")
@@ -368,7 +376,9 @@ class Purse:
 
     def __init__(self, currency: str, cap: int, rule: int = 1) -> None:
         self.currency, self.cap, self.rule = currency, cap, rule
-        self.others = self.flat = self.constant = self.shown = self.swept = self.peaks = self.joined = self.work = 0
+        self.others = self.flat = self.constant = self.shown = self.swept = self.peaks = self.joined = (
+            self.work
+        ) = 0
         self.relation, self.factor = "", 0
         self.blocks: dict[tuple, Block] = {}
         self.beliefs: dict[tuple, list[int]] = {}
@@ -645,8 +655,7 @@ class Block:
                 new = [(value + share[0]) // axes for value in came]
             else:
                 new = [
-                    (value + share[name]) // axes
-                    for value, name in zip(came, self.labels[axis], strict=True)
+                    (value + share[name]) // axes for value, name in zip(came, self.labels[axis], strict=True)
                 ]
             beliefs[clique[axis]] = new
             self.messages[axis] = list(map(sub, new, came))

@@ -27,7 +27,6 @@ from dataclasses import replace
 from functools import cached_property
 from html import escape
 from math import floor, inf
-from threading import RLock
 from typing import overload
 
 import numpy as np
@@ -45,6 +44,7 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
+from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import JournalStep, fresh_request
 from understudy.privacy.cost import Cost
 from understudy.project import Project
@@ -107,7 +107,7 @@ class Session:
             raise ParameterError(
                 f"alpha {float(terms.alpha):g} of {self.rows} rows is less than one person: ask for a wider error"
             )
-        self._lock = RLock()
+        self._lock = AskingLock("session")
         self._asked = 0
         self._memory = AnswerMemory()
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.

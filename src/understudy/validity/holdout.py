@@ -14,7 +14,6 @@ import json
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from threading import RLock
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import URL
 
 from understudy.errors import HandleClosedError, ParameterError, RefusedError
+from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import Ledger
 from understudy.ledger.journal import Journal
 from understudy.ledger.memory import MemoryLedger
@@ -123,7 +123,7 @@ class Holdout:
                 )
         else:
             check_worth(self.mode, tolerance)
-        self._lock = RLock()
+        self._lock = AskingLock("holdout")
         self._heard = Heard()
         self._ways: set[str] = set()
         self._unprevented: set[str] = set()
