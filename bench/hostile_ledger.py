@@ -121,7 +121,7 @@ def shown(folder: Path, entries: int) -> list[Verdict]:
         seconds.append(verifying)
         size = (folder / f"{part}.ledger").stat().st_size / 1e6
         print(
-            f"hostile, {told['entries']:,} entries, {size:.0f} MB ({filled.refused:,} more questions were refused): "
+            f"hostile, {told['entries']:,} entries, {size:.0f} MB ({filled.refused:,} more were refused): "
             f"CPU seconds of filling {filling:.0f}, dearest charge {filled.dearest:.2f}, opening {opening:.2f}, "
             f"verify {verifying:.1f}",
             flush=True,

@@ -37,7 +37,7 @@ class Purchases:
         return f"{told}, about epsilon {zcdp_epsilon(self.amount, float(self.budget.delta)):.3g},"
 
     def conflict(self, analyst: str = "") -> str:
-        """Why an analyst can buy nothing else under the name: what others bought, and who they are, is not told."""
+        """Why an analyst can buy nothing else under the name. Who bought otherwise, and for what, is not told."""
         if any(name != analyst for name in self.analysts):
             return f"the name {self.name} belongs to another analyst's release. Choose another `name`"
         steps = "one request" if len(self.requests) == 1 else f"{len(self.requests):,} requests"

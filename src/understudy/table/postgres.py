@@ -135,7 +135,7 @@ class PostgresEngine:
             connection.execute("EXPLAIN " + wanted)
 
     def _check_composes(self, connection: Any) -> None:
-        """Refuse, before anything is charged, a server that cannot tell texts apart that are written in two ways."""
+        """Refuse, before anything is charged, a server that cannot bring texts into one normal form."""
         import psycopg
 
         try:
