@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from time import process_time
@@ -72,7 +72,7 @@ class Filled:
             self._ask(events[start : start + BATCH], start + 1)
         self._ledger.close()
 
-    def _ask(self, events: list[Event], first: int) -> None:
+    def _ask(self, events: Sequence[Event], first: int) -> None:
         charges = [
             Ticket[Operation](Charge.of(event, f"count {first + i}", f"r{first + i}", "eve", None, None))
             for i, event in enumerate(events)

@@ -188,7 +188,10 @@ def _restore(books: Books, whole: bytes) -> None:
 
 
 def _state(plain: dict[str, Any], numbers: Any, books: Books) -> JointState:
-    rule, at = books.accountant.rule, 0  # type: ignore[attr-defined]  # only joint books are kept
+    accountant, at = books.accountant, 0
+    if not isinstance(accountant, Joint):
+        raise TypeError("only joint books are kept")
+    rule = accountant.rule
 
     def read(size: int) -> Any:
         nonlocal at

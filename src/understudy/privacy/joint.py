@@ -349,7 +349,7 @@ def _inside(span: Span | None, size: int, run: int) -> Inside:
     raw = np.frombuffer(span.mask.to_bytes(-(-size // 8), "little"), np.uint8)
     cells = np.zeros(parts * run, np.bool_)
     cells[:size] = np.unpackbits(raw, count=size, bitorder="little")
-    return cells.reshape(parts, run).any(axis=1)
+    return np.atleast_1d(cells.reshape(parts, run).any(axis=1))
 
 
 def _swept(state: JointState) -> JointState:
