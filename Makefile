@@ -8,14 +8,15 @@ WORKERS ?= 2
 # Counts of one state of the code are no evidence about another: a file for each.
 AUDIT_RECORD ?= audit-$(shell $(BIN)/python -c 'from understudy_audit.record import code_digest; print(code_digest())' 2>/dev/null || echo local).jsonl
 
-.PHONY: help demo test lint docs tables bench bench-synthesis audit audit-ledger audit-session audit-validity clean
+.PHONY: help demo test lint docs tables dist bench bench-synthesis audit audit-ledger audit-session audit-validity clean
 
 help:
 	@echo "make demo   invent a town of 100,000 people and question it privately"
 	@echo "make test   install what is needed and run every test"
 	@echo "make lint   formatting, types, the direction of imports, and the links of the documentation"
 	@echo "make docs   the documentation as a site that opens from disk: site/index.html"
-	@echo "make tables the table of mechanisms in README.md, anew from their cards"
+	@echo "make tables the table in docs/mechanisms.md, anew from the mechanisms' cards"
+	@echo "make dist   a wheel and a source archive in dist/, and the demonstration run from the wheel alone"
 	@echo "make bench  speed and accuracy against peers, as ratios"
 	@echo "make audit  the long tests of privacy: millions of draws, planted faults, a million fuzzed inputs"
 	@echo "make audit-session  sessions against analysts who steer to the worst of what was released"
@@ -59,6 +60,13 @@ docs: .venv/installed-docs
 
 tables: .venv/installed
 	$(BIN)/python website/mechanisms.py
+
+# The wheel must work where nothing but it is: in an environment of its own, away from this folder.
+dist: $(UV)
+	@rm -rf dist
+	@$(UV) build --quiet --out-dir dist .
+	@ls dist
+	@cd "$$(mktemp -d)" && "$(CURDIR)/.tools/bin/uvx" --isolated --from "$(CURDIR)"/dist/*.whl understudy demo --people 20000
 
 audit-ledger: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/ledger --durations=10

@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
     # A quote reads no row and costs nothing.
     question = "count age < 30 by smoker"
     quote = project.quote(question, epsilon=0.1)
-    print(f"quote: each count within {quote.error:g} people, for {quote.cost.currency} {quote.cost.amount:g}")
+    print(f"quote: each count within {quote.error:g} people, for {quote.share:.1%} of the budget")
 
     # An answer: charged first, then looked at, then noise.
     answer = project.ask(question, epsilon=0.1)

@@ -1,10 +1,10 @@
 """Understudy: a public stand-in for a sensitive table.
 
 The names in `__all__` are the public surface; each is imported from its room when it is first used. `open`
-gives a `Project` over a declared table, which answers questions for a price; `session` answers an analyst who
-asks on and on under one promise; `release` publishes a stand-in; `Holdout` scores models so that the scores
-survive being optimised; `plan` says beforehand what a budget buys. Every other module is reachable too, and may
-move between minor versions.
+gives a `Project` over a declared table, and `declare` one over a frame: a project answers questions for a price.
+`session` answers an analyst who asks on and on under one promise; `release` publishes a stand-in; `Holdout` scores
+models so that the scores survive being optimised, by one of `metrics`; `plan` says beforehand what a budget buys.
+The classes are those that these return. Every other module is reachable too, and may move between minor versions.
 
 >>> import understudy as us
 >>> us.marginals(3)
@@ -21,48 +21,74 @@ if TYPE_CHECKING:
     from understudy.answer.sql_answer import SqlAnswer as SqlAnswer
     from understudy.curator.curator import Curator as Curator
     from understudy.declaration.declaration import Declaration as Declaration
+    from understudy.declaration.declaration import Unit as Unit
     from understudy.domain.attribute import Boolean as Boolean
     from understudy.domain.attribute import Categories as Categories
     from understudy.domain.bins import Bins as Bins
     from understudy.domain.domain import Domain as Domain
     from understudy.errors import UnderstudyError as UnderstudyError
+    from understudy.ledger.interface import Ledger as Ledger
+    from understudy.planner.solve import Plan as Plan
     from understudy.planner.solve import plan as plan
     from understudy.privacy.budget import Budget as Budget
+    from understudy.project import PreparedQuestion as PreparedQuestion
     from understudy.project import Project as Project
+    from understudy.project import Quote as Quote
+    from understudy.project import declare as declare
     from understudy.project import open_project as open  # noqa: F401 (a public name)
     from understudy.query.linear import LinearQuery as LinearQuery
     from understudy.query.marginal import Marginal as Marginal
     from understudy.query.workload import Workload as Workload
     from understudy.query.workload import marginals as marginals
+    from understudy.releases.forecast import forecast as forecast
+    from understudy.releases.release import Release as Release
     from understudy.releases.release import release as release
+    from understudy.sessions.session import Session as Session
     from understudy.sessions.session import session as session
     from understudy.sessions.terms import conjunctions as conjunctions
     from understudy.sessions.terms import pool as pool
     from understudy.sessions.terms import ranges as ranges
+    from understudy.validity import metrics as metrics
+    from understudy.validity.board import Board as Board
+    from understudy.validity.certificate import Certificate as Certificate
     from understudy.validity.holdout import Holdout as Holdout
+    from understudy.validity.score import Score as Score
 
 __version__ = "0.2.0"
 
-# Where each public name lives. They are imported when first used: the engine behind `open` takes a second to
-# load, and a program that only plans or reads a domain should not wait for it.
+# Where each public name lives; one without an attribute is a module. They are imported when first used: the engine
+# behind `open` takes a second to load, and a program that only plans or reads a domain should not wait for it.
 _HOME = {
     "Answer": "understudy.answer.answer:Answer",
     "Bins": "understudy.domain.bins:Bins",
+    "Board": "understudy.validity.board:Board",
     "Boolean": "understudy.domain.attribute:Boolean",
     "Budget": "understudy.privacy.budget:Budget",
     "Categories": "understudy.domain.attribute:Categories",
+    "Certificate": "understudy.validity.certificate:Certificate",
     "Curator": "understudy.curator.curator:Curator",
     "Declaration": "understudy.declaration.declaration:Declaration",
     "Domain": "understudy.domain.domain:Domain",
     "Holdout": "understudy.validity.holdout:Holdout",
+    "Ledger": "understudy.ledger.interface:Ledger",
     "LinearQuery": "understudy.query.linear:LinearQuery",
     "Marginal": "understudy.query.marginal:Marginal",
+    "Plan": "understudy.planner.solve:Plan",
+    "PreparedQuestion": "understudy.project:PreparedQuestion",
     "Project": "understudy.project:Project",
+    "Quote": "understudy.project:Quote",
+    "Release": "understudy.releases.release:Release",
+    "Score": "understudy.validity.score:Score",
+    "Session": "understudy.sessions.session:Session",
     "SqlAnswer": "understudy.answer.sql_answer:SqlAnswer",
     "UnderstudyError": "understudy.errors:UnderstudyError",
+    "Unit": "understudy.declaration.declaration:Unit",
     "Workload": "understudy.query.workload:Workload",
     "conjunctions": "understudy.sessions.terms:conjunctions",
+    "declare": "understudy.project:declare",
+    "forecast": "understudy.releases.forecast:forecast",
     "marginals": "understudy.query.workload:marginals",
+    "metrics": "understudy.validity.metrics:",
     "open": "understudy.project:open_project",
     "plan": "understudy.planner.solve:plan",
     "pool": "understudy.sessions.terms:pool",
@@ -79,7 +105,8 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'understudy' has no attribute {name!r}")
     module, attribute = home.split(":")
-    return getattr(import_module(module), attribute)
+    found = import_module(module)
+    return getattr(found, attribute) if attribute else found
 
 
 def __dir__() -> list[str]:

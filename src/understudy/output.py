@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from understudy.errors import ParameterError
 
@@ -15,13 +18,19 @@ def check_no_dangling_link(path: Path) -> None:
 
 
 def write_file(path: Path, content: str | bytes, *, overwrite: bool = False) -> None:
-    """Write a new file, or with `overwrite` one that is there; text as UTF-8.
+    """Write a new file, or with `overwrite` one that is there; text as UTF-8. Raises as `new_file`."""
+    with new_file(path, overwrite=overwrite) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """A new file to write into, or with `overwrite` one that is there, emptied.
 
     Whether a file is there is decided by the very call that opens it: a file or a link that appeared after a check
     is neither replaced nor followed. Raises ParameterError where one is in the way.
     """
     check_no_dangling_link(path)
-    data = content.encode() if isinstance(content, str) else content
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     flags = os.O_WRONLY | os.O_TRUNC if overwrite and path.exists() else new
     try:
@@ -31,4 +40,4 @@ def write_file(path: Path, content: str | bytes, *, overwrite: bool = False) -> 
             f"{path} exists already: name another file, or replace it with --overwrite"
         ) from None
     with open(handle, "wb") as file:
-        file.write(data)
+        yield file

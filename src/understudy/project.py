@@ -2,38 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
-from fractions import Fraction
 from functools import cached_property
-from math import floor, inf, sqrt
+from math import inf, sqrt
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, Unpack, overload
 
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
+from understudy.answer.forecast import ColumnForecast, forecast
+from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator, PreparedMeasurement
-from understudy.declaration.declaration import Declaration
-from understudy.declaration.file import located, read
-from understudy.domain.domain import Domain
+from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
+from understudy.declaration.arguments import AttributeCells, domain_of
+from understudy.declaration.declaration import Declaration, Protect, SourceSpec, Unit
+from understudy.declaration.file import located, read, record_place
+from understudy.declaration.outline import name_from
+from understudy.domain.domain import Domain, attribute_table
 from understudy.errors import InsufficientBudgetError, ParameterError
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
-from understudy.privacy.cost import UNITS, Cost
-from understudy.privacy.price import Price
+from understudy.ledger.view import spent_of
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.pages import notebook
+from understudy.privacy.budget import Budget
+from understudy.privacy.compose import zcdp_epsilon
+from understudy.privacy.cost import Cost
+from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
+from understudy.table.coded_copy import CodedCopy
+from understudy.table.draft import MARK, drafted
+from understudy.table.read_record import ReadRecord, read_record
 from understudy.table.source import Source, in_memory, open_source
 from understudy.table.truth import Truth
 
-DEFAULT_SHARE = Fraction(1, 100)
-"""Part of the whole budget that a question costs when nothing is said about its price or error."""
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from narwhals.typing import IntoDataFrame
+
+    from understudy.noise.samplers import NoiseSource
+
+    Frame = pd.DataFrame | pl.DataFrame | pa.Table | IntoDataFrame
+    """A frame of pandas or polars, an Arrow table, or another that narwhals can read."""
+
+COPY_SUFFIX = ".codes"
+"""Of the file beside a declaration that keeps the codes of the rows, where the declaration permits it."""
 
 Given = TypeVar("Given")
 
@@ -45,23 +69,45 @@ class PriceTerms(TypedDict, total=False):
     rho: Number | None
     error: Number | None
     beta: Number
+    noise: Noise
+    max_cells: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quote:
     """What a question would cost, and how far off its answer could be.
 
-    cost   what the ledger would charge, in its currency, if the question shared nothing with earlier ones
-    error  the largest half-width, in people, of the counts that would be measured for it
-    beta   the probability with which some part of the answer is outside its bounds
+    cost     what the ledger would charge, in its currency, if the question shared nothing with earlier ones
+    error    the largest half-width, in people, of the counts that would be measured for it
+    beta     the probability with which some part of the answer is outside its bounds
+    share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
+    epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
+    noise    which noise would be added: `gaussian` or `laplace`
     """
 
     cost: Cost
     error: float
     beta: float
+    share: float
+    epsilon: float
+    noise: str
+
+    def __repr__(self) -> str:
+        price = f"{self.cost.currency} {self.cost.amount:.4g}"
+        return f"Quote({price}, {notebook.half_width(self.error)} people, beta {self.beta:g})"
+
+    def _repr_html_(self) -> str:
+        known = {
+            "price": f"{self.cost.currency} {self.cost.amount:.4g}",
+            "part of the whole budget": f"{self.share:.2%}",
+            "error of each count": f"{notebook.half_width(self.error)} people",
+            "probability": notebook.certainty(self.beta),
+        }
+        note = "Nothing was charged and no data was read."
+        return notebook.panel("What the question would cost", notebook.facts(known), note=note)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PreparedQuestion(Generic[Given]):
     """A question that was read, checked and priced without data; `quote` says at what cost, `run` asks it.
 
@@ -72,7 +118,14 @@ class PreparedQuestion(Generic[Given]):
     quote: Quote
     _curator: Curator = field(repr=False)
     _measurement: PreparedMeasurement = field(repr=False)
-    _epsilon: Fraction | None = field(repr=False)
+    _asked: QuestionPrice = field(repr=False)
+    _pricing: QuestionPricing = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"PreparedQuestion({self.quote!r})"
+
+    def _repr_html_(self) -> str:
+        return self.quote._repr_html_()
 
     def run(self, *, request: str | None = None, analyst: str = "") -> Given:
         """Charge what `quote` says, or less, look, and answer.
@@ -85,8 +138,14 @@ class PreparedQuestion(Generic[Given]):
             raise ParameterError(
                 f"a request's name must not hold {SEPARATOR!r}, which numbers the purchases of a session"
             )
-        with _told_in(self._epsilon):
-            answers = self._curator.perform(self._measurement, request=request, analyst=analyst)
+        measured = self._measurement
+        if request:
+            rounded = isinstance(self.question, SelectQuestion)
+            measured = self._pricing.repeated(measured, self._asked, request, rounded=rounded)
+        with _told_in(self._asked, self._curator.ledger.budget):
+            answers = self._curator.perform(
+                measured, request=request, analyst=analyst, words=self.question.words
+            )
         cells = tuple(CellCounts(answer, answer.noisy, answer.error) for answer in answers)
         public = self._curator.relation.rows_are_public
         most = self._curator.rows_at_most
@@ -95,33 +154,77 @@ class PreparedQuestion(Generic[Given]):
             SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
         )
 
+    def forecast(self) -> tuple[ColumnForecast, ...]:
+        """How far the answer will be off in its own unit, from public numbers: nothing for plain counts.
 
-@dataclass(frozen=True)
+        Where the number of rows is private it is worked out for the declared least one, or the declared most.
+        Reads no data, and costs nothing.
+        """
+        curator, declared = self._curator, self._curator.declaration
+        public = curator.relation.rows_are_public
+        rows = curator.rows if public else declared.rows_at_least or declared.rows_at_most or 0
+        nothing = type(self.quote.cost)(0)
+        errors = self._measurement.errors
+        return forecast(self.question, errors, rows=float(rows), beta=self.quote.beta, nothing=nothing)
+
+
+@dataclass(frozen=True, repr=False)
 class Project:
     """A declared table that questions can be put to: its declaration, and the Curator that guards it.
 
-    `open_project` (`us.open`) makes one of a declaration file, `Project.frame` of a frame.
+    `open_project` (`us.open`) makes one of a declaration file, `declare` and `Project.frame` of a frame.
+    `inferred` names the attributes whose cells `declare` read off the data: they tell what the table holds.
     """
 
     declaration: Declaration
     curator: Curator
+    inferred: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        declared = self.declaration
+        return f"Project({declared.name!r}, {len(declared.domain)} attributes, budget {declared.budget})"
+
+    def _repr_html_(self) -> str:
+        """What was declared, and what the ledger says was spent. The table is not touched."""
+        remarks = dict.fromkeys(self.inferred, MARK.lstrip("# "))
+        declared = self.declaration
+        known = {
+            "protects": f"{declared.protect}, neighbours {declared.neighbours}",
+            "budget": str(declared.budget),
+            "spent": spent_of(self.ledger),
+        }
+        parts = [notebook.facts(known), attribute_table(self.domain, remarks or None)]
+        return notebook.panel(f"Project {declared.name}", *parts)
 
     @classmethod
     def over(
-        cls, source: Source, declaration: Declaration, *, ledger: Ledger | None = None, noise: Any = None
+        cls,
+        source: Source,
+        declaration: Declaration,
+        *,
+        ledger: Ledger | None = None,
+        noise: NoiseSource | None = None,
+        copy: CodedCopy | None = None,
+        reading: ReadRecord | None = None,
     ) -> Project:
         """A project over an open source; without a ledger, its budget lasts as long as the project lives.
 
-        `noise` is for tests and simulations.
+        `copy` is where the codes of the rows may be kept. `noise` is for tests and simulations. `reading` is the
+        custodian's record of what was read from the table.
         """
-        truth = Truth(source, declaration.domain, declaration.unit)
+        truth = Truth(source, declaration.domain, declaration.unit, copy=copy)
         if ledger is None:
             ledger = MemoryLedger(declaration.budget, opening=declaration.opening, limits=declaration.limits)
-        return cls(declaration, Curator(truth, ledger, declaration, noise=noise))
+        return cls(declaration, Curator(truth, ledger, declaration, noise=noise, reading=reading))
 
     @classmethod
     def frame(
-        cls, frame: Any, declaration: Declaration, *, ledger: Ledger | None = None, noise: Any = None
+        cls,
+        frame: Frame,
+        declaration: Declaration,
+        *,
+        ledger: Ledger | None = None,
+        noise: NoiseSource | None = None,
     ) -> Project:
         """A project over a pandas, polars or Arrow frame; without a ledger, its budget is kept in memory."""
         return cls.over(in_memory(frame), declaration, ledger=ledger, noise=noise)
@@ -158,13 +261,18 @@ class Project:
 
         A count or a share, a marginal or a linear query gets an `Answer`; a SELECT statement a `SqlAnswer`.
 
-        The price is given by `epsilon` (Laplace noise), `rho` (Gaussian noise), or by the `error`, in people, that
-        every count must keep; without any it is a hundredth of the whole budget. It is for the whole question. The
-        answer is within its bounds with probability 1 - `beta` (0.05). The same `request` gets the same answer
-        again and pays once; `analyst` is whose share of the budget pays.
+        The price is given by `epsilon`, by `rho`, or by the `error`, in people, that every count must keep;
+        without any it is a hundredth of the whole budget. It is for the whole question. Under a budget with a
+        δ an `epsilon` is a part of that budget: the question alone is (epsilon, δ)-DP, and costs the ρ that
+        this is (`curator.pricing`). `noise` is `auto`, the one with the smaller error at that price, or
+        `laplace` (then an `epsilon` is one of pure privacy) or `gaussian`. The answer is within its bounds
+        with probability 1 - `beta` (0.05). The same `request` gets the same answer again and pays once;
+        `analyst` is whose share of the budget pays. A question with more than `max_cells` cells (a million)
+        is refused before anything is charged.
 
-        Raises a `QueryError` where the question is not understood, a `ParameterError` where the price makes no
-        sense, and an `InsufficientBudgetError` where the ledger cannot pay: nothing is charged then.
+        Raises a `QueryError` where the question is not understood or has too many cells, a `ParameterError` where
+        the price makes no sense, an `UnreadableError` where the custodian's reading found an attribute of it to be
+        unreadable, and an `InsufficientBudgetError` where the ledger cannot pay: nothing is charged then.
         """
         return self.prepare(question, **price).run(request=request, analyst=analyst)
 
@@ -174,6 +282,14 @@ class Project:
         The price is given as to `ask`, which would raise what this raises.
         """
         return self.prepare(question, **price).quote
+
+    def forecast(self, question: Asked, **price: Unpack[PriceTerms]) -> tuple[ColumnForecast, ...]:
+        """How far the answer to a question will be off, in the unit of its columns; see `answer.forecast`.
+
+        A share, a rate, and each released column of a SELECT statement have one; plain counts have the error of
+        their `quote`. The price is given as to `ask`. Asks nothing, costs nothing, reads no data.
+        """
+        return self.prepare(question, **price).forecast()
 
     def sql(
         self, text: str, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
@@ -192,47 +308,29 @@ class Project:
         """
         return self._priced(self._reader.read(question), **price)
 
-    def _priced(
-        self,
-        question: ReadQuestion[Given],
-        *,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        error: Number | None = None,
-        beta: Number = 0.05,
-    ) -> PreparedQuestion[Given]:
-        """The question with equal parts of its price, and of β, for each marginal that is not public."""
-        given = {"epsilon": epsilon, "rho": rho, "error": error}
-        named = [key for key, value in given.items() if value is not None]
-        if len(named) > 1:
-            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
-        failure = probability(beta)
-        paid = [marginal for marginal in question.marginals if not self.curator.is_public(marginal)]
-        parts = max(len(paid), 1)
-        if error is not None:
-            # A question that is public as a whole costs nothing at any price.
-            prices = [
-                self.curator.price_of(marginal, error=error, beta=failure / parts)
-                for marginal in paid or question.marginals[:1]
-            ]
-            each = max(prices, key=lambda one: one.amount, default=Price("epsilon", Fraction(1)))
-        else:
-            usual = self.ledger.budget.whole * DEFAULT_SHARE
-            whole = Price.of(epsilon=epsilon, rho=rho) if named else usual
-            each = self._part(whole, parts, rounded=isinstance(question, SelectQuestion))
-        measured = self.curator.prepare(question.marginals, each, beta=failure / parts)
+    def _priced(self, question: ReadQuestion[Given], **price: Unpack[PriceTerms]) -> PreparedQuestion[Given]:
+        """The question with the noise that is best for it at its price; refused where it has too many cells."""
+        most = price.pop("max_cells", MAX_CELLS)
+        check_cells(question.marginals, most)
+        self.curator.check_readable(question.marginals)
+        asked = QuestionPrice(**price)
+        rounded = isinstance(question, SelectQuestion)
+        measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
+        budget = self.ledger.budget
+        cost = budget.price(measured.event)
         quote = Quote(
-            self.ledger.budget.price(measured.event), max(measured.errors, default=0.0), float(failure)
+            cost,
+            max(measured.errors, default=0.0),
+            float(probability(asked.beta)),
+            budget.share(cost),
+            budget.epsilon_of(cost),
+            "laplace" if _is_laplace(measured) else "gaussian",
         )
-        told_in = None if epsilon is None else exact(epsilon, "epsilon")
-        return PreparedQuestion(question, quote, self.curator, measured, told_in)
+        return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing)
 
-    def _part(self, price: Price, parts: int, *, rounded: bool) -> Price:
-        """One of several equal parts; `rounded`, so much smaller that rounding all of them up stays within."""
-        slack = 4 * self.declaration.relation.max_rows**2
-        units = floor(price.amount * UNITS / parts) - slack
-        fits = rounded and parts > 1 and units > 1000 * slack
-        return Price(price.currency, Fraction(units, UNITS)) if fits else price / parts
+    @cached_property
+    def _pricing(self) -> QuestionPricing:
+        return QuestionPricing(self.curator)
 
     @cached_property
     def _reader(self) -> QuestionReader:
@@ -240,18 +338,28 @@ class Project:
         return QuestionReader.of(self.declaration, counts_everyone=private)
 
 
+def _is_laplace(measured: PreparedMeasurement) -> bool:
+    return any(isinstance(mechanism, LaplaceMechanism) for mechanism, _ in measured.mechanisms)
+
+
 @contextmanager
-def _told_in(epsilon: Fraction | None) -> Iterator[None]:
+def _told_in(asked: QuestionPrice, budget: Budget) -> Iterator[None]:
     """A refusal of a price that was given in epsilon says in epsilon what would fit."""
     try:
         yield
     except InsufficientBudgetError as error:
-        if epsilon is None or error.currency == "epsilon":
+        if asked.epsilon is None or error.currency == "epsilon":
             raise
-        asked = float(epsilon)
-        fits = asked * sqrt(error.remaining / error.requested)  # rho grows with the square of epsilon
+        epsilon = float(exact(asked.epsilon, "epsilon"))
+        pure = asked.noise == "laplace"  # then rho grows with the square of epsilon
+        fits = (
+            epsilon * sqrt(error.remaining / error.requested)
+            if pure
+            else zcdp_epsilon(error.remaining, float(budget.delta))
+        )
         shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
-        price = f"That is what epsilon {asked:g} costs under a budget with a delta"
+        noise = "epsilon of pure privacy" if pure else "epsilon"
+        price = f"That is what an {noise} of {epsilon:g} costs under a budget of {budget}"
         remedy = f"{price}; at most epsilon {shown:g} fits: ask with that, or for a wider error"
         raise InsufficientBudgetError(
             requested=error.requested,
@@ -262,7 +370,9 @@ def _told_in(epsilon: Fraction | None) -> Iterator[None]:
         ) from None
 
 
-def open_project(path: str | Path, *, ledger: Ledger | None = None, noise: Any = None) -> Project:
+def open_project(
+    path: str | Path, *, ledger: Ledger | None = None, noise: NoiseSource | None = None
+) -> Project:
     """Open the project that a declaration file describes; relative paths are seen from the file's folder.
 
     Its ledger is the durable one that belongs to the table, unless another is passed.
@@ -271,4 +381,79 @@ def open_project(path: str | Path, *, ledger: Ledger | None = None, noise: Any =
     declaration = read(path)
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns)
     books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
-    return Project.over(source, declaration, ledger=books, noise=noise)
+    copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if declaration.coded_copy else None
+    reading = read_record(record_place(path), declaration, source)
+    return Project.over(source, declaration, ledger=books, noise=noise, copy=copy, reading=reading)
+
+
+def declare(
+    frame: Frame,
+    attributes: Mapping[str, AttributeCells] | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    infer: bool | Collection[str] = False,
+    name: str = "frame",
+    neighbours: Neighbours | str = Neighbours.REPLACE,
+    protect: Protect | str = Protect.PRIVACY,
+    unit: Unit | None = None,
+    rows_at_least: int | None = None,
+    rows_at_most: int | None = None,
+    ledger: Ledger | str | Path | None = None,
+    noise: NoiseSource | None = None,
+) -> Project:
+    """A project over a pandas, polars or Arrow frame that is declared here, without a declaration file.
+
+    attributes  by column, the cells that its values fall into (`AttributeCells`): a list of categories, a range,
+                (low, high), (low, high, bins), `bool`, a mapping of the declaration file's fields, or an
+                `Attribute`. Columns that are not named are never read
+    epsilon, delta  the budget: the total for this table, for ever
+    infer       True, or names of columns: their cells are read off the data. That is not private, as the cells
+                then tell what the table holds; so it warns, and `Project.inferred` names them. Give public
+                cells (code lists, legal limits, round numbers) wherever an answer leaves the room
+    name        the table's name, as SELECT statements and the ledger call it
+    ledger      a file in which the budget is kept, or a `Ledger`; without one the budget is kept in memory, and
+                forgotten with the process: a restart then spends it again
+
+    The others are the fields of the declaration file. Raises a `DeclarationError` where an attribute cannot be
+    understood, a `SourceError` where the frame is none or lacks a column, and a `ParameterError` for a budget
+    or bounds that make no sense.
+    """
+    if (named := name_from(name)) != name:
+        raise ParameterError(f"a table's name has letters, digits, dots and dashes: write name={named!r}")
+    source = in_memory(frame)
+    given = dict(attributes or {})
+    wanted = [column for column in source.columns if column not in given] if infer is True else infer or ()
+    seen = _inferred(source, [column for column in wanted if column not in given])
+    domain = domain_of(given | seen)
+    declaration = Declaration(
+        name=name,
+        source=SourceSpec("frame", name),
+        domain=domain,
+        budget=Budget.of(epsilon, delta),
+        neighbours=Neighbours(neighbours),
+        protect=Protect(protect),
+        unit=unit,
+        rows_at_least=rows_at_least,
+        rows_at_most=rows_at_most,
+        ledger=str(Path(ledger).resolve()) if isinstance(ledger, str | Path) else "",
+    )
+    replace(source, candid=True).check(domain, unit)  # whoever declares may see the columns
+    books = open_ledger(declaration, base=Path.cwd()) if isinstance(ledger, str | Path) else ledger
+    made = Project.over(source, declaration, ledger=books, noise=noise)
+    return replace(made, inferred=tuple(seen))
+
+
+def _inferred(source: Source, columns: Collection[str]) -> dict[str, AttributeCells]:
+    """Attributes that are read off the data, with a warning that says so."""
+    if not columns:
+        return {}
+    missing = [column for column in columns if column not in source.columns]
+    if missing:
+        raise ParameterError(f"the frame has no column {missing[0]!r} to infer")
+    found, left_out = drafted(source.expression, list(columns))
+    names = [attribute.name for attribute in found]
+    told = f"read off the data, which is not private: {', '.join(names) or 'nothing'}. Review the cells"
+    also = f"; no cells were found for {', '.join(left_out)}" if left_out else ""
+    warnings.warn(f"{told}, or give public ones by `attributes`{also}", UserWarning, stacklevel=3)
+    return {attribute.name: attribute for attribute in found}

@@ -88,7 +88,7 @@ def sparse(curator: Curator, *, numeric: bool) -> None:
 
 def worst_query(curator: Curator, *, law: Any) -> None:
     """The worst cell of a class, by either law."""
-    curator.run(WorstQuery(QueryClass(DOMAIN, (AB,)), np.full(6, 2.0), ONE, curator.relation, law=law))
+    curator._buy(WorstQuery(QueryClass(DOMAIN, (AB,)), np.full(6, 2.0), ONE, curator.relation, law=law))
 
 
 def worst_guess(curator: Curator) -> None:
@@ -98,30 +98,30 @@ def worst_guess(curator: Curator) -> None:
         Guess(AB, np.full((2, 3), 2), weight=Fraction(1, 2)),
         Guess(B, np.full(3, 4), offset=ONE),
     )
-    curator.run(WorstGuess(guesses, ONE, curator.relation))
+    curator._buy(WorstGuess(guesses, ONE, curator.relation))
 
 
 def noisy_gaps(curator: Curator) -> None:
     """Both gaps of two guesses, with noise."""
     guesses = (Guess(A, np.array([6, 6])), Guess(AB, np.full((2, 3), 2)))
-    curator.run(NoisyGaps(guesses, curator.relation, Price.of(epsilon=1)))
+    curator._buy(NoisyGaps(guesses, curator.relation, Price.of(epsilon=1)))
 
 
 def strategy(curator: Curator) -> None:
     """Combinations of a marginal's counts."""
     matrices = (np.array([[1, 1], [1, -1]]), np.array([[1, 1, 1], [2, -1, -1]]))
-    curator.run(Strategy(AB, matrices, curator.relation, Price.of(epsilon=1)))
+    curator._buy(Strategy(AB, matrices, curator.relation, Price.of(epsilon=1)))
 
 
 def small_database(curator: Curator, *, queries: DistinctQueries, size: int) -> Any:
     """One draw of SmallDB."""
-    return curator.run(SmallDatabase(queries, size, curator.rows, ONE))
+    return curator._buy(SmallDatabase(queries, size, curator.rows, ONE)).released
 
 
 def net(curator: Curator) -> Any:
     """One of four databases."""
     corners = [SmallTable.of_rows(DOMAIN, rows) for rows in ([(0, 0)], [(1, 2)], [(0, 0), (1, 1)], [(0, 1)])]
-    return curator.run(NetMechanism.of(corners, [AB], rows=curator.rows, epsilon=1))
+    return curator._buy(NetMechanism.of(corners, [AB], rows=curator.rows, epsilon=1)).released
 
 
 def release(curator: Curator, *, name: str, options: dict[str, Any]) -> list[Any]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from math import isfinite
 from typing import Any
 
+from understudy_audit.audit_page import audit_page, judgement, pairs_tested
 from understudy_audit.privacy import PairFinding, Verdict
-
-PAGE = "<!doctype html><html lang='en'><meta charset='utf-8'><title>Privacy audit</title>"
-"""How the page begins: a file that begins so may be replaced by a newer one."""
 
 
 @dataclass(frozen=True)
@@ -74,55 +71,18 @@ class AuditReport:
 
     def html(self) -> str:
         """One page, without scripts and without anything from elsewhere."""
-        rows = "".join(_html_row(verdict) for verdict in self.verdicts)
-        excess = "".join(f"<li>{escape(line)}</li>" for line in _excess_lines(self.excesses))
-        words = "".join(f"<p>{escape(line)}</p>" for line in _legend())
-        head = "".join(
-            f"<th>{name}</th>"
-            for name in (
-                "mechanism",
-                "code",
-                "draws a side",
-                "pairs",
-                "of",
-                "ε promised",
-                "at δ",
-                "ε certified",
-                "would see",
-                "verdict",
-            )
-        )
-        return (
-            f"{PAGE}"
-            "<style>body{font:14px/1.4 sans-serif;max-width:84em;margin:2em auto;padding:0 1em}"
-            "table{border-collapse:collapse}td,th{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}"
-            "td{white-space:nowrap}td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}"
-            ".bad{background:#fdd}</style>"
-            f"<h1>Privacy audit of Understudy {escape(self.version)}</h1>"
-            f"<p>{escape(self.date)}. Coins from {escape(self.coins)}.</p><p><b>{escape(self.conclusion)}</b></p>"
-            f"<table><tr>{head}</tr>{rows}</table>{f'<ul>{excess}</ul>' if excess else ''}{words}</html>"
-        )
+        return audit_page(self, self.verdicts, _excess_lines(self.excesses), _legend())
 
 
 def _line(verdict: Verdict) -> str:
-    begun = f"{verdict.subject:<22}{verdict.samples:>13,}{_pairs(verdict):>7}"
+    begun = f"{verdict.subject:<22}{verdict.samples:>13,}{pairs_tested(verdict):>7}"
     if not verdict.findings:
         return f"{begun}{'-':>8}{'-':>10}{'-':>11}{'-':>11}  not begun"
     worst = verdict.worst
     numbers = (
         f"{worst.delta:>8g}{worst.claimed:>10.4f}{worst.certified:>11.4f}{_number(worst.detectable):>11}"
     )
-    return f"{begun}{numbers}  {_judgement(verdict)}"
-
-
-def _judgement(verdict: Verdict) -> str:
-    if not verdict.sound:
-        return "EXCESS"
-    return "no excess" if verdict.is_complete else "no excess so far"
-
-
-def _pairs(verdict: Verdict) -> str:
-    return str(verdict.tested) if verdict.is_complete else f"{verdict.tested}/{verdict.planned}"
+    return f"{begun}{numbers}  {judgement(verdict)}"
 
 
 def _number(value: float) -> str:
@@ -150,24 +110,6 @@ def _excess_lines(excesses: Sequence[tuple[Verdict, PairFinding]]) -> list[str]:
         f"promised {found.claimed:.4f}"
         for verdict, found in excesses
     ]
-
-
-def _html_row(verdict: Verdict) -> str:
-    cells = [
-        verdict.subject,
-        verdict.path,
-        f"{verdict.samples:,}",
-        _pairs(verdict),
-        str(verdict.candidates),
-    ]
-    if verdict.findings:
-        worst = verdict.worst
-        numbers = [f"{worst.claimed:.4f}", f"{worst.delta:g}", f"{worst.certified:.4f}"]
-        cells += [*numbers, _number(worst.detectable), _judgement(verdict)]
-    else:
-        cells += ["-", "-", "-", "-", "not begun"]
-    kind = "" if verdict.sound else " class='bad'"
-    return f"<tr{kind}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:

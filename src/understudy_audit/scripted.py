@@ -108,7 +108,7 @@ class ScriptedCurator(Curator):
     """A Curator whose looks take their outcomes from a script; all else is the Curator's own.
 
     A look is drawn many times at once where its mechanism can do that: noise on one long array of the same counts
-    over and over, or the mechanism's own `release_many`; else it is looked many times.
+    over and over, or what the mechanism of a look draws by the same values; else it is looked many times.
     """
 
     def __init__(self, plain: Curator, script: Script, spends: Cost | None = None) -> None:
@@ -123,13 +123,13 @@ class ScriptedCurator(Curator):
         self._many = self._tiled_values
         return super().perform(prepared, **options)
 
-    def buy(self, look: Look, **options: Any) -> Paid:
-        release_many = getattr(look, "release_many", None)
-        if release_many is not None:
-            self._many = lambda _, times: release_many(
-                self._truth.sums_of(list(look.marginals)), times, noise=self._noise
-            )
-        return super().buy(look, **options)
+    def _buy(self, look: Look, **options: Any) -> Paid:
+        def many(_: Callable[[], Any], times: int) -> Sequence[Any]:
+            counts = self._truth.sums_of(list(look.marginals))
+            return look.mechanism.draw_many(look.values(counts), times, noise=self._noise)
+
+        self._many = many
+        return super()._buy(look, **options)
 
     def _tiled_values(self, look: Callable[[], list[list[int]]], times: int) -> list[list[list[int]]]:
         """What `perform` says of the counts over and over is what it says of them, over and over."""
@@ -163,9 +163,9 @@ class ScriptedCurator(Curator):
         return super()._paid(event, question, request, analyst, outcome, step)
 
     def _sparse_vector(
-        self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool
+        self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool, share: Fraction
     ) -> AboveThreshold | NumericSparse:
-        mechanism = super()._sparse_vector(threshold, epsilon, hits, numeric=numeric)
+        mechanism = super()._sparse_vector(threshold, epsilon, hits, numeric=numeric, share=share)
         return cast("AboveThreshold", _ScriptedSparse(mechanism, self._script))
 
 

@@ -15,13 +15,16 @@ from understudy.answer.answer import Answer
 from understudy.declaration.file import parse
 from understudy.errors import ParameterError
 from understudy.ledger.memory import MemoryLedger
+from understudy.pages.shell import beginning
 from understudy.privacy.cost import Cost
 from understudy.project import open_project
+from understudy_demo.demo_page import KIND, demo_page
 from understudy_demo.town import QUESTIONS, TownQuestion, declaration, true_values
 from understudy_demo.town import people as invent
 from understudy_demo.trials import Trials, run_trials
 from understudy_demo.trials import render as render_trials
 
+PAGE = "demo.html"
 BETA = Fraction(1, 20)
 """All error bars of the demo hold together, except with this probability."""
 
@@ -56,6 +59,11 @@ class Town:
     trials: Trials
 
     @property
+    def page(self) -> Path:
+        """The page that shows all this."""
+        return self.folder / PAGE
+
+    @property
     def held(self) -> tuple[int, int]:
         """How many error bars held, of how many."""
         cells = [cell for exchange in self.exchanges for cell in exchange.cells]
@@ -66,6 +74,7 @@ class Town:
         return {
             "people": self.people,
             "folder": str(self.folder),
+            "page": str(self.page),
             "questions": [
                 {"question": e.question.text, "truth": e.truth, **e.answer.as_dict()} for e in self.exchanges
             ],
@@ -80,7 +89,9 @@ def _check_free(folder: Path, text: str) -> None:
     """A town may replace an earlier one, and nothing else."""
     declared, table = folder / "understudy.yml", folder / "town.parquet"
     is_town = declared.is_file() and declared.read_bytes() == text.encode()
-    if not is_town and (declared.exists() or table.exists()):
+    page = folder / PAGE
+    ours = not page.exists() or (page.is_file() and page.read_bytes().startswith(beginning(KIND).encode()))
+    if not ours or (not is_town and (declared.exists() or table.exists())):
         raise ParameterError(f"{folder} holds another project: invent the town elsewhere with --folder")
 
 
@@ -102,7 +113,9 @@ def run(folder: Path, *, people: int, seed: int) -> Town:
         assert isinstance(answer, Answer)  # none of them is a SELECT statement
         exchanges.append(Exchange(question, answer, true_values(table, question)))
     trials = run_trials(table, project.declaration, folder / "release", seed=seed)
-    return Town(folder, people, exchanges, project.ledger.spent, project.ledger.budget.cap.amount, trials)
+    town = Town(folder, people, exchanges, project.ledger.spent, project.ledger.budget.cap.amount, trials)
+    town.page.write_text(demo_page(town), encoding="utf-8")
+    return town
 
 
 def render(town: Town) -> None:
@@ -135,6 +148,7 @@ def render(town: Town) -> None:
     console.print(
         f"{held} of {shown} error bars held (all of them should, in 19 of 20 towns). Spent {town.spent.currency} "
         f"{town.spent.amount:g} of {town.budget:g}.\n"
+        f"All of this is on a page: {town.page}\n"
         f"The town is in {town.folder}/: try\n"
         f"  understudy check --project {town.folder}\n"
         f"  understudy ask --project {town.folder} 'count age<30 and sex=F by district'",

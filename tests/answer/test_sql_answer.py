@@ -280,7 +280,8 @@ def test_answers_are_frozen_speak_json_and_html():
     assert plain["source"] == "measured"
     assert any(row[3]["high"] is None for row in plain["rows"])
     assert "<b>" not in answer._repr_html_()
-    assert "∞" in answer._repr_html_()
+    assert "[at least " in answer._repr_html_()
+    assert "∞" not in answer._repr_html_()
     with pytest.raises(AttributeError):
         answer.cost = None  # type: ignore[misc]
     assert shown(None) == "null"
@@ -337,7 +338,9 @@ def test_the_program_takes_statements(folder):
     assert done.exit_code == 0
     assert "SELECT sex" in done.stdout
     assert "other" in done.stdout
-    assert "all within their bounds with probability 0.95; price epsilon 5" in done.stdout
+    assert (
+        "all within their bounds with probability 0.95; takes 0.5% of the budget (epsilon 5)" in done.stdout
+    )
 
 
 def test_the_program_speaks_json_about_statements(folder):
@@ -360,7 +363,7 @@ def test_the_program_refuses_statements_before_any_look(folder):
     assert us.open(folder).ledger.spent.amount == 0
 
 
-def test_a_ledger_sees_marginals_and_no_text(monkeypatch):
+def test_a_ledger_sees_the_statement_and_the_marginals_and_charges_for_these(monkeypatch):
     books = MemoryLedger(parse(TEXT.format(neighbours="replace", budget="{epsilon: 9}", rows="")).budget)
     seen = []
     charge = MemoryLedger.charge
@@ -371,9 +374,9 @@ def test_a_ledger_sees_marginals_and_no_text(monkeypatch):
     )
     declared = parse(TEXT.format(neighbours="replace", budget="{epsilon: 9}", rows=""))
     us.Project.frame(FRAME, declared, ledger=books).sql(
-        "SELECT count(*) AS secret_name FROM t WHERE age < 18 -- hush", epsilon=1
+        "SELECT count(*) AS people\n FROM t WHERE age < 18", epsilon=1
     )
     assert len(seen) == 1
-    assert seen[0].startswith("measure age in (0-17) #")
-    assert "secret" not in seen[0]
-    assert "hush" not in seen[0]
+    words, measured = seen[0].split(" -> ")
+    assert words == "SELECT count(*) AS people FROM t WHERE age < 18"
+    assert measured.startswith("measure age in (0-17) #")

@@ -7,7 +7,7 @@ more than was charged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -22,9 +22,10 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.matrix.many_marginals import JointStrategy
+from understudy.mechanism.matrix.many_marginals import PartsNoise
 from understudy.mechanism.noisy_max import ReportNoisyMax
-from understudy.mechanism.small_database.small_database import SmallDatabase
+from understudy.mechanism.small_database.levels import Enumeration
+from understudy.mechanism.small_database.shells import Counted
 from understudy.mechanism.sparse_vector import AboveThreshold
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
@@ -45,10 +46,10 @@ class Tap:
         size, bound = self._measured(moved)
         return f"moved by {size}, {bound} declared by {self.mechanism}" if size > bound else ""
 
-    def reach(self, moved: Values) -> Fraction:
-        """How far the values moved, as a part of what the mechanism was made for."""
-        if isinstance(self.mechanism, JointStrategy):
-            return self._of_parts(self.mechanism, moved) / self.mechanism.rho
+    def reach(self, moved: Values, event: Event) -> Fraction:
+        """How far the values moved, as a part of what the noise was made for; `event` is that of the debit."""
+        if isinstance(self.mechanism, PartsNoise):
+            return self._of_parts(self.mechanism, moved) / event.zcdp_cost()
         size, bound = self._measured(moved)
         return Fraction(size, bound)
 
@@ -61,7 +62,7 @@ class Tap:
             size, bound = int((moved * moved).sum()), mechanism.l2_squared
         elif isinstance(mechanism, ExponentialMechanism | ReportNoisyMax | AboveThreshold):
             size, bound = int(np.abs(moved).max(initial=0)), mechanism.sensitivity
-        elif isinstance(mechanism, SmallDatabase):
+        elif isinstance(mechanism, Counted | Enumeration):
             size, bound = int(np.abs(moved).max(initial=0)), 1
         else:
             return 0, 0
@@ -77,15 +78,14 @@ class Tap:
             return lost if pure else lost * lost / 2
         if isinstance(mechanism, GaussianMechanism):
             return int((moved * moved).sum()) / (2 * mechanism.variance)
-        if isinstance(mechanism, JointStrategy):
+        if isinstance(mechanism, PartsNoise):
             return self._of_parts(mechanism, moved)
         return None
 
-    def _of_parts(self, mechanism: JointStrategy, moved: Values) -> Fraction:
+    def _of_parts(self, mechanism: PartsNoise, moved: Values) -> Fraction:
         lost, at = Fraction(0), 0
-        for part in mechanism.parts:
-            size = int(np.prod([mechanism.factors[name].rows for name in part.clique], dtype=np.int64))
-            lost += part.precision * int((moved[at : at + size] ** 2).sum()) / 2
+        for precision, size in zip(mechanism.precisions, mechanism.sizes, strict=True):
+            lost += precision * int((moved[at : at + size] ** 2).sum()) / 2
             at += size
         assert at == moved.size
         return lost
@@ -117,12 +117,9 @@ def tapped() -> Iterator[Taps]:
         _before(ExponentialMechanism, "choose_many", taps.put),
         _before(ReportNoisyMax, "choose_many", taps.put),
         _before(AboveThreshold, "ask", lambda mechanism, state, value: taps.put(mechanism, [value])),
-        _before(JointStrategy, "release_many", lambda m, counts, times: taps.put(m, _combined(m, counts))),
-        _before(
-            SmallDatabase,
-            "release_many",
-            lambda m, counts, times: taps.put(m, np.ravel(m.queries.answers(counts))),
-        ),
+        _before(PartsNoise, "draw_many", taps.put),
+        _before(Enumeration, "draw_many", taps.put),
+        _before(Counted, "draw_many", taps.put),
         _ledger(taps),
     ):
         yield taps
@@ -158,19 +155,6 @@ def _ledger(taps: Taps) -> Iterator[None]:
 
     with patch.object(MemoryLedger, "settle", settled), patch.object(MemoryLedger, "advance", advanced):
         yield
-
-
-def _combined(look: JointStrategy, counts: Sequence[Values]) -> Values:
-    """The combinations of every part, in order, as they are before the noise."""
-    found = []
-    for part in look.parts:
-        holding = [
-            (m.by, c) for m, c in zip(look.marginals, counts, strict=True) if set(part.clique) <= set(m.by)
-        ]
-        holder, table = holding[0][0], np.asarray(holding[0][1])
-        dropped = tuple(i for i, name in enumerate(holder) if name not in part.clique)
-        found.append(look.combine(part, table.sum(axis=dropped)).ravel())
-    return np.concatenate(found)
 
 
 def compared(first: Taps, second: Taps, budget: Budget) -> tuple[list[Difference], int]:

@@ -23,13 +23,13 @@ from understudy.curator.curator import Candidate, Curator
 from understudy.declaration.declaration import Declaration, Unit
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.mechanism.additive import noise_for
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.matrix.many_marginals import Centred, Combinations, JointStrategy, StrategyPart
 from understudy.mechanism.matrix.one_marginal import Strategy
-from understudy.mechanism.matrix.residuals_of_order import ResidualColumns, ResidualLook, ResidualsOfOrder
+from understudy.mechanism.matrix.residuals_of_order import ResidualLook, ResidualsOfOrder
 from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
+from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.linear import LinearQuery
@@ -82,8 +82,7 @@ def sparse(curator: Curator) -> None:
 
 def residuals(curator: Curator) -> None:
     parts, weights = ResidualsOfOrder((2, 3), 2), (3, 2, 1)
-    mechanism = noise_for(RHO, curator.relation.moves(ResidualColumns(parts, weights)))
-    curator.run(ResidualLook(DOMAIN, parts, weights, mechanism))
+    curator._buy(ResidualLook(DOMAIN, parts, weights, curator.relation, RHO))
 
 
 CASES: dict[str, Case] = {
@@ -93,45 +92,45 @@ CASES: dict[str, Case] = {
     "weights": Case(lambda c: c.measure_all([Marginal.of(WEIGHTS)], EPSILON), cells=False, is_pure=True),
     "a count": Case(lambda c: c.measure_all([Marginal.of(SOME)], RHO), cells=False),
     "cells of some": Case(lambda c: c.measure_all([Marginal(DOMAIN, ("a",), SOME)], RHO)),
-    "combinations": Case(lambda c: c.run(Strategy(AB, MATRICES, c.relation, EPSILON)), is_pure=True),
-    "combinations, Gaussian": Case(lambda c: c.run(Strategy(AB, MATRICES, c.relation, RHO))),
+    "combinations": Case(lambda c: c._buy(Strategy(AB, MATRICES, c.relation, EPSILON)), is_pure=True),
+    "combinations, Gaussian": Case(lambda c: c._buy(Strategy(AB, MATRICES, c.relation, RHO))),
     "combinations of some": Case(
-        lambda c: c.run(Strategy(Marginal(DOMAIN, ("a",), SOME), MATRICES[:1], c.relation, RHO)),
+        lambda c: c._buy(Strategy(Marginal(DOMAIN, ("a",), SOME), MATRICES[:1], c.relation, RHO)),
         is_attained=False,
     ),
-    "gaps": Case(lambda c: c.run(NoisyGaps(GUESSES, c.relation, EPSILON)), is_pure=True),
-    "gaps, Gaussian": Case(lambda c: c.run(NoisyGaps(GUESSES, c.relation, RHO))),
-    "worst guess": Case(lambda c: c.run(WorstGuess(GUESSES, Fraction(1), c.relation))),
+    "gaps": Case(lambda c: c._buy(NoisyGaps(GUESSES, c.relation, EPSILON)), is_pure=True),
+    "gaps, Gaussian": Case(lambda c: c._buy(NoisyGaps(GUESSES, c.relation, RHO))),
+    "worst guess": Case(lambda c: c._buy(WorstGuess(GUESSES, Fraction(1), c.relation))),
     "gap of one count": Case(
-        lambda c: c.run(NoisyGaps((Guess(Marginal.of(SOME), np.array(0)),), c.relation, RHO)), cells=False
+        lambda c: c._buy(NoisyGaps((Guess(Marginal.of(SOME), np.array(0)),), c.relation, RHO)), cells=False
     ),
     "worst query": Case(
-        lambda c: c.run(WorstQuery(QueryClass(DOMAIN, (AB,)), np.zeros(6), Fraction(1), c.relation)),
+        lambda c: c._buy(WorstQuery(QueryClass(DOMAIN, (AB,)), np.zeros(6), Fraction(1), c.relation)),
         cells=False,
     ),
     "noisy maximum": Case(
-        lambda c: c.run(
+        lambda c: c._buy(
             WorstQuery(QueryClass(DOMAIN, (AB,)), np.zeros(6), Fraction(1), c.relation, law="noisy-max")
         ),
         cells=False,
     ),
     "choice": Case(lambda c: c.choose([Candidate(SOME, Fraction(0))], epsilon=1), cells=False, is_pure=True),
     "sparse vector": Case(sparse, cells=False, is_pure=True),
-    "merged counts": Case(lambda c: c.run(MergedMarginals(MERGING, (A, B, AB), (RHO,) * 3, c.relation))),
+    "merged counts": Case(lambda c: c._buy(MergedMarginals(MERGING, (A, B, AB), (RHO,) * 3, c.relation))),
     "merged gaps": Case(
-        lambda c: c.run(
+        lambda c: c._buy(
             MergedGaps(MERGING, (A, B), (np.array([4, 0]), np.array([4, 0])), (2, 1), RHO, c.relation)
         )
     ),
     "residuals": Case(residuals),
     "strategies": Case(
-        lambda c: c.run(JointStrategy(DOMAIN, {**SUMS, "b": Centred(3)}, PARTS, c.relation))
+        lambda c: c._buy(JointStrategy(DOMAIN, {**SUMS, "b": Centred(3)}, PARTS, c.relation))
     ),
     "strategies of any matrix": Case(
-        lambda c: c.run(JointStrategy(DOMAIN, SUMS, PARTS, c.relation)), is_attained=False
+        lambda c: c._buy(JointStrategy(DOMAIN, SUMS, PARTS, c.relation)), is_attained=False
     ),
     "merged strategies": Case(
-        lambda c: c.run(
+        lambda c: c._buy(
             MergedStrategy(
                 MERGING, JointStrategy(MERGING.coarse, {n: Centred(2) for n in "ab"}, PARTS, c.relation)
             )
@@ -167,18 +166,21 @@ def reach(case: Case, relation: Relation) -> list[Fraction]:
     """For each mechanism the farthest that a pair of neighbours moves its values, as a part of what it is for."""
 
     @cache
-    def tapped_at(table: Table) -> list[Tap]:
+    def tapped_at(table: Table) -> list[tuple[Event, Tap]]:
         with tapped() as taps:
             case.act(curator(case, relation, table))
-        together: dict[int, list[Tap]] = {}
-        for tap in (tap for _, of_debit in taps.settled for tap in of_debit):
-            together.setdefault(id(tap.mechanism), []).append(tap)
-        return [Tap(of[0].mechanism, np.concatenate([tap.values for tap in of])) for of in together.values()]
+        together: dict[int, list[tuple[Event, Tap]]] = {}
+        for event, tap in ((event, tap) for event, of_debit in taps.settled for tap in of_debit):
+            together.setdefault(id(tap.mechanism), []).append((event, tap))
+        return [
+            (of[0][0], Tap(of[0][1].mechanism, np.concatenate([tap.values for _, tap in of])))
+            for of in together.values()
+        ]
 
     far: list[Fraction] = []
     for one, other in neighbours(relation):
         taps = zip(tapped_at(one), tapped_at(other), strict=True)
-        sizes = [before.reach(after.values - before.values) for before, after in taps]
+        sizes = [before.reach(after.values - before.values, event) for (event, before), (_, after) in taps]
         far = [max(pair) for pair in zip(sizes, far or sizes, strict=True)]
     return far
 

@@ -122,7 +122,7 @@ DRAWS = {
     "laplace": lambda v, n: LaplaceMechanism(epsilon=ONE, l1=1).release(np.array([v, 0]), noise=n),
     "gaussian": lambda v, n: GaussianMechanism(rho=ONE, l2_squared=1).release(np.array([v, 0]), noise=n),
     "a marginal": lambda v, n: SETTING.curator(((0, 0),) * v, noise=n).measure(AB, epsilon=1),
-    "gaps": lambda v, n: SETTING.curator(((1, 1),) * v, noise=n).run(
+    "gaps": lambda v, n: SETTING.curator(((1, 1),) * v, noise=n)._buy(
         NoisyGaps((Guess(A, np.array([6, 6])),), Relation(Neighbours.REPLACE), Price.of(epsilon=1))
     ),
 }

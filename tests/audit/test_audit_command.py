@@ -8,11 +8,13 @@ from fractions import Fraction
 import pytest
 from typer.testing import CliRunner
 
+from page_checks import read_page
 from understudy.cli import audit as command
 from understudy.cli.app import app
 from understudy.errors import ParameterError
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import SeededNoise
+from understudy_audit.audit_page import BEGINNINGS
 from understudy_audit.claim import PureClaim
 from understudy_audit.privacy import Pair, Subject
 from understudy_audit.scalar import repeated
@@ -38,9 +40,11 @@ def test_a_report_says_what_was_tested_with_what_power_and_what_was_found(tmp_pa
     ):
         assert words in found.output
     html = page.read_text(encoding="utf-8")
-    assert html.startswith("<!doctype html>")
+    reader = read_page(html)
+    assert html.startswith(BEGINNINGS[0])
     assert "mechanism.net.NetMechanism" in html
-    assert "<script" not in html
+    assert "No excess was certified" in html
+    assert len(reader.drawings) == 3  # the chart and the two swatches of its legend
 
 
 def test_json_for_machines():
@@ -68,7 +72,11 @@ def test_a_certified_excess_has_a_status_of_its_own(monkeypatch, tmp_path):
     assert found.exit_code == 3
     assert "PROMISE BROKEN by broken" in found.output
     assert "epsilon ≥" in found.output
-    assert "<p>:" not in page.read_text(encoding="utf-8")
+    html = page.read_text(encoding="utf-8")
+    assert "<p>:" not in html
+    read_page(html)
+    assert "A promise is broken" in html
+    assert '<tr class="bad">' in html
 
 
 def test_what_is_not_there_is_refused():
@@ -87,6 +95,7 @@ def test_where_a_page_cannot_be_written_nothing_is_drawn(tmp_path):
         assert found.output == ""
     assert table.read_text() == "age,sex\n51,M\n"
     page = tmp_path / "page.html"
+    page.write_text(BEGINNINGS[1] + "<style>…</html>")  # the report of an earlier version
     for _ in range(2):
         assert run("--mechanism", "laplace", "--samples", "64", "--out", str(page)).exit_code == 0
 

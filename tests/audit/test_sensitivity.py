@@ -106,14 +106,14 @@ def combine(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator],
     marginal = random_marginal(domain, draw, counting=True, least=1)
     shapes = [(int(draw.integers(1, 4)), domain[name].size) for name in marginal.by]
     matrices = tuple(draw.integers(-3, 4, shape) for shape in shapes)
-    return lambda c: c.run(Strategy(marginal, matrices, c.relation, _price(c)))
+    return lambda c: c._buy(Strategy(marginal, matrices, c.relation, _price(c)))
 
 
 def gaps(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
     guesses = tuple(random_guess(domain, draw) for _ in range(int(draw.integers(1, 4))))
     if draw.random() < 0.5:
-        return lambda c: c.run(NoisyGaps(guesses, c.relation, _price(c)))
-    return lambda c: c.run(WorstGuess(guesses, ONE, c.relation))
+        return lambda c: c._buy(NoisyGaps(guesses, c.relation, _price(c)))
+    return lambda c: c._buy(WorstGuess(guesses, ONE, c.relation))
 
 
 def worst(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
@@ -121,7 +121,7 @@ def worst(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], A
     queries = QueryClass(domain, marginals)
     guesses = draw.integers(0, 9, sum(m.size for m in marginals)).astype(np.float64)
     law = "exponential" if draw.random() < 0.5 else "noisy-max"
-    return lambda c: c.run(WorstQuery(queries, guesses, ONE, c.relation, law=law))
+    return lambda c: c._buy(WorstQuery(queries, guesses, ONE, c.relation, law=law))
 
 
 def choose(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
@@ -146,10 +146,10 @@ def merged(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], 
     merging, marginals = random_merging(domain, draw), tuple(plain(domain, draw))
     if draw.random() < 0.5:
         prices = tuple(Price.of(rho=Fraction(int(draw.integers(1, 9)), 100)) for _ in marginals)
-        return lambda c: c.run(MergedMarginals(merging, marginals, prices, c.relation))
+        return lambda c: c._buy(MergedMarginals(merging, marginals, prices, c.relation))
     guesses = tuple(draw.integers(0, 9, merging.coarse.shape(m.by)) for m in marginals)
     weights = tuple(int(draw.integers(1, 9)) for _ in marginals)
-    return lambda c: c.run(MergedGaps(merging, marginals, guesses, weights, _price(c), c.relation))
+    return lambda c: c._buy(MergedGaps(merging, marginals, guesses, weights, _price(c), c.relation))
 
 
 def merged_combinations(draw: Draw, domain: Domain, kind: Neighbours) -> Callable[[Curator], Any]:
@@ -161,7 +161,7 @@ def merged_combinations(draw: Draw, domain: Domain, kind: Neighbours) -> Callabl
     parts = tuple(StrategyPart(clique, Fraction(int(draw.integers(1, 9)), 100)) for clique in sorted(cliques))
     factors = {name: Centred(coarse[name].size) for name in coarse.names}
     look = MergedStrategy(merging, JointStrategy(coarse, factors, parts, Relation(kind)))
-    return lambda c: c.run(look)
+    return lambda c: c._buy(look)
 
 
 ACTS = {

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from page_checks import read_page
 from people import declaration, write_project
 from program import call, run
+from understudy.pages.markup import escaped
 from understudy_demo import demo
 
 
@@ -84,13 +86,14 @@ def test_a_later_mistake_stops_the_earlier_question_from_being_paid(folder):
 
 def test_dry_run_asks_nothing(folder):
     done = call("ask", "count age<18 by sex", "--error", "20", "--dry-run", cwd=folder)
-    assert "± 20 people at epsilon 0.39" in done.stdout
+    assert "± 20 people (laplace noise)" in done.stdout
+    assert "would take 40% of the budget (epsilon 0.397" in done.stdout
     (quote,) = json.loads(call("ask", "count", "--dry-run", "--json", cwd=folder).stdout)
     assert quote["cost"] == {"epsilon": 0.0}
 
 
 def test_commands_share_one_budget_and_one_ledger(folder):
-    price = ("--epsilon", "0.4", "--json")
+    price = ("--epsilon", "0.4", "--yes", "--json")
     first = json.loads(
         run("ask", "count sex=F", *price, "--request", "r", "--analyst", "ada", cwd=folder).stdout
     )
@@ -99,7 +102,7 @@ def test_commands_share_one_budget_and_one_ledger(folder):
     )
     assert again == first
     assert first["remaining"] == {"epsilon": 0.6}
-    run("ask", "count sex=M", "--epsilon", "0.4", cwd=folder)
+    run("ask", "count sex=M", "--epsilon", "0.4", "--yes", cwd=folder)
     refused = run("ask", "count sex=M", "--epsilon", "0.4", cwd=folder, status=1)
     assert "this costs epsilon 0.4 and 0.2 remains" in refused.stderr
     shown = json.loads(call("ledger", "show", "--json", cwd=folder).stdout)
@@ -111,7 +114,7 @@ def test_commands_share_one_budget_and_one_ledger(folder):
 
 def test_a_ledger_is_verified_and_exported(folder):
     assert "no ledger" in call("ledger", "verify", cwd=folder, status=1).stderr
-    call("ask", "count sex=F", "--epsilon", "0.4", cwd=folder)
+    call("ask", "count sex=F", "--epsilon", "0.4", "--yes", cwd=folder)
     assert "sound" in call("ledger", "verify", "--pld", cwd=folder).stdout
     verdict = json.loads(call("ledger", "verify", "--json", cwd=folder).stdout)
     assert verdict["sound"]
@@ -135,6 +138,12 @@ def test_a_ledger_is_verified_and_exported(folder):
 def test_the_demo_shows_truth_beside_answers(tmp_path, monkeypatch):
     """One performance, told to people and to machines."""
     town = demo.run(tmp_path / "demo", people=2000, seed=7)
+    page = (tmp_path / "demo" / "demo.html").read_text(encoding="utf-8")
+    read_page(page)
+    for exchange in town.exchanges:
+        assert f"<figcaption>{escaped(exchange.question.text)} " in page
+    assert 'href="release/report.html"' in page
+    read_page((tmp_path / "demo" / "release" / "report.html").read_text(encoding="utf-8"))
 
     def performed(folder: Path, *, people: int, seed: int) -> demo.Town:
         assert (folder, people, seed) == (Path("demo"), 2000, 7)

@@ -31,7 +31,6 @@ from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
-from understudy.privacy.event import Together
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
@@ -465,9 +464,9 @@ def test_a_sparse_vector_whose_opening_was_interrupted_is_opened_by_the_next():
 def test_noise_that_cannot_be_drawn_is_refused_before_it_is_paid_for():
     c = curator(epsilon=900, delta=1e-6)
     with pytest.raises(ParameterError):
-        c.run(Strategy(BY_SEX, (np.array([[2**22, 0, 0]]),), c.relation, Price.of(epsilon=1e-12)))
+        c._buy(Strategy(BY_SEX, (np.array([[2**22, 0, 0]]),), c.relation, Price.of(epsilon=1e-12)))
     with pytest.raises(ParameterError):
-        c.run(Strategy(BY_SEX, (np.array([[2**22, 0, 0]]),), c.relation, Price.of(rho=1e-12)))
+        c._buy(Strategy(BY_SEX, (np.array([[2**22, 0, 0]]),), c.relation, Price.of(rho=1e-12)))
     with pytest.raises(ParameterError):
         c.measure(BY_SEX, epsilon=1e-13)
     assert c.ledger.spent.units == 0
@@ -485,26 +484,3 @@ def test_a_request_that_was_answered_from_another_version_of_a_file_is_another_o
     first.sparse(threshold=5, epsilon=1, request="sparse")
     with pytest.raises(RequestConflictError):
         reopened(tmp_path, TABLE, ledger).sparse(threshold=5, epsilon=1, request="sparse")
-
-
-class Free:
-    """A look that names no price, and releases what it reads."""
-
-    event = Together(())
-    key = "free"
-
-    def __init__(self, marginal: Marginal) -> None:
-        self.marginals = [marginal]
-
-    def release(self, counts, *, noise):
-        return [count.tolist() for count in counts]
-
-
-def test_a_look_that_costs_nothing_reads_only_what_nobody_can_move():
-    c = curator(epsilon=10, delta=0)
-    with pytest.raises(ParameterError, match="has a price"):
-        c.run(Free(YOUNG))
-    with pytest.raises(ParameterError, match="has a price"):
-        c.run(Free(BY_SEX))
-    assert not c.ledger.debits()
-    assert c.run(Free(Marginal(DOMAIN, ()))) == [c.rows]

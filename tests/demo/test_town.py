@@ -336,3 +336,8 @@ def test_a_town_replaces_an_earlier_one_and_nothing_else(tmp_path):
     (tmp_path / "understudy.yml").unlink()
     with pytest.raises(ParameterError, match="another project"):
         demo.run(tmp_path, people=10, seed=1)
+    (tmp_path / "town.parquet").unlink()
+    (tmp_path / "demo.html").write_text("<p>somebody's page</p>")
+    with pytest.raises(ParameterError, match="another project"):
+        demo.run(tmp_path, people=10, seed=1)
+    assert (tmp_path / "demo.html").read_text() == "<p>somebody's page</p>"

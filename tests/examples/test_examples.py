@@ -31,12 +31,12 @@ def test_the_first_project(tmp_path, capsys):
     assert lines[:3] == [
         "drafted: 2 lines must be reviewed",
         "budget: rho 0.01497, which keeps epsilon 1 at delta 1e-9",
-        "quote: each count within 74 people, for rho 0.005",
+        "quote: each count within 168 people, for 1.2% of the budget",
     ]
-    counts = [re.fullmatch(r"  smoker (\w+): (\d+) ± 74", line) for line in lines[3:5]]
+    counts = [re.fullmatch(r"  smoker (\w+): (\d+) ± 168", line) for line in lines[3:5]]
     assert [count[1] for count in counts if count] == ["false", "true"]
-    assert lines[5] == "left: 67% of the budget"
-    assert re.match(r"refused: this costs rho 12.5 and 0.00997\d* remains. Nothing was spent", lines[6])
+    assert lines[5] == "left: 99% of the budget"
+    assert re.match(r"refused: this costs rho 0.311\d* and 0.0147\d* remains. Nothing was spent", lines[6])
     assert (tmp_path / "understudy.ledger").exists()
 
 

@@ -13,6 +13,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism import net
+from understudy.mechanism.look import released
 from understudy.mechanism.net import NetMechanism
 from understudy.noise.samplers import SeededNoise
 from understudy.query.marginal import Marginal
@@ -64,7 +65,7 @@ def test_scores_are_the_largest_errors_on_the_lattice():
     rows = [(0, 0), (0, 0), (1, 2), (0, 1), (1, 1), (1, 1), (1, 1)]
     look = NetMechanism.of(TABLES, MARGINALS, rows=7, epsilon=1)
     assert (look.steps, look.rounded) == (12, False)
-    assert [Fraction(-int(s), 12 * 7) for s in look.scores(counts_of(rows))] == errors(rows, TABLES)
+    assert [Fraction(-int(s), 12 * 7) for s in look.values(counts_of(rows))] == errors(rows, TABLES)
     assert look.mechanism.sensitivity == 12
 
 
@@ -87,7 +88,7 @@ def test_dworkroth14_theorem_3_10_for_the_net():
     look = NetMechanism.of(TABLES, MARGINALS, rows=3, epsilon=1)
 
     def lattice_law(rows, mistake=1):
-        levels = -look.scores(counts_of([CELLS[row] for row in rows]))
+        levels = -look.values(counts_of([CELLS[row] for row in rows]))
         weights = np.exp(-mistake * float(look.mechanism.rate) * levels)
         return dict(enumerate((weights / weights.sum()).tolist()))
 
@@ -103,7 +104,7 @@ def test_draws_follow_the_law():
     rows = [(0, 0), (0, 0), (1, 2), (0, 1), (1, 1), (1, 1), (1, 1)]
     look = NetMechanism.of(TABLES, MARGINALS, rows=7, epsilon=2)
     noise = SeededNoise(7)
-    seen = Counter(look.release(counts_of(rows), noise=noise) for _ in range(4000))
+    seen = Counter(released(look, counts_of(rows), noise=noise) for _ in range(4000))
     counts = [seen[i] for i in range(len(TABLES))]
     assert_follows(counts, list(law(rows, epsilon=2.0).values()))
     assert_does_not_follow(counts, list(law(rows, epsilon=2.0, mistake=2).values()))

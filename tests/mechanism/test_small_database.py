@@ -17,6 +17,7 @@ from understudy.domain.attribute import Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, RefusedError
+from understudy.mechanism.look import released
 from understudy.mechanism.small_database import shells as small_database_shells
 from understudy.mechanism.small_database.chain import Chain, chain_order
 from understudy.mechanism.small_database.classes import DistinctQueries
@@ -407,7 +408,7 @@ def test_a_universe_that_cannot_be_written_down():
     assert found.classes == 3
     assert sum(found.sizes) == domain.size() > 10**22
     look = SmallDatabase(found, 5, 100, Fraction(1))
-    units = look.release([np.array(40), np.array(30)], noise=SeededNoise(1))
+    units = released(look, [np.array(40), np.array(30)], noise=SeededNoise(1))
     assert sum(units) == 5
 
 
@@ -515,7 +516,7 @@ def test_lectures9_10_algorithm_1_draws_with_the_rate_that_privacy_needs():
     assert look.rate == Fraction(3, 4)
     assert look.databases.rate == look.rate
     noise = SeededNoise(9)
-    seen = Counter(tuple(look.release(counts, noise=noise)) for _ in range(3000))
+    seen = Counter(tuple(released(look, counts, noise=noise)) for _ in range(3000))
     law = exact_law(look.queries.matrix, answers, 2, 12, Fraction(3, 4))
     assert_follows([seen[units] for units in law], list(law.values()))
     mutant = exact_law(look.queries.matrix, answers, 2, 12, Fraction(3, 2))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
+from understudy.mechanism.look import released
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy import columns as products
@@ -98,7 +99,7 @@ def test_the_product_is_never_expanded_and_yet_right():
     expected = np.kron(*matrices) @ counts.ravel()
     assert (found.combine(counts).ravel() == expected).all()
     assert found.shape == (5, 2)
-    noisy = found.release([counts], noise=SeededNoise(1))
+    noisy = released(found, [counts], noise=SeededNoise(1))
     assert len(noisy) == 10
     assert noisy != expected.tolist()
 

@@ -14,6 +14,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.look import released
 from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
 from understudy.noise.samplers import SeededNoise
@@ -111,7 +112,7 @@ def test_the_simplex_projection_is_nearest(values, total):
 def test_cks20_theorem_14_no_neighbour_moves_merged_counts_by_more(cells, relation):
     counts = np.array(cells).reshape(4, 3)
     look = MergedMarginals(MERGING, (PAIR,), (TENTH,), relation)
-    moved = look.mechanisms[0].l2_squared
+    moved = look.mechanism.mechanisms[0].l2_squared
     here = MERGING.merge(PAIR.by, counts)
     worst = max(
         (
@@ -181,22 +182,24 @@ def test_merged_combinations_are_those_of_merged_counts():
     inner = residuals.strategies(residuals.precisions(), ADD, Fraction(500))
     look = MergedStrategy(MERGING, inner)
     assert [m.domain for m in look.marginals] == [DOMAIN]
-    released = np.array(look.release([counts], noise=SeededNoise(1)))
-    found = ResidualTables(residuals, inner, released).table(("a", "b"))
+    told = np.array(released(look, [counts], noise=SeededNoise(1)))
+    found = ResidualTables(residuals, inner, told).table(("a", "b"))
     assert np.abs(found - MERGING.merge(("a", "b"), counts)).max() < 3
 
 
 def test_rows_of_a_person_multiply_what_is_moved():
     look = MergedMarginals(MERGING, (PAIR,), (TENTH,), SEVERAL)
-    assert look.mechanisms[0].l2_squared == 9
+    assert look.mechanism.mechanisms[0].l2_squared == 9
     gaps = MergedGaps(MERGING, (PAIR,), (np.zeros((2, 2), int),), (2,), TENTH, SEVERAL)
     assert gaps.mechanism.l2_squared == 36
 
 
 def test_everything_in_one_cell_is_public_under_replace():
     one = Marginal(DOMAIN, ("c",))
-    assert MergedMarginals(MERGING, (one,), (Price.of(rho=1),), REPLACE).mechanisms[0].l2_squared == 0
-    assert MergedMarginals(MERGING, (one,), (Price.of(rho=1),), ADD).mechanisms[0].l2_squared == 1
+    assert (
+        MergedMarginals(MERGING, (one,), (Price.of(rho=1),), REPLACE).mechanism.mechanisms[0].l2_squared == 0
+    )
+    assert MergedMarginals(MERGING, (one,), (Price.of(rho=1),), ADD).mechanism.mechanisms[0].l2_squared == 1
 
 
 def test_keys_name_every_public_parameter():
@@ -378,4 +381,4 @@ def test_noise_asks_for_more_first_marginals_and_fewer_rounds():
 def test_noise_and_price_of_a_measurement_agree():
     mechanism = GaussianMechanism(rho=Fraction(1, 10), l2_squared=2)
     look = MergedMarginals(MERGING, (PAIR,), (TENTH,), REPLACE)
-    assert look.mechanisms[0] == mechanism
+    assert look.mechanism.mechanisms[0] == mechanism

@@ -26,6 +26,7 @@ from understudy.errors import (
     TooLargeError,
 )
 from understudy.ledger.memory import MemoryLedger
+from understudy.mechanism.look import released
 from understudy.mechanism.worst_query import STEPS, QueryClass, WorstQuery, regret, selection
 from understudy.noise.law import discrete_laplace_log_law
 from understudy.noise.samplers import SeededNoise
@@ -297,7 +298,7 @@ def test_the_selection_reads_counts_and_follows_its_law():
     table = counts_of(rows)
     shown = [table[:2], table[2:].reshape(2, 2)]
     noise = SeededNoise(3)
-    drawn = np.bincount([look.release(shown, noise=noise) for _ in range(4000)], minlength=6).tolist()
+    drawn = np.bincount([released(look, shown, noise=noise) for _ in range(4000)], minlength=6).tolist()
     law = np.exp(-(np.abs(table - guesses).max() - np.abs(table - guesses)))
     assert_follows(drawn, (law / law.sum()).tolist())
     assert_does_not_follow(drawn, (law**2 / (law**2).sum()).tolist())

@@ -13,6 +13,7 @@ import understudy as us
 from statistical import assert_at_most
 from understudy.declaration.file import parse
 from understudy.errors import ParameterError, SourceError
+from understudy.mechanism.look import released
 from understudy.mechanism.matrix.residual_plan import Residuals
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.relation import Neighbours, Relation
@@ -99,8 +100,8 @@ def test_every_range_of_a_marginal_holds_at_once(neighbours):
     exact, noise = ages @ table @ heights.T, SeededNoise(9)
     worst = []
     for _ in range(150):
-        released = np.array(look.release([table], noise=noise))
-        tables = ResidualTables(residuals, look, released, rows)
+        told = np.array(released(look, [table], noise=noise))
+        tables = ResidualTables(residuals, look, told, rows)
         value, error = tables.sums({"age": ages, "height": heights}, share)
         assert value.size == RangeSums.questions(residuals)
         worst.append(float((np.abs(value - exact) / error).max()))

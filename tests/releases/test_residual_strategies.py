@@ -16,6 +16,7 @@ from statistical import assert_does_not_follow, assert_follows
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError
+from understudy.mechanism.look import released
 from understudy.mechanism.matrix import many_marginals
 from understudy.mechanism.matrix.many_marginals import (
     Centred,
@@ -189,7 +190,7 @@ def test_what_is_released_is_the_combinations_with_noise_of_their_own_variance()
         ]
     )
     noise = SeededNoise(1)
-    drawn = np.array([look.release([counts], noise=noise) for _ in range(1500)]) - exact
+    drawn = np.array([released(look, [counts], noise=noise) for _ in range(1500)]) - exact
     for columns, variance in (([0, *range(4, 10)], 9), (range(1, 4), 400)):
         points = np.arange(-150, 151)
         law = np.exp(discrete_gaussian_log_law(variance, points))

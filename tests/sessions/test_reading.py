@@ -335,14 +335,16 @@ def test_a_session_from_the_command_line(tmp_path, monkeypatch):
     assert again["answers"][0]["cost"] == {"rho": 0.0}
     told = json.loads(first.stdout)["answers"][1]
     assert abs(told["value"] - again["answers"][0]["value"]) <= told["error"] + again["answers"][0]["error"]
-    assert "at most rho" in runner.invoke(app, [*common[:-1], "--dry-run", "count by age"]).output
+    assert "at most " in runner.invoke(app, [*common[:-1], "--dry-run", "count by age"]).output
     assert "source: " in runner.invoke(app, [*common[:-1], "count by age"]).output
     told = runner.invoke(app, [*common, "--dry-run", "count by age", "SELECT avg(age) FROM town"])
-    assert [set(row) for row in json.loads(told.stdout)] == [{"question", "cost"}] * 2
+    assert [set(row) for row in json.loads(told.stdout)] == [{"question", "cost", "share"}] * 2
     for wrong in (["--epsilon", "1"], ["--request", "x"]):
         failed = runner.invoke(app, [*common, *wrong, "count"])
         assert isinstance(failed.exception, ParameterError)
-    assert isinstance(runner.invoke(app, ["ask", "--session", "mine", "count"]).exception, ParameterError)
+    # The session remembers its terms; a new one needs an alpha.
+    assert runner.invoke(app, ["ask", "--session", "mine", "count"]).exit_code == 0
+    assert isinstance(runner.invoke(app, ["ask", "--session", "new", "count"]).exception, ParameterError)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from understudy.cli.app import app
+from understudy.cli.options import as_options
 from understudy.errors import RefusedError, SourceChangedError, SourceError
 from understudy.validity.board import Board, create
 
@@ -52,9 +54,14 @@ def test_a_board_from_the_command_line(labels, tmp_path):
     assert [line["name"] for line in told["scores"]] == ["coin", "better", "worse"]
     assert [line["left"] for line in told["scores"]] == [19, 18, 17]
     best = told["scores"][-1]
-    assert abs(best["value"] - 0.8) <= best["width"] < 0.3
+    assert (best["value"], best["low"], best["high"]) == (None, None, None)  # it did not beat the board
+    assert best["best"] == told["scores"][1]["value"]
+    assert abs(best["best"] - 0.8) <= best["width"] < 0.3
     shown = RUN.invoke(app, ["holdout", "show", str(board)]).output
     assert "running best" in shown
+    _, better, worse = shown.splitlines()[1:4]
+    assert re.search(r"better +0\.\d+ +0\.\d+  measured", better)
+    assert re.search(r"worse +– +–  no better than the best so far", worse)
 
 
 @pytest.mark.parametrize(
@@ -136,3 +143,28 @@ def test_the_command_loads_no_engine():
     code = "import sys, understudy.cli.holdout; print({'numpy', 'pyarrow'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_board_of_amounts_needs_a_public_scale(tmp_path):
+    draw = np.random.default_rng(3)
+    amounts = draw.normal(50, 15, N)
+    path = tmp_path / "amounts.csv"
+    path.write_text("id,label\n" + "".join(f"r{i},{y}\n" for i, y in enumerate(amounts)), encoding="utf-8")
+    board = tmp_path / "board.json"
+    create_it = ["holdout", "create", str(path), "--queries", "5", "-o", str(board)]
+    refused = as_options(str(RUN.invoke(app, create_it).exception))
+    assert "y is continuous" in refused
+    assert "--metric 'mae(scale=10)'" in refused
+    assert not board.exists()
+    done = RUN.invoke(app, [*create_it, "--metric", "rmse(scale=40)"])
+    assert done.exit_code == 0, done.output
+    file = submission(tmp_path / "team.csv", amounts + draw.normal(0, 8, N))
+    told = json.loads(RUN.invoke(app, ["holdout", "score", str(board), str(file), "--json"]).output)
+    assert told["loss_interval"][0] <= 8 <= told["loss_interval"][1]
+    assert Board(board).holdout.metric.text == "rmse(scale=40)"
+
+
+def test_a_board_with_public_rows_guesses_every_mean(labels, tmp_path):
+    board = create(tmp_path / "f.json", labels, id="id", label="label", queries=5, metric="f1", mode="check",
+                   public=0.5, rejections=1)  # fmt: skip
+    assert board.score(submission(tmp_path / "s.csv", flipped(0.2))).score.source == "checked"

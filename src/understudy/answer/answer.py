@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.answer.chart import MOST_BARS, ChartRow, error_bars
 from understudy.answer.frames import answer_frame
 from understudy.errors import ParameterError
+from understudy.pages import notebook
+from understudy.pages.notebook import MOST_ROWS, ErrorBar
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
+    import polars as pl
 
 SOURCES = ("uncertified", "checked", "measured", "pinned", "implied", "repeat", "public")
 """Where numbers come from, the weakest first."""
@@ -27,13 +36,14 @@ def weakest(sources: Iterable[str]) -> str:
     return min(sources, key=SOURCES.index, default="public")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """Numbers for the cells of a marginal, all within `error` of the table's with probability 1 - `beta`.
 
     query             the marginal that was asked for
-    value             a number for each cell, in people for a count, as a fraction of all rows for a share; an
-                      array with an axis for each attribute of `query.by`, without axes where that is empty
+    value             a number for each cell, in people for a count, as a fraction of all rows for a share, of the
+                      group's own rows for a rate; an array with an axis for each attribute of `query.by`, without
+                      axes where that is empty
     error             the half-width of each cell's interval around `value`, in the same unit; infinite where the
                       source is `uncertified`
     noisy             what was released before it was cut to what is possible: unbiased where noise was added, and
@@ -45,6 +55,7 @@ class Answer:
     population_error  the half-width around `value` of what the population behind the table has, in the same unit
                       (a count is compared with as many people drawn from it); None where no theorem gives one
     population_beta   the probability with which some population error of the session does not hold; None without
+    unit              what the numbers are: `people`, `share of all rows`, or `rate within` and the groups' names
     """
 
     query: Marginal
@@ -56,6 +67,7 @@ class Answer:
     source: str = "measured"
     population_error: NDArray[np.float64] | None = field(default=None)
     population_beta: float | None = None
+    unit: str = "people"
 
     def __post_init__(self) -> None:
         if (self.population_error is None) != (self.population_beta is None):
@@ -75,6 +87,15 @@ class Answer:
         cells = zip(self.query.labels(), self.value.ravel(), self.error.ravel(), strict=True)
         return [(labels, float(value), float(error)) for labels, value, error in cells]
 
+    @overload
+    def to_frame(self, backend: Literal["pandas"]) -> pd.DataFrame: ...
+
+    @overload
+    def to_frame(self, backend: Literal["polars"]) -> pl.DataFrame: ...
+
+    @overload
+    def to_frame(self, backend: str = "pyarrow") -> Any: ...  # pyarrow has no types
+
     def to_frame(self, backend: str = "pyarrow") -> Any:
         """A frame with a row for each cell: its labels, `value`, `error` and `noisy`.
 
@@ -82,6 +103,32 @@ class Answer:
         unknown or not installed.
         """
         return answer_frame(self, backend)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The frame of `to_frame` in pandas; a `ParameterError` says what to install where that is not there."""
+        return self.to_frame("pandas")
+
+    def to_polars(self) -> pl.DataFrame:
+        """The frame of `to_frame` in polars; a `ParameterError` says what to install where that is not there."""
+        return self.to_frame("polars")
+
+    def plot(self) -> alt.LayerChart:
+        """An Altair chart with a bar for each cell and a whisker over its error, of the first 60 cells.
+
+        Raises a `ParameterError` that says what to install where Altair is not there.
+        """
+        rows = [
+            ChartRow(labels, ErrorBar.around(value, error)) for labels, value, error in self._first(MOST_BARS)
+        ]
+        return error_bars(self.query.by, rows, value="value", total=self.query.size)
+
+    def _first(self, most: int) -> list[tuple[tuple[str, ...], float, float]]:
+        """`rows` up to a number of cells: the others are not named, however many there are."""
+        cells = islice(np.ndindex(*self.query.shape), most)
+        return [
+            (self.query.domain.labels(cell, self.query.by), float(self.value[cell]), float(self.error[cell]))
+            for cell in cells
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for machines."""
@@ -92,6 +139,7 @@ class Answer:
             "source": self.source,
             "population_error": None if self.population_error is None else self.population_error.tolist(),
             "population_beta": self.population_beta,
+            "unit": self.unit,
         }
         if not self.query.by:
             return {"value": float(self.value), "error": float(self.error), **common}
@@ -99,3 +147,27 @@ class Answer:
             {"cell": list(labels), "value": value, "error": error} for labels, value, error in self.rows()
         ]
         return {"rows": rows, **common}
+
+    def __repr__(self) -> str:
+        worst = notebook.half_width(float(self.error.max(initial=0.0)))
+        told = f"{self.query.size:,} cells" if self.query.by else notebook.number(float(self.value))
+        return f"Answer({self.query.describe()!r}: {told} {worst}, {self.source})"
+
+    def _repr_html_(self) -> str:
+        by = self.query.by
+        shown = [
+            [*labels, notebook.number(value), notebook.half_width(error), ErrorBar.around(value, error)]
+            for labels, value, error in self._first(MOST_ROWS)
+        ]
+        sure = notebook.certainty(self.beta)
+        note = f"The table's own numbers are within their bars, all at once, with probability {sure}."
+        if not np.isfinite(self.error).all():
+            note = "Numbers without a bound are estimates that nobody vouches for."
+        note += f" Source: {self.source}; charged: {self.cost.currency} {self.cost.amount:.4g}."
+        if self.population_error is not None:
+            reach = notebook.half_width(float(self.population_error.max(initial=0.0)))
+            note += f" Of the population behind the table: {reach}."
+        found = notebook.table(
+            [*by, "value", "error", ""], shown, numbers=("value", "error"), total=self.query.size
+        )
+        return notebook.panel(self.query.describe(), found, note=note)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer, weakest
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
@@ -35,6 +36,10 @@ Asked = str | Marginal | LinearQuery
 REMEMBERED = 1 << 12
 """Texts that a reader need not read again."""
 
+SHARE = "share of all rows"
+RATE = "rate within"
+"""The units of a share and, before the names of its groups, of a rate."""
+
 _SQL = re.compile(
     r"[\s(]*(select|with|from|values|table|insert|update|delete|merge|create|alter|drop|truncate|copy|explain)\b",
     re.I,
@@ -49,6 +54,11 @@ class ReadQuestion(Protocol[Given_co]):
     @property
     def marginals(self) -> tuple[Marginal, ...]: ...
 
+    @property
+    def words(self) -> str:
+        """The question as it was asked; empty where it was not asked in words."""
+        ...
+
     def answer(self, counts: SourceCounts) -> Given_co:
         """What the user gets, from the counts of `marginals` in their order."""
         ...
@@ -59,6 +69,7 @@ class CountQuestion:
     """How many rows there are in each cell of a marginal."""
 
     marginal: Marginal
+    words: str = field(default="", compare=False)
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:
@@ -77,6 +88,7 @@ class ShareQuestion:
 
     marginal: Marginal
     counts_everyone: bool
+    words: str = field(default="", compare=False)
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:
@@ -87,7 +99,30 @@ class ShareQuestion:
     def answer(self, counts: SourceCounts) -> Answer:
         rows = RowBounds.measured(counts.cells[1]) if self.counts_everyone else counts.rows
         source = weakest(cells.answer.source for cells in counts.cells)
-        return replace(share(counts.cells[0], rows), cost=counts.cost, beta=counts.beta, source=source)
+        told = share(counts.cells[0], rows)
+        return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=SHARE)
+
+
+@dataclass(frozen=True)
+class RateQuestion:
+    """What rate of a group's own rows meets a condition, for each group.
+
+    `marginal` counts the rows of each group that meet it, `others` those that do not.
+    """
+
+    marginal: Marginal
+    others: Marginal
+    words: str = field(default="", compare=False)
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        return (self.marginal, self.others)
+
+    def answer(self, counts: SourceCounts) -> Answer:
+        source = weakest(cells.answer.source for cells in counts.cells)
+        told = rate(*counts.cells)
+        unit = f"{RATE} {', '.join(self.marginal.by)}"
+        return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +135,10 @@ class SelectQuestion:
     @property
     def marginals(self) -> tuple[Marginal, ...]:
         return self.compiled.marginals
+
+    @property
+    def words(self) -> str:
+        return self.text
 
     def answer(self, counts: SourceCounts) -> SqlAnswer:
         """The statement's rows.
@@ -127,7 +166,7 @@ class SelectQuestion:
         )
 
 
-AnyQuestion = CountQuestion | ShareQuestion | SelectQuestion
+AnyQuestion = CountQuestion | ShareQuestion | RateQuestion | SelectQuestion
 
 
 def share(cells: CellCounts, rows: RowBounds) -> Answer:
@@ -166,6 +205,37 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
         population_error=expected,
         population_beta=beta,
     )
+
+
+def rate(meeting: CellCounts, others: CellCounts) -> Answer:
+    """The part of each group's rows that meets a condition, from the counts of those that do and do not.
+
+    With a of a group's rows meeting it and b not, the rate is a/(a + b), which grows with a and falls with b.
+    So where a and b are within their half-widths, it lies between the values at the ends. The value is the
+    ratio of the two estimates, cut to that interval; of a group that may be empty nothing is known: the
+    interval is wide, at most 0 to 1, and the value its middle where no estimate is left. No theorem gives the
+    population error of a ratio here.
+    """
+    known = np.isfinite(meeting.half_width) & np.isfinite(others.half_width)
+    low, high = np.zeros(known.shape), np.ones(known.shape)
+    least, most = _ends(meeting, known)
+    fewest, largest = _ends(others, known)
+    np.divide(least, least + largest, out=low, where=known & (least + largest > 0))
+    np.divide(most, most + fewest, out=high, where=known & (most + fewest > 0))
+    centre, rest = np.maximum(meeting.centre, 0.0), np.maximum(others.centre, 0.0)
+    noisy = (low + high) / 2
+    np.divide(centre, centre + rest, out=noisy, where=centre + rest > 0)
+    value = np.clip(noisy, low, high)
+    error = np.where(known, np.maximum(high - value, value - low), np.inf)
+    return replace(
+        meeting.answer, value=value, error=error, noisy=noisy, population_error=None, population_beta=None
+    )
+
+
+def _ends(cells: CellCounts, known: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the most that counts can be, never below 0; the counts themselves where nothing is known."""
+    off = np.where(known, cells.half_width, 0.0)
+    return np.maximum(cells.centre - off, 0.0), np.maximum(cells.centre + off, 0.0)
 
 
 class QuestionReader:
@@ -221,6 +291,8 @@ class QuestionReader:
         if _SQL.match(text) is not None:  # what is SQL but no SELECT is refused as SQL
             return self.select(text)
         asked = parse(text, self._domain)
+        if asked.others is not None:
+            return RateQuestion(asked.marginal, asked.others, asked.text)
         if asked.aggregate == "count":
-            return CountQuestion(asked.marginal)
-        return ShareQuestion(asked.marginal, self._counts_everyone)
+            return CountQuestion(asked.marginal, asked.text)
+        return ShareQuestion(asked.marginal, self._counts_everyone, asked.text)

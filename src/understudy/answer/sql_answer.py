@@ -5,16 +5,22 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from understudy.answer.answer import weakest
+from understudy.answer.chart import MOST_BARS, ChartRow, error_bars
 from understudy.answer.frames import to_frame
 from understudy.errors import ParameterError
+from understudy.pages import notebook
+from understudy.pages.notebook import ErrorBar
 from understudy.privacy.cost import Cost
 
 if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
+    import polars as pl
+
     from understudy.sql import Column, Estimate
     from understudy.sql.compiled import Key
 
@@ -24,7 +30,7 @@ Distances = tuple[tuple[float | None, ...], ...]
 """For each cell of an answer how far it can be off, in the unit of its column; None where nobody can tell."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SqlAnswer:
     """The rows that answer a SELECT statement. With probability 1 - `beta` every number is within its bounds.
 
@@ -85,6 +91,15 @@ class SqlAnswer:
             "population_beta": self.population_beta,
         }
 
+    @overload
+    def to_frame(self, backend: Literal["pandas"]) -> pd.DataFrame: ...
+
+    @overload
+    def to_frame(self, backend: Literal["polars"]) -> pl.DataFrame: ...
+
+    @overload
+    def to_frame(self, backend: str = "pyarrow") -> Any: ...  # pyarrow has no types
+
     def to_frame(self, backend: str = "pyarrow") -> Any:
         """A frame of the library `backend`: pyarrow, pandas, polars, or another that `answer.frames` names.
 
@@ -106,15 +121,63 @@ class SqlAnswer:
                 data[_free(column.name + suffix, data)] = pa.array(values, kind)
         return to_frame(data, "pyarrow" if backend == "arrow" else backend)
 
+    def to_pandas(self) -> pd.DataFrame:
+        """The frame of `to_frame` in pandas; a `ParameterError` says what to install where that is not there."""
+        return self.to_frame("pandas")
+
+    def to_polars(self) -> pl.DataFrame:
+        """The frame of `to_frame` in polars; a `ParameterError` says what to install where that is not there."""
+        return self.to_frame("polars")
+
+    def plot(self, column: str | None = None) -> alt.LayerChart:
+        """An Altair chart of a released column, the first unless named: a bar and a whisker for each of 60 rows.
+
+        Raises a `ParameterError` where there is no such column, and one that says what to install where Altair is
+        not there.
+        """
+        released = [c.name for c in self.columns if c.kind == "value"]
+        wanted = column if column is not None else next(iter(released), None)
+        if wanted is None or wanted not in released:
+            listed = ", ".join(released) or "none"
+            raise ParameterError(
+                f"there is no released column {wanted!r} to draw; released columns: {listed}"
+            )
+        place = next(i for i, c in enumerate(self.columns) if c.kind == "value" and c.name == wanted)
+        keys = [i for i, c in enumerate(self.columns) if c.kind == "key"]
+        rows = [
+            ChartRow(tuple(shown(row[i]) for i in keys), _bar(row[place])) for row in self.cells[:MOST_BARS]
+        ]
+        return error_bars([self.columns[i].name for i in keys], rows, value=wanted, total=len(self.cells))
+
+    def __repr__(self) -> str:
+        text = " ".join(self.text.split())
+        short = text if len(text) <= 60 else f"{text[:59]}…"
+        return f"SqlAnswer({short!r}: {len(self.cells):,} rows, {self.source})"
+
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(column.name)}</th>" for column in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(shown(cell))}</td>" for cell in row) + "</tr>"
-            for row in self.cells
-        )
+        heads: list[str] = []
+        for column in self.columns:
+            heads += [column.name, ""] if column.kind == "value" else [column.name]
+        rows: list[list[notebook.Cell]] = []
+        for row in self.cells[: notebook.MOST_ROWS]:
+            cells: list[notebook.Cell] = []
+            for column, cell in zip(self.columns, row, strict=True):
+                cells += [shown(cell), _bar(cell)] if column.kind == "value" else [shown(cell)]
+            rows.append(cells)
+        numbers = [column.name for column in self.columns if column.kind == "value"]
+        found = notebook.table(heads, rows, numbers=numbers, total=len(self.cells))
+        sure = notebook.certainty(self.beta)
         price = f"{self.cost.currency} {self.cost.amount:.4g}"
-        note = f"all within their bounds with probability {1 - self.beta:g}; price {price}"
-        return f"<table><caption>{note}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        note = (
+            f"All numbers are within their bounds, at once, with probability {sure}. Source: {self.source}; "
+        )
+        return notebook.panel(" ".join(self.text.split()), found, note=f"{note}charged: {price}.")
+
+
+def _bar(cell: Cell) -> ErrorBar:
+    """The bar of a released number."""
+    number = _estimate(cell)
+    return ErrorBar(None) if number is None else ErrorBar(number.value, number.low, number.high)
 
 
 def _estimate(cell: Cell) -> Estimate | None:
@@ -132,18 +195,16 @@ def shown(cell: Cell) -> str:
     number = _estimate(cell)
     if number is None:
         return "null" if cell is None else str(cell)
-    value = "null" if number.value is None else _number(number.value)
+    value = notebook.number(number.value)
     if number.low == number.high == number.value:
         return value
-    low = "-∞" if number.low is None else _number(number.low)
-    high = "∞" if number.high is None else _number(number.high)
-    return f"{value} [{low}, {high}]"
-
-
-def _number(value: float | dt.date) -> str:
-    if isinstance(value, dt.date):
-        return str(value)
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+    if number.low is None and number.high is None:
+        return f"{value} (no bounds known)"
+    if number.high is None or number.low is None:
+        known = number.low if number.high is None else number.high
+        assert known is not None
+        return f"{value} [{'at least' if number.high is None else 'at most'} {notebook.number(known)}]"
+    return f"{value} [{notebook.number(number.low)}, {notebook.number(number.high)}]"
 
 
 def _plain(cell: Cell) -> Any:

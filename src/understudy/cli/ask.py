@@ -2,33 +2,60 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.options import Json, ProjectFile, busy, emit
+from understudy.cli.options import Json, Overwrite, ProjectFile, busy, check_output, emit, tell_unread
 
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer
     from understudy.answer.sql_answer import SqlAnswer
+    from understudy.project import PreparedQuestion, Project
     from understudy.sessions.session import Session
 
 
 def ask(
     questions: Annotated[
         list[str],
-        typer.Argument(help="Such as: count age<30 and sex=F by district; or: SELECT avg(age) FROM town"),
+        typer.Argument(
+            help="Such as: count age<30 and sex=F by district; rate smoker=true within district; "
+            "or: SELECT avg(age) FROM town"
+        ),
     ],
     project: ProjectFile = Path("understudy.yml"),
-    epsilon: Annotated[float | None, typer.Option(help="Price of each question, Laplace noise.")] = None,
-    rho: Annotated[float | None, typer.Option(help="Price of each question, Gaussian noise.")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Price of each question: the epsilon that it alone has, with the delta of the budget."
+        ),
+    ] = None,
+    rho: Annotated[float | None, typer.Option(help="Price of each question in rho, of zCDP.")] = None,
     error: Annotated[
         float | None, typer.Option(help="Ask for this error, in people, and pay what it takes.")
     ] = None,
-    beta: Annotated[float, typer.Option(help="Chance that an answer's error bar does not hold.")] = 0.05,
+    noise: Annotated[
+        str,
+        typer.Option(help="auto (the smaller error at the price), laplace (of pure epsilon) or gaussian."),
+    ] = "auto",
+    beta: Annotated[
+        float | None,
+        typer.Option(help="Chance that an answer's error bar does not hold; 0.05 if nothing is said."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show price and error; ask nothing.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Pay a large part of the budget without being asked.")
+    ] = False,
+    max_cells: Annotated[
+        int | None, typer.Option(min=1, help="Cells that one question may have; 1000000 if nothing is said.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show every row, not the first fifty.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write the rows of the answer to a .parquet, .csv or .json file."),
+    ] = None,
+    overwrite: Overwrite = False,
     analyst: Annotated[str, typer.Option(help="Who asks, where analysts have limits.")] = "",
     request: Annotated[
         str,
@@ -38,14 +65,20 @@ def ask(
         str | None, typer.Option(help="Ask in the session of this name: one promise for all of its answers.")
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option(help="A session's error, as a part of all rows, such as 0.02.")
+        float | None,
+        typer.Option(help="A session's error, as a part of all rows, such as 0.02; later it is remembered."),
     ] = None,
     queries: Annotated[
         int | None, typer.Option(help="Questions that are expected in the session; 10000 if nothing is said.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Answer questions privately; without a price each costs a hundredth of the budget."""
+    """Answer questions privately; without a price each costs a hundredth of the budget.
+
+    A command that would take more than a twentieth of the whole budget asks first at a terminal; in a script, one
+    that would take more than a quarter needs --yes.
+    """
+    from understudy.answer.limits import MAX_CELLS
     from understudy.errors import ParameterError
     from understudy.project import open_project
 
@@ -54,111 +87,204 @@ def ask(
     if session == "":
         raise ParameterError("a session's name must not be empty: write --session NAME")
     opened = open_project(project)
-    price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "beta": beta}
+    tell_unread(opened)
+    _check_out(out, opened, project, questions, overwrite=overwrite)
+    most = MAX_CELLS if max_cells is None else max_cells
+    price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "noise": noise}
     if session is not None:
         from understudy.cli.session import open_named
 
         terms = {"alpha": alpha, "beta": beta, "queries": queries, "analyst": analyst}
-        entered = open_named(opened, session, **terms, price=price, request=request)
-        _ask_in_session(entered, questions, dry_run=dry_run, as_json=as_json)
-        return
-    prepared = [
-        opened.prepare(question, **price) for question in questions
-    ]  # finds every mistake before any look
-    if dry_run:
-        _show_quotes(questions, [one.quote for one in prepared], as_json=as_json)
-        return
-    answers = []
-    names = [f"{request} {i}" if len(questions) > 1 else request for i in range(1, len(questions) + 1)]
-    for question, one, name in zip(questions, prepared, names, strict=True):
-        with busy(f"Looking: {question}", quiet=as_json):
-            answers.append(one.run(request=name if request else None, analyst=analyst))
-        if not as_json:
-            _show_answer(question, answers[-1])
-    left = opened.ledger.remaining
-    if as_json:
-        rows = [{"question": q, **a.as_dict()} for q, a in zip(questions, answers, strict=True)]
-        emit({"answers": rows, "remaining": {left.currency: left.amount}})
-        return
-    typer.echo(f"{left.currency} left: {left.amount:.6g} of {opened.ledger.budget.cap.amount:.6g}")
-
-
-def _ask_in_session(entered: Session, questions: list[str], *, dry_run: bool, as_json: bool) -> None:
-    from understudy.cli.session import answers, remarks, without_infinity
-
-    if dry_run:
-        costs = entered.dry_run(questions)
-        found = [
-            {"question": q, "cost": {c.currency: c.amount}} for q, c in zip(questions, costs, strict=True)
-        ]
-        if as_json:
-            emit(found)
-        for question, cost in [] if as_json else zip(questions, costs, strict=True):
-            typer.echo(f"{question}\n  ± {entered.width:,} people at most {cost.currency} {cost.amount:.4g}")
-        return
-    given = []
-    for question, answer in zip(questions, answers(entered, questions), strict=True):
-        given.append({"question": question, **answer.as_dict()})
-        if not as_json:
-            _show_answer(question, answer)
-            for remark in remarks(entered, answer):
-                typer.echo(f"  {remark}")
-    left = entered.remaining
-    if as_json:
-        remaining = {left.currency: left.amount}
-        emit(
-            {"answers": without_infinity(given), "remaining": remaining, "contradicted": entered.contradicted}
+        entered = open_named(opened, session, **terms, price=price, request=request, max_cells=most)
+        if dry_run:
+            _show_session_prices(entered, questions, as_json=as_json)
+            return
+        _ask_in_session(
+            entered, questions, yes=yes, everything=everything, out=out, overwrite=overwrite, as_json=as_json
         )
         return
-    typer.echo(f"{left.currency} left: {left.amount:.6g}")
-
-
-def _show_answer(question: str, answer: Answer | SqlAnswer) -> None:
-    from understudy.answer.sql_answer import SqlAnswer
-
-    if isinstance(answer, SqlAnswer):
-        _show_rows(answer)
+    price["beta"] = 0.05 if beta is None else beta
+    prepared = [
+        opened.prepare(question, **price, max_cells=most) for question in questions
+    ]  # finds every mistake before any look
+    if dry_run:
+        _show_quotes(opened, questions, prepared, as_json=as_json)
         return
-    digits = 0 if "share" not in question.split()[0].lower() else 5
-    price = f"{answer.cost.currency} {answer.cost.amount:.4g}"
-    typer.echo(question)
-    rows = answer.rows()
-    width = max(len(", ".join(labels)) for labels, _, _ in rows)
-    for labels, value, error in rows:
-        name = f"{', '.join(labels):<{width}}  " if width else ""
-        off = f"{error:,.{digits}f}" if isfinite(error) else "∞"
-        typer.echo(f"  {name}{value:>12,.{digits}f} ± {off}")
-    if answer.source == "uncertified":  # there is no error to be within
-        typer.echo(f"  price {price}")
+    names: list[str | None] = [None] * len(questions)
+    if request:
+        names = [f"{request} {i}" if len(questions) > 1 else request for i in range(1, len(questions) + 1)]
+    _confirm(opened, prepared, names, yes=yes, quiet=as_json)
+    answers = []
+    for question, one, name in zip(questions, prepared, names, strict=True):
+        with busy(f"Looking: {question}", quiet=as_json):
+            answers.append(one.run(request=name, analyst=analyst))
+        _give(opened, question, answers[-1], out, everything=everything, overwrite=overwrite, quiet=as_json)
+    _tell_left(opened, questions, answers, out, as_json=as_json)
+
+
+def _check_out(
+    out: Path | None, opened: Project, project: Path, questions: list[str], *, overwrite: bool
+) -> None:
+    """Find out before anything is paid whether the answer can be written where it is wanted."""
+    if out is None:
         return
-    typer.echo(f"  all within the error with probability {1 - answer.beta:g}; price {price}")
+    from understudy.answer.writing import check_format
+    from understudy.declaration.file import located
+    from understudy.errors import ParameterError
+    from understudy.ledger.declared import project_files
+
+    check_format(out)
+    if len(questions) > 1:
+        raise ParameterError("-o writes the rows of one answer: ask one question at a time")
+    own = project_files(opened.declaration, file=located(project))
+    check_output(out, overwrite=overwrite, belonging=own)
 
 
-def _show_rows(answer: SqlAnswer) -> None:
-    from understudy.answer.sql_answer import shown
+def _confirm(
+    opened: Project, prepared: list[PreparedQuestion[Any]], names: list[str | None], *, yes: bool, quiet: bool
+) -> None:
+    """Ask before a large price is paid. What a request has paid already costs nothing, and is not asked about."""
+    from understudy.cli.prices import confirm
 
-    typer.echo(answer.text)
-    table = [
-        [column.name for column in answer.columns],
-        *([shown(cell) for cell in row] for row in answer.cells),
+    ledger = opened.ledger
+    new = [
+        one.quote.cost.units
+        for one, name in zip(prepared, names, strict=True)
+        if name is None or ledger.find(name) is None
     ]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        typer.echo("  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)))
-    price = f"{answer.cost.currency} {answer.cost.amount:.4g}"
-    typer.echo(f"  all within their bounds with probability {1 - answer.beta:g}; price {price}")
+    confirm(type(ledger.budget.cap)(sum(new)), ledger, yes=yes, quiet=quiet)
 
 
-def _show_quotes(questions: list[str], quotes: list[Any], *, as_json: bool) -> None:
+def _give(
+    opened: Project,
+    question: str,
+    answer: Answer | SqlAnswer,
+    out: Path | None,
+    *,
+    everything: bool,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Show an answer, and write it where a file is wanted."""
+    from understudy.cli.show_answers import show
+
+    if not quiet:
+        show(question, answer, opened.ledger.budget, everything=everything)
+    if out is not None:
+        from understudy.answer.writing import write_answer
+
+        written = write_answer(out, answer, overwrite=overwrite)
+        if not quiet:
+            typer.echo(f"Wrote {out}: {written:,} rows.")
+
+
+def _tell_left(
+    opened: Project,
+    questions: list[str],
+    answers: list[Any],
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    from understudy.cli.prices import left_as_plain, left_told
+
+    left, budget = opened.ledger.remaining, opened.ledger.budget
+    if not as_json:
+        typer.echo(left_told(left, budget))
+        return
+    rows = [
+        {"question": q, **a.as_dict(), "share": budget.share(a.cost)}
+        for q, a in zip(questions, answers, strict=True)
+    ]
+    if out is not None:  # the rows are in the file
+        rows = [{key: value for key, value in row.items() if key != "rows"} for row in rows]
+    written = {} if out is None else {"written": str(out)}
+    emit({"answers": rows, **left_as_plain(left, budget), **written})
+
+
+def _show_session_prices(entered: Session, questions: list[str], *, as_json: bool) -> None:
+    from understudy.cli.prices import price_told
+
+    costs, budget = entered.dry_run(questions), entered.curator.ledger.budget
     if as_json:
         emit(
             [
-                {"question": q, "cost": {w.cost.currency: w.cost.amount}, "error": w.error, "beta": w.beta}
-                for q, w in zip(questions, quotes, strict=True)
+                {"question": q, "cost": {c.currency: c.amount}, "share": budget.share(c)}
+                for q, c in zip(questions, costs, strict=True)
             ]
         )
         return
-    for question, quote in zip(questions, quotes, strict=True):
+    for question, cost in zip(questions, costs, strict=True):
         typer.echo(
-            f"{question}\n  ± {quote.error:,.0f} people at {quote.cost.currency} {quote.cost.amount:.4g}"
+            f"{question}\n  each count ± {entered.width:,} people, for at most {price_told(cost, budget)}"
         )
+
+
+def _ask_in_session(
+    entered: Session,
+    questions: list[str],
+    *,
+    yes: bool,
+    everything: bool,
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    from understudy.cli.prices import confirm, left_as_plain, left_told
+    from understudy.cli.session import remarks, without_infinity
+    from understudy.cli.show_answers import show
+
+    ledger, budget = entered.curator.ledger, entered.curator.ledger.budget
+    asked = sum(cost.units for cost in entered.dry_run(questions))  # finds every mistake before the first
+    confirm(type(budget.cap)(asked), ledger, yes=yes, quiet=as_json)
+    given = []
+    for question in questions:
+        answer = entered.ask(question)
+        given.append({"question": question, **answer.as_dict(), "share": budget.share(answer.cost)})
+        if not as_json:
+            show(question, answer, budget, everything=everything)
+            for remark in remarks(entered, answer):
+                typer.echo(f"  {remark}")
+        if out is not None:
+            from understudy.answer.writing import write_answer
+
+            write_answer(out, answer, overwrite=overwrite)
+    left = entered.remaining
+    if as_json:
+        told = {**left_as_plain(left, budget), "contradicted": entered.contradicted}
+        emit({"answers": without_infinity(given), **told})
+        return
+    typer.echo(left_told(left, budget))
+
+
+def _show_quotes(
+    opened: Project, questions: list[str], prepared: list[PreparedQuestion[Any]], *, as_json: bool
+) -> None:
+    """Prices and errors, in the unit of what is asked; the error of what depends on the table is a forecast."""
+    from understudy.cli.prices import price_told
+
+    quotes = [one.quote for one in prepared]
+    forecasts = [one.forecast() for one in prepared]
+    if as_json:
+        emit(
+            [
+                {
+                    "question": q,
+                    "cost": {w.cost.currency: w.cost.amount},
+                    "error": w.error,
+                    "beta": w.beta,
+                    "share": w.share,
+                    "epsilon": w.epsilon,
+                    "noise": w.noise,
+                    "forecast": [{"column": f.column, "unit": f.unit, "error": f.error} for f in told],
+                }
+                for q, w, told in zip(questions, quotes, forecasts, strict=True)
+            ]
+        )
+        return
+    for question, quote, told in zip(questions, quotes, forecasts, strict=True):
+        typer.echo(question)
+        typer.echo(f"  each count ± {quote.error:,.0f} people ({quote.noise} noise)")
+        for one in told:
+            typer.echo(f"  {one}")
+        typer.echo(f"  would take {price_told(quote.cost, opened.ledger.budget)}")

@@ -89,12 +89,12 @@ def _check_page(out: Path) -> None:
     """Before anything is drawn: a page replaces an earlier report, and nothing else."""
     from understudy.errors import ParameterError
     from understudy.output import check_no_dangling_link
-    from understudy_audit.report import PAGE
+    from understudy_audit.audit_page import BEGINNINGS
 
     check_no_dangling_link(out)
     if out.is_dir() or not out.parent.is_dir():
         raise ParameterError(f"no page can be written to {out}: give a file in a folder that is there")
-    if out.exists() and not out.read_bytes().startswith(PAGE.encode()):
+    if out.exists() and not out.read_bytes().startswith(tuple(start.encode() for start in BEGINNINGS)):
         raise ParameterError(f"{out} exists already and is no report of an audit: give another file")
 
 

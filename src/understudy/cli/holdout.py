@@ -25,7 +25,13 @@ def create(
     ] = Path("board.json"),
     id_column: Annotated[str, typer.Option("--id", help="Column of ids.")] = "id",
     label: Annotated[str, typer.Option(help="Column of labels.")] = "label",
-    metric: Annotated[str, typer.Option(help="accuracy, brier, log_loss or auc.")] = "accuracy",
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="accuracy, brier, log_loss, f1, auc, or one with a public scale: "
+            "'mae(scale=10)', 'rmse(scale=10)', 'r2(low=0, high=100)'."
+        ),
+    ] = "accuracy",
     mode: Annotated[
         str,
         typer.Option(
@@ -33,7 +39,7 @@ def create(
             "free-ladder keeps no file: Python only."
         ),
     ] = "ladder",
-    theorem: Annotated[str, typer.Option(help="Certificate of the mode gaussian.")] = "cvar",
+    theorem: Annotated[str, typer.Option(help="Certificate of the mode gaussian.")] = "tilting",
     rejections: Annotated[int | None, typer.Option(help="Guesses that may be wrong.")] = None,
     public: Annotated[float, typer.Option(help="Share of rows that guesses are made from.")] = 0.0,
     beta: Annotated[float, typer.Option(help="Chance that any of the widths does not hold.")] = 0.05,
@@ -53,7 +59,7 @@ def create(
         return
     typer.echo(f"Wrote {made.path}: {made.holdout.rows:,} sealed rows, {queries:,} submissions.")
     typer.echo(f"{made.path.with_suffix('.db').name} beside it counts them: keep the two together.")
-    typer.echo(str(made.holdout.mode.certificate))
+    typer.echo(str(made.holdout.promise))
     typer.echo(f"Every score is {promised['about']}.")
     if made.needs_guess:
         typer.echo(
@@ -80,16 +86,35 @@ def score(
         return
     found = standing.score
     value = f"{found.value:.4f} ± {found.width:.4f}"
-    said = f"no better than the best so far, {value}" if _repeats(found) else f"{value} ({found.source})"
+    said = f"no better than the best so far, {value}" if found.repeats else f"{value} ({found.source})"
     typer.echo(f"{standing.name}: {said}; {found.left:,} left")
 
 
 @holdout.command()
-def show(board: BoardFile, *, as_json: Json = False) -> None:
-    """Print everything that was said, with certified widths."""
+def show(
+    board: BoardFile,
+    html: Annotated[Path | None, typer.Option("--html", help="Write it as a page into this file.")] = None,
+    *,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Print everything that was said, with certified widths, or write it as a page."""
     from understudy.validity.board import Board
 
     opened = Board(board)
+    if html is not None:
+        from understudy import __version__
+        from understudy.output import write_file
+        from understudy.validity.board_page import board_page
+
+        labels = opened.path.parent / opened.terms.labels
+        check_output(
+            html, overwrite=overwrite, belonging=(opened.path, opened.path.with_suffix(".db"), labels)
+        )
+        write_file(html, board_page(opened, made=f"Made with understudy {__version__}."), overwrite=overwrite)
+        if not as_json:
+            typer.echo(f"Wrote {html}.")
+            return
     standings = opened.show()
     if as_json:
         emit({"certificate": opened.holdout.certificate(), "scores": [s.as_dict() for s in standings]})
@@ -98,15 +123,13 @@ def show(board: BoardFile, *, as_json: Json = False) -> None:
     typer.echo(f"{'':>5} {'name':<{width}} {'score':>8} {'±':>8}  source")
     for place, standing in enumerate(standings, start=1):
         found = standing.score
-        source = "no better than the best so far" if _repeats(found) else found.source
-        typer.echo(f"{place:>5} {standing.name:<{width}} {found.value:>8.4f} {found.width:>8.4f}  {source}")
-    typer.echo(str(opened.holdout.mode.certificate))
+        line = f"{place:>5} {standing.name:<{width}}"
+        if found.repeats:
+            typer.echo(f"{line} {'–':>8} {'–':>8}  no better than the best so far")
+        else:
+            typer.echo(f"{line} {found.value:>8.4f} {found.width:>8.4f}  {found.source}")
+    typer.echo(str(opened.holdout.promise))
     typer.echo(f"Every score is {opened.holdout.certificate()['about']}.")
-
-
-def _repeats(found: Any) -> bool:
-    """Whether a ladder repeated the running best, which says of the submission only that it is no better."""
-    return found.source == "repeat"
 
 
 def validity_audit(

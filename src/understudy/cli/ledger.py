@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,9 @@ from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, e
 if TYPE_CHECKING:
     from understudy.declaration.declaration import Declaration
 
+LISTED = 20
+"""The newest entries that a terminal shows, unless told otherwise."""
+
 ledger = typer.Typer(
     help="What was spent, by whom and on what: show, verify, witness or export it.", no_args_is_help=True
 )
@@ -23,10 +27,20 @@ ledger = typer.Typer(
 @ledger.command()
 def show(
     project: ProjectFile = Path("understudy.yml"),
-    last: Annotated[int, typer.Option(min=0, help="How many of the newest entries to list.")] = 20,
+    last: Annotated[
+        int | None, typer.Option(min=0, help="How many of the newest entries to list: 20, on a page 200.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a page into this file: spending, entries, verification."),
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """What was spent and what remains, and the newest entries."""
+    """What was spent and what remains, and the newest entries; with --html as a page, verified."""
+    if html is not None:
+        _write_page(project, html, last, overwrite=overwrite, as_json=as_json)
+        return
     from understudy.declaration.file import located, read
     from understudy.ledger.declared import open_ledger
     from understudy.ledger.export import document
@@ -35,7 +49,7 @@ def show(
     books = open_ledger(read(path), base=path.parent)
     entries = document(books.url, books.name, answers=False)["entries"] if books.is_begun else []
     spent, left, cap = books.spent, books.remaining, books.budget.cap
-    newest = entries[max(0, len(entries) - last) :]
+    newest = entries[max(0, len(entries) - (LISTED if last is None else last)) :]
     if as_json:
         totals = {"spent": spent.amount, "remaining": left.amount, "cap": cap.amount}
         emit(
@@ -57,6 +71,43 @@ def show(
         f"{books.name} in {books.place}: {many}; budget {books.budget}; {cap.currency} spent "
         f"{spent.amount:.6g} of {cap.amount:.6g}, {left.amount:.6g} left"
     )
+
+
+def _write_page(project: Path, page: Path, last: int | None, *, overwrite: bool, as_json: bool) -> None:
+    """The ledger as a page. It is verified and not opened, so that one that is broken can be shown as well."""
+    from understudy import __version__
+    from understudy.declaration.file import located
+    from understudy.ledger.declared import declared_witness, project_files
+    from understudy.ledger.export import document, holds
+    from understudy.ledger.export import verify as examine
+    from understudy.ledger.statement import MOST_ENTRIES, statement
+    from understudy.output import write_file
+
+    declaration, base, url = _ledger_of(project)
+    check_output(page, overwrite=overwrite, belonging=project_files(declaration, file=located(project)))
+    verdict, entries = None, []
+    witness = declared_witness(declaration, base=base)
+    name = declaration.name
+    if holds(url, name) or (witness is not None and witness.knows(name) and witness.seen(name)[0]):
+        verdict = examine(url, name, witness=witness)
+        # What was written since is left to the next page: this one shows what was verified.
+        entries = document(url, name, answers=False)["entries"][: verdict["entries"]]
+    place = (
+        str(url.database) if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
+    )
+    made = f"Made with understudy {__version__} at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
+    text = statement(
+        declaration.name, declaration.budget, entries, verdict,
+        place=place, last=MOST_ENTRIES if last is None else last, made=made,
+    )  # fmt: skip
+    write_file(page, text, overwrite=overwrite)
+    sound = verdict is None or verdict["sound"]
+    if as_json:
+        emit({"written": str(page), "entries": len(entries), "sound": sound})
+    else:
+        typer.echo(f"Wrote {page}: {len(entries)} entries, {'sound' if sound else 'NOT SOUND'}.")
+    if not sound:
+        sys.exit(1)
 
 
 def _lines(entries: list[dict[str, Any]], currency: str) -> Iterator[str]:

@@ -8,12 +8,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from understudy.errors import ParameterError
 from understudy.output import check_no_dangling_link
+
+if TYPE_CHECKING:
+    from understudy.project import Project
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ProjectFile = Annotated[Path, typer.Option("--project", "-p", help="The declaration file, or its folder.")]
@@ -38,7 +42,23 @@ def check_output(path: Path, *, overwrite: bool, belonging: Iterable[Path] = ())
         raise ParameterError(f"{path} exists already: name another file, or replace it with --overwrite")
 
 
-ARGUMENTS = frozenset(("delta", "epsilon", "force", "guess", "method", "mode", "name"))
+ARGUMENTS = frozenset(
+    (
+        "alpha",
+        "delta",
+        "epsilon",
+        "force",
+        "guess",
+        "max_cells",
+        "memory",
+        "method",
+        "metric",
+        "mode",
+        "name",
+        "noise",
+        "rows",
+    )
+)
 """What the library's messages speak of that is an option of a command under the same name."""
 
 _ARGUMENT = re.compile(r"([a-z_]+)(?:='?([^,'`]+)'?)?")
@@ -53,6 +73,8 @@ def as_options(message: str) -> str:
     'take --method mwem, leave --delta out, replace it with --force; ask `count`'
     >>> as_options("let it hold every cell: `method='mwem', cells=500`")
     'let it hold every cell: --method mwem --option cells=500'
+    >>> as_options("write `metric='mae(scale=10)'`")
+    "write --metric 'mae(scale=10)'"
     """
     return re.sub(r"`([^`]+)`", lambda found: _as_option(found[1]) or found[0], message)
 
@@ -70,13 +92,25 @@ def _as_option(code: str) -> str:
         if name not in ARGUMENTS:
             written.append(f"--option {name}={value}")
         else:
-            written.append(f"--{name}" if value in (None, "True") else f"--{name} {value}")
+            option = name.replace("_", "-")
+            written.append(f"--{option}" if value in (None, "True") else f"--{option} {quote(value)}")
     return " ".join(written)
 
 
 def emit(value: Any) -> None:
     """One line of JSON on the output."""
     typer.echo(json.dumps(value, ensure_ascii=False))
+
+
+def tell_unread(project: Project) -> None:
+    """Say that nobody has read the table through under its present declaration, where that is so."""
+    if project.curator.reading is None:
+        typer.secho(
+            "This table, as it is and as it is declared now, was never read through by `understudy check "
+            "--read`: whether its columns can be read as they are declared is not known.",
+            fg="yellow",
+            err=True,
+        )
 
 
 @contextmanager

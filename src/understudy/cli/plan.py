@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from understudy.cli.options import Json, Overwrite, check_output, emit
 from understudy.errors import ParameterError
+
+if TYPE_CHECKING:
+    from understudy.planner.solve import Plan
+    from understudy.releases.forecast import MethodPlan
 
 LEGEND = {
     "split": "fresh rows for each query",
@@ -20,6 +25,8 @@ LEGEND = {
     "rz": "normal noise, Rogers et al. 2020",
     "CVaR": "normal noise, CVaR transfer",
     "DRIFT": "normal noise, posterior drift (our own)",
+    "T": "normal noise, Theorem T (our own)",
+    "T*": "bounded noise, Theorem T (our own)",
     "e": "GuessAndCheck, no guess wrong",
     "e'": "GuessAndCheck, guesses typically off",
     "f": "median mechanism, |X| = 1024",
@@ -105,8 +112,11 @@ def plan(
 
         save(frontier(found, against=against), plot, overwrite=overwrite)
     simulated = _simulated(found) if typical else {}
+    released = _as_release(project, marginals, found, beta) if project and marginals is not None else []
     if as_json:
         reply = found.as_dict()
+        if released:
+            reply["release"] = [asdict(one) for one in released]
         for entry in reply["mechanisms"]:
             if entry["mechanism"] in simulated:
                 entry["expected"] = simulated[entry["mechanism"]]
@@ -115,12 +125,41 @@ def plan(
         emit(reply)
         return
     typer.echo(str(found))
+    for line in _release_lines(released):
+        typer.echo(line)
     if typical:
         typer.echo("typical largest error, simulated on invented data (not a promise):")
         for name, error in simulated.items():
             typer.echo(f"  {name:<26}{error:>16.4g}")
     if plot is not None:
         typer.echo(f"Wrote {plot}.")
+
+
+def _as_release(project: Path, marginals: int, found: Plan, beta: float) -> list[MethodPlan]:
+    """What one release of the workload, for the whole declared budget, would certify by each of its methods."""
+    if found.unknown != "alpha" or found.situation.promise != "privacy":
+        return []
+    from understudy.declaration.file import located, read
+    from understudy.query.workload import Workload
+    from understudy.releases.forecast import plan_release
+
+    declaration = read(located(project))
+    workload = Workload.all_marginals(declaration.domain, marginals)
+    return list(plan_release(declaration, workload, rows=found.situation.rows, beta=beta))
+
+
+def _release_lines(released: list[MethodPlan]) -> Iterator[str]:
+    if not released:
+        return
+    yield "as one release (understudy release), by method; * is what auto takes:"
+    for one in released:
+        mark = "*" if one.chosen else " "
+        if one.obstacle:
+            yield f"  {mark} {one.method:<10} does not fit: {one.obstacle}"
+        elif one.width is None:
+            yield f"  {mark} {one.method:<10} what it measures, and so its error, depends on the table"
+        else:
+            yield f"  {mark} {one.method:<10} {one.width:>10.4g}  (every cell within ± {one.error:,.0f} people)"
 
 
 def _simulated(found: Any) -> dict[str, float]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.options import Json, ProjectFile, emit
+from understudy.cli.options import Json, ProjectFile, emit, tell_unread
 from understudy.errors import ParameterError, RequestConflictError, UnderstudyError
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 def release(
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The folder to write; --force replaces one that exists.")
-    ],
+        Path | None,
+        typer.Option("--out", "-o", help="The folder to write; --force replaces one that exists."),
+    ] = None,
     epsilon: Annotated[float | None, typer.Option(help="What the release may spend.")] = None,
     project: ProjectFile = Path("understudy.yml"),
     workload: Annotated[
@@ -46,7 +47,8 @@ def release(
     ] = None,
     beta: Annotated[float, typer.Option(help="Chance that any of the error bars does not hold.")] = 0.05,
     memory: Annotated[
-        str | None, typer.Option(help="What the stand-in may take, such as 500MB; for adaptive.")
+        str | None,
+        typer.Option(help="What the release may take, such as 8GB; half of the machine's if not said."),
     ] = None,
     seconds: Annotated[
         float | None, typer.Option(help="CPU time that its fits may take, as forecast; for adaptive.")
@@ -76,6 +78,9 @@ def release(
     abandon: Annotated[
         bool, typer.Option("--abandon", help="Close the unfinished release of this folder; run nothing.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Forecast errors, price and memory; spend and write nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make a public stand-in for the table: synthetic rows, answers with errors, a certificate, a report.
@@ -89,11 +94,13 @@ def release(
     from understudy.releases.unfinished import Unfinished
     from understudy.releases.workload_file import as_workload
 
-    note = Unfinished(out)
+    if out is None and not dry_run:
+        raise ParameterError("name the folder to write: --out FOLDER, or forecast it with --dry-run")
     opened = open_project(project)
-    if abandon:
-        _abandon(opened, note, as_json=as_json)
+    if abandon and out is not None:
+        _abandon(opened, Unfinished(out), as_json=as_json)
         return
+    tell_unread(opened)
     if epsilon is None:
         raise ParameterError("say what the release may spend: --epsilon 1")
     rule = as_rule(within)  # mistakes are found before anything is bought
@@ -108,12 +115,20 @@ def release(
         "epsilon": epsilon, "delta": delta, "method": method, "alpha": alpha, "beta": beta, "analyst": analyst,
         **options,
     }  # fmt: skip
+    if dry_run:
+        from understudy.cli.release_forecast import show_forecast
+
+        terms = {key: value for key, value in settings.items() if key != "analyst"}
+        show_forecast(opened, wanted, terms, rows=rows, as_json=as_json)
+        return
+    assert out is not None
+    note = Unfinished(out)
     started = note.name()
     check_free(out, force=force)
     _check_apart(out, opened, project)
     asked = {"table": opened.declaration.name, "workload": _digest(wanted), **settings}
     with _noted(opened, note, asked, name) as before, _progress(quiet=as_json) as report:
-        made = _made(opened, wanted, settings, before.name, report)
+        made = _made(opened, wanted, settings | {"rows": rows}, before.name, report)
         made.save(out, rows=rows, seed=seed, within=rule, force=force)
     _tell(opened, made, out, before, rows=rows, resumed=started is not None, as_json=as_json)
 
@@ -293,12 +308,13 @@ def _tell(
     resumed: bool,
     as_json: bool,
 ) -> None:
+    from understudy.cli.prices import left_as_plain, left_told
     from understudy.privacy.cost import UNITS
     from understudy.releases.release import paid_before
 
     told, left = made.certificate, project.ledger.remaining
     now = (paid_before(project.ledger, before.name) - before.units) / UNITS
-    drawn = round(made.rows) if rows is None else rows
+    drawn = made.drawn_rows if rows is None else rows
     error, usual = (found if isfinite(found) else None for found in (made.largest_error, made.usual_error))
     if as_json:
         kept = ("method", "mechanism", "theorem", "parameters", "privacy", "cost", "run", "beta", "workload")
@@ -312,7 +328,7 @@ def _tell(
                 "resumed": resumed,
                 **{key: told[key] for key in kept},
                 "spent": {left.currency: now},
-                "remaining": {left.currency: left.amount},
+                **left_as_plain(left, project.ledger.budget),
             }
         )
         return
@@ -326,7 +342,6 @@ def _tell(
         + ("." if usual is None else f", all together with probability {1 - made.beta:g}.")
     )
     typer.echo(
-        f"{told['method']}{': ' if told['theorem'] else ''}{told['theorem']}; {_spending(before, now)}, "
-        f"{left.amount:.6g} of {project.ledger.budget.cap.amount:.6g} left. "
-        f"Look at {out / 'report.html'}."
+        f"{told['method']}{': ' if told['theorem'] else ''}{told['theorem']}; {_spending(before, now)}; "
+        f"{left_told(left, project.ledger.budget)}. Look at {out / 'report.html'}."
     )

@@ -14,42 +14,34 @@ if TYPE_CHECKING:
     from understudy.project import Project
     from understudy.sessions.session import Session
 
-QUERIES = 10_000
-"""Questions that are expected in a session when nothing is said."""
-
 
 def open_named(
     project: Project,
     name: str,
     *,
     alpha: float | None,
-    beta: float,
+    beta: float | None,
     queries: int | None,
     analyst: str,
     price: dict[str, Any],
     request: str,
+    max_cells: int,
 ) -> Session:
     """The session of a name; it sets its own prices, so that none may be given.
 
-    A new one is written down with its first purchase: a question that is refused, or only priced, takes no name.
+    A new one is written down with its first purchase: a question that is refused, or only priced, takes no
+    name. One that the ledger knows goes on with the terms that it was opened with, where others are not
+    given.
     """
     from understudy.sessions.session import session
 
-    if alpha is None:
-        raise ParameterError("a session needs --alpha, the error of every answer as a part of all rows")
     given = [f"--{key}" for key in ("epsilon", "rho", "error") if price.get(key) is not None]
+    given += ["--noise"] if price.get("noise") != "auto" else []
     given += ["--request"] if request else []
     if given:
         raise ParameterError(f"a session finds its own prices and requests: leave out {' and '.join(given)}")
-    terms = {"alpha": alpha, "beta": beta, "queries": QUERIES if queries is None else queries}
-    return session(project, **terms, name=name, analyst=analyst, lazily=True)
-
-
-def answers(opened: Session, questions: list[str]) -> Iterator[Answer | SqlAnswer]:
-    """The answers, one after the other; every mistake is found before the first."""
-    for question in questions:
-        opened.price(question)
-    return (opened.ask(question) for question in questions)
+    terms = {"alpha": alpha, "beta": beta, "queries": queries}
+    return session(project, **terms, name=name, analyst=analyst, lazily=True, max_cells=max_cells)
 
 
 def remarks(opened: Session, answer: Answer | SqlAnswer) -> Iterator[str]:
@@ -69,7 +61,9 @@ def _reach(answer: Answer | SqlAnswer) -> str:
         columns = zip(answer.columns, zip(*answer.population_error, strict=True), strict=True)  # type: ignore[union-attr]
         released = [(column.name, reach) for column, reach in columns if column.kind == "value"]
         worst = [(name, None if None in reach else max(reach)) for name, reach in released]
-        return ", ".join(f"{'∞' if off is None else f'{off:,.4g}'} ({name})" for name, off in worst)
+        return ", ".join(
+            f"{'an unknown distance' if off is None else f'{off:,.4g}'} ({name})" for name, off in worst
+        )
     widest = float(answer.population_error.max())  # type: ignore[union-attr]
     return f"{widest:.4g} of the rows" if widest < 1 else f"{widest:,.0f} people"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from understudy.domain.attribute import Attribute, nearest, same_text
 from understudy.errors import DomainError, TooLargeError
+from understudy.pages import notebook
 
 Clique = tuple[str, ...]
 """Names of attributes, in domain order."""
@@ -17,7 +18,7 @@ CELL_LIMIT = 2**27
 """Largest table of cells that is ever allocated (1 GiB of int64)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Domain:
     """The product of named attributes. Sizes are exact: 10^100 cells are no trouble until allocated."""
 
@@ -31,6 +32,14 @@ class Domain:
         for name in names:
             if names.count(name) > 1:
                 raise DomainError(f"the attribute {name!r} is declared twice (as Unicode text)")
+
+    def __repr__(self) -> str:
+        names = ", ".join(attribute.name for attribute in self.attributes[:6])
+        more = ", …" if len(self.attributes) > 6 else ""
+        return f"Domain({len(self.attributes)} attributes: {names}{more})"
+
+    def _repr_html_(self) -> str:
+        return notebook.panel("Domain", attribute_table(self))
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -125,3 +134,19 @@ class Domain:
         """What a cell is called, one label for each attribute."""
         names = self.names if names is None else tuple(names)
         return tuple(self[name].labels[code] for name, code in zip(names, cells, strict=True))
+
+
+def attribute_table(domain: Domain, remarks: Mapping[str, str] | None = None) -> notebook.Markup:
+    """The attributes of a domain for a notebook, with their cells, and remarks on some of them."""
+    heads = ["attribute", "type", "cells", "labels", *([""] if remarks else [])]
+    rows = [
+        [
+            attribute.name,
+            attribute.kind,
+            f"{attribute.size:,}",
+            ", ".join(attribute.labels[:6]) + (", …" if attribute.size > 6 else ""),
+            *([remarks.get(attribute.name, "")] if remarks else []),
+        ]
+        for attribute in domain.attributes[: notebook.MOST_ROWS]
+    ]
+    return notebook.table(heads, rows, numbers=("cells",), total=len(domain))

@@ -37,6 +37,18 @@ def document(url: URL, name: str, *, answers: bool = True) -> dict[str, Any]:
     return _read(url, name, answers=answers)[0]
 
 
+def holds(url: URL, name: str) -> bool:
+    """Whether the store holds a ledger of that table; looking for one makes none."""
+    database = Database(url)
+    if database.is_sqlite and not Path(database.place).exists():
+        return False
+    try:
+        with database.reading() as tx:
+            return schema.holds(tx, name)
+    finally:
+        database.close()
+
+
 def verify(url: URL, name: str, *, witness: Witness | None = None) -> dict[str, Any]:
     """The verifier's verdict on a stored ledger, with what only its owner can check: states, and the witness."""
     seen = None if witness is None else witness.seen(name)

@@ -11,6 +11,7 @@ from understudy.ledger.books import Books, timestamp
 from understudy.ledger.interface import Debit, Hidden, JournalStep
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.recorded import Recorded
+from understudy.ledger.view import ledger_html
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, SpentBefore
@@ -53,6 +54,12 @@ class MemoryLedger:
         recorded = Recorded(Books(budget, limits=limits))
         recorded.total = recorded.books.begin(SpentBefore(epsilon=exact(opening, "opening"))).units
         self._page = MemoryPage(recorded)
+
+    def __repr__(self) -> str:
+        return f"MemoryLedger({self._budget}, {self.remaining.amount:.4g} {self.remaining.currency} left)"
+
+    def _repr_html_(self) -> str:
+        return ledger_html(self, "Ledger in memory: it forgets with this process")
 
     @property
     def budget(self) -> Budget:

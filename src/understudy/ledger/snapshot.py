@@ -188,10 +188,9 @@ def _restore(books: Books, whole: bytes) -> None:
 
 
 def _state(plain: dict[str, Any], numbers: Any, books: Books) -> JointState:
-    accountant, at = books.accountant, 0
-    if not isinstance(accountant, Joint):
-        raise TypeError("only joint books are kept")
-    rule = accountant.rule
+    if not isinstance(books.accountant, Joint):
+        raise ValueError("only joint books are kept")
+    rule, at = books.accountant.rule, 0
 
     def read(size: int) -> Any:
         nonlocal at

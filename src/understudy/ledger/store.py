@@ -24,6 +24,7 @@ from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.recorded import Recorded, broken, budget_of, opening_event, rule_of, terms
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER, SCHEMA
 from understudy.ledger.stored_page import StoredPage
+from understudy.ledger.view import ledger_html
 from understudy.ledger.witness import Witness
 from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
@@ -126,6 +127,9 @@ class DurableLedger:
 
     def __repr__(self) -> str:
         return f"DurableLedger({self._name!r} in {self._database.place})"
+
+    def _repr_html_(self) -> str:
+        return ledger_html(self, f"Ledger of {self._name} in {self._database.place}")
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from understudy.mechanism.card import Card, ChoiceSubject, Family
 from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise.samplers import NoiseSource, choose_many
 from understudy.privacy.event import Selection
+from understudy.privacy.relation import Sensitivity
 from understudy.rational import privacy_parameter, probability
 
 
@@ -47,6 +48,10 @@ class ExponentialMechanism:
     def event(self) -> Selection:
         return Selection(epsilon=self.epsilon)
 
+    def event_for(self, moved: Sensitivity) -> Selection:
+        """The event of a choice by scores of which neighbours move each by at most `moved.l1`."""
+        return Selection(epsilon=2 * self.rate * moved.l1)
+
     def choose(self, scores: NDArray[np.int64], *, noise: NoiseSource) -> int:
         """The index of the chosen candidate."""
         return int(self.choose_many(scores, 1, noise=noise)[0])
@@ -60,6 +65,10 @@ class ExponentialMechanism:
         # would tell that there was one.
         lowest = max(int(wide.max()) - 2**62, -(2**63))
         return choose_many(wide.max() - np.maximum(wide, lowest), self.rate, count, noise=noise)
+
+    def draw_many(self, values: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[int]:
+        """So many independent choices by the same scores, `values`; each costs as one."""
+        return self.choose_many(values, times, noise=noise).tolist()
 
     def regret(self, candidates: int, beta: float) -> float:
         """Lattice steps that the chosen score is below the best one, except with probability `beta`."""

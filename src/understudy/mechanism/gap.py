@@ -19,7 +19,6 @@ from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import decided
-from understudy.noise.samplers import NoiseSource
 from understudy.privacy.columns import CountColumns
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
@@ -108,34 +107,38 @@ class WorstGuess:
             return (1,) * len(self.guesses)
         return tuple(-((-guess.weight * WEIGHT_STEPS) // largest) for guess in self.guesses)
 
-    @cached_property
+    @property
     def mechanism(self) -> ExponentialMechanism:
-        moved = max(
-            step * guess.sensitivity(self.relation).l1
-            for guess, step in zip(self.guesses, self.steps, strict=True)
-        )
-        return ExponentialMechanism(epsilon=exact(self.epsilon, "epsilon"), sensitivity=moved)
+        return self._mechanism
+
+    @cached_property
+    def _mechanism(self) -> ExponentialMechanism:
+        moved = self._moved(self.relation)
+        return ExponentialMechanism(epsilon=exact(self.epsilon, "epsilon"), sensitivity=moved.l1)
+
+    def _moved(self, relation: Relation) -> Sensitivity:
+        """How far neighbours can move the score that they move farthest."""
+        scores = zip(self.guesses, self.steps, strict=True)
+        return max((guess.sensitivity(relation) * step for guess, step in scores), key=lambda moved: moved.l1)
 
     @property
     def event(self) -> Event:
         return self.mechanism.event
 
+    def event_under(self, relation: Relation) -> Event:
+        return self.mechanism.event_for(self._moved(relation))
+
     @property
     def key(self) -> str:
         return f"choose among {len(self.guesses)} marginals #{_key(self.guesses)}"
 
-    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> int:
-        return self.release_many(counts, 1, noise=noise)[0]
-
-    def release_many(
-        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
-    ) -> list[int]:
-        """So many independent releases; each costs as one."""
+    def values(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """The scores of the guesses, in steps."""
         scores = [
             step * guess.gap(count) - round(step * guess.offset)
             for guess, step, count in zip(self.guesses, self.steps, counts, strict=True)
         ]
-        return self.mechanism.choose_many(np.array(scores, dtype=np.int64), times, noise=noise).tolist()
+        return np.array(scores, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,24 +162,29 @@ class NoisyGaps:
     def marginals(self) -> tuple[Marginal, ...]:
         return tuple(guess.marginal for guess in self.guesses)
 
-    @cached_property
+    @property
     def mechanism(self) -> Additive:
-        return noise_for(self.price, sum((g.sensitivity(self.relation) for g in self.guesses), NOTHING))
+        return self._mechanism
+
+    @cached_property
+    def _mechanism(self) -> Additive:
+        return noise_for(self.price, self._moved(self.relation))
+
+    def _moved(self, relation: Relation) -> Sensitivity:
+        return sum((guess.sensitivity(relation) for guess in self.guesses), NOTHING)
 
     @property
     def event(self) -> Event:
         return self.mechanism.event
 
+    def event_under(self, relation: Relation) -> Event:
+        return self.mechanism.event_for(self._moved(relation))
+
     @property
     def key(self) -> str:
         return f"gaps of {len(self.guesses)} marginals #{_key(self.guesses)}"
 
-    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[int]:
-        return self.release_many(counts, 1, noise=noise)[0]
-
-    def release_many(
-        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
-    ) -> list[list[int]]:
-        """So many independent releases; each costs as one."""
+    def values(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """The gaps, in people."""
         gaps = [guess.gap(count) for guess, count in zip(self.guesses, counts, strict=True)]
-        return self.mechanism.release(np.tile(np.array(gaps, np.int64), (times, 1)), noise=noise).tolist()
+        return np.array(gaps, np.int64)

@@ -16,6 +16,7 @@ from understudy.noise.law import discrete_gaussian_log_law, discrete_gaussian_qu
 from understudy.noise.samplers import NoiseSource, discrete_gaussian
 from understudy.privacy.compose import zcdp_rho
 from understudy.privacy.event import GaussianNoise
+from understudy.privacy.relation import Sensitivity
 from understudy.rational import Number, privacy_parameter
 from understudy.theory.planned import PRIVACY, PlanInputs, Planned, Width, planned_epsilon
 
@@ -60,12 +61,20 @@ class GaussianMechanism:
         variance = 1 / (2 * self.rho) if self.l2_squared == 0 else self.variance
         return GaussianNoise(l2_squared=Fraction(self.l2_squared), variance=variance)
 
+    def event_for(self, moved: Sensitivity) -> GaussianNoise:
+        """The event of this noise on values that neighbours move by `moved`; `event`, if it was made for that."""
+        return GaussianNoise(l2_squared=Fraction(moved.l2_squared), variance=self.event.variance)
+
     def release(self, values: NDArray[np.int64], *, noise: NoiseSource) -> NDArray[np.int64]:
         """The values with noise; exact where nobody can move them."""
         values = lattice_values(values)
         if self.l2_squared == 0:
             return values
         return values + discrete_gaussian(self.variance, values.size, noise=noise).reshape(values.shape)
+
+    def draw_many(self, values: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]:
+        """So many independent releases of a vector; each costs as one."""
+        return self.release(np.tile(values, (times, 1)), noise=noise).tolist()
 
     def error(self, beta: Number, *, cells: int = 1) -> int:
         """t such that all `cells` noises are within t, except with probability `beta`."""

@@ -14,6 +14,7 @@ from understudy.mechanism.parameters import lattice_sensitivity, lattice_values,
 from understudy.noise.law import discrete_laplace_log_law, discrete_laplace_quantile, scale_parameter
 from understudy.noise.samplers import NoiseSource, discrete_laplace
 from understudy.privacy.event import LaplaceNoise
+from understudy.privacy.relation import Sensitivity
 from understudy.rational import Number, privacy_parameter
 from understudy.theory.planned import PRIVACY, PlanInputs, Planned, Width, planned_epsilon
 
@@ -67,12 +68,20 @@ class LaplaceMechanism:
     def event(self) -> LaplaceNoise:
         return LaplaceNoise(l1=Fraction(self.l1), scale=1 / self.epsilon if self.l1 == 0 else self.scale)
 
+    def event_for(self, moved: Sensitivity) -> LaplaceNoise:
+        """The event of this noise on values that neighbours move by `moved`; `event`, if it was made for that."""
+        return LaplaceNoise(l1=Fraction(moved.l1), scale=self.event.scale)
+
     def release(self, values: NDArray[np.int64], *, noise: NoiseSource) -> NDArray[np.int64]:
         """The values with noise; exact where nobody can move them."""
         values = lattice_values(values)
         if self.l1 == 0:
             return values
         return values + discrete_laplace(self.scale, values.size, noise=noise).reshape(values.shape)
+
+    def draw_many(self, values: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]:
+        """So many independent releases of a vector; each costs as one."""
+        return self.release(np.tile(values, (times, 1)), noise=noise).tolist()
 
     def error(self, beta: Number, *, cells: int = 1) -> int:
         """t such that all `cells` noises are within t, except with probability `beta`."""

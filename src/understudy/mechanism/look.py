@@ -1,24 +1,48 @@
-"""What a mechanism owes the Curator that runs it."""
+"""What a mechanism owes the Curator that runs it: a look, of which only values with noise are told.
+
+A look never draws noise. It says which counts it reads, what exact `values` it makes of them, which `mechanism` of
+this room makes those public, and the `event` that it is to be charged. The Curator derives the event once more,
+from that mechanism's own noise and from how far the project's relation moves the values (`event_under`), and
+refuses a look whose two events differ before it charges; then it has the mechanism draw.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.errors import ParameterError
+from understudy.mechanism.additive import Additive
 from understudy.noise.samplers import NoiseSource
-from understudy.privacy.event import Event
+from understudy.privacy.event import Event, Located, unversioned
+from understudy.privacy.region import located
+from understudy.privacy.relation import Relation
 from understudy.query.marginal import Marginal
+
+Whole = NDArray[np.int64]
+
+
+class Draws(Protocol):
+    """What makes exact values public: noise that is added to them, or a choice among candidates by them."""
+
+    def draw_many(self, values: Whole, times: int, *, noise: NoiseSource) -> Sequence[Any]:
+        """So many independent releases of the same values, a vector; each costs as one.
+
+        A release is a whole number or a (nested) list of them.
+        """
+        ...
 
 
 class Look(Protocol):
-    """One private look at exact counts: what it reads, what it costs, what it releases.
+    """One private look at exact counts: what it reads, what it makes of it, what draws the noise, what it costs.
 
-    The proof obligation of every look: with the declared neighbours, the law of `release` is as private as
-    `event` says. Whatever could make it fail, or take long, is decided by public values in its constructor,
-    before anything is charged.
+    The proof obligation of every look: neighbours under a relation move `values` by no more than `event_under` of
+    that relation takes them to. Whatever could make a look fail, or take long, is decided by public values in its
+    constructor, before anything is charged.
     """
 
     @property
@@ -27,16 +51,87 @@ class Look(Protocol):
         ...
 
     @property
-    def event(self) -> Event: ...
+    def mechanism(self) -> Draws:
+        """What makes the values public: a mechanism of this room."""
+        ...
+
+    @property
+    def event(self) -> Event:
+        """What is charged: the event of the mechanism, with its region where only some rows move the values."""
+        ...
+
+    def event_under(self, relation: Relation) -> Event:
+        """The event of the noise that `mechanism` draws, for values that move as far as `relation` says.
+
+        It has no region. It is what `event` says where the mechanism was made for this relation, and else not.
+        """
+        ...
 
     @property
     def key(self) -> str:
         """A name for the look and all its public parameters: equal keys ask the same of the same counts."""
         ...
 
-    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> Any:
-        """What is released, given the exact counts of `marginals`: whole numbers, or (nested) lists of them."""
+    def values(self, counts: Sequence[Whole]) -> Whole:
+        """The exact values, a vector, of the exact counts of `marginals`. They are never told as they are."""
         ...
+
+
+def released(look: Look, counts: Sequence[Whole], *, noise: NoiseSource) -> Any:
+    """What a look at these counts tells: a draw of its mechanism, and nothing else."""
+    return look.mechanism.draw_many(look.values(counts), 1, noise=noise)[0]
+
+
+def checked_event(look: Look, relation: Relation) -> Event:
+    """The event of a look, if it is that of the noise that the look draws, under this relation.
+
+    Raises ParameterError where the look's noise is drawn by a class that is not of this room, where its event is
+    not the one that follows from that noise and the relation, and where the event has another region than the one
+    marginal that the look reads.
+    """
+    drawn = look.mechanism
+    for mechanism in drawn.mechanisms if isinstance(drawn, Blocks) else (drawn,):
+        check_known(mechanism)
+    event, derived = look.event, look.event_under(relation)
+    if unversioned(event) != derived:
+        raise ParameterError(
+            f"a look must be charged the event of the noise that it draws: under `{relation}` that is {derived}, "
+            f"and the look says {event}. Make its mechanism for what `relation.moves` says of its values"
+        )
+    if isinstance(event, Located):
+        (marginal,) = look.marginals if len(look.marginals) == 1 else (None,)
+        if marginal is None or event != located(marginal, event.noise, relation):
+            raise ParameterError(
+                "an event with a region is for a look at one marginal, and has the region of that marginal"
+            )
+    return event
+
+
+def check_known(mechanism: object) -> None:
+    """Refuse, with a ParameterError, what draws noise and is no mechanism of this room."""
+    kind = type(mechanism)
+    if not kind.__module__.startswith(f"{__package__}."):
+        raise ParameterError(
+            f"the noise of a look is drawn by a mechanism of `{__package__}`, not by {kind.__qualname__}: only "
+            f"those are known to draw what their events say"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Noise on blocks of a vector, one after the other: block i, of `sizes[i]` values, by `mechanisms[i]`."""
+
+    mechanisms: tuple[Additive, ...]
+    sizes: tuple[int, ...]
+
+    def draw_many(self, values: Whole, times: int, *, noise: NoiseSource) -> list[list[list[int]]]:
+        """For each release a list of values for each block."""
+        parts = np.split(values, np.cumsum(self.sizes)[:-1])
+        drawn = [
+            mechanism.draw_many(part, times, noise=noise)
+            for mechanism, part in zip(self.mechanisms, parts, strict=True)
+        ]
+        return [list(blocks) for blocks in zip(*drawn, strict=True)]
 
 
 def decided(*parts: object) -> None:

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.gap import MAX_COUNT
-from understudy.mechanism.look import decided
-from understudy.mechanism.matrix.many_marginals import JointStrategy
-from understudy.noise.samplers import NoiseSource
+from understudy.mechanism.look import Blocks, decided
+from understudy.mechanism.matrix.many_marginals import JointStrategy, PartsNoise
 from understudy.privacy.columns import CountColumns
 from understudy.privacy.event import Event, Together
 from understudy.privacy.price import Price
@@ -61,18 +60,29 @@ class MergedMarginals:
         for marginal in self.marginals:
             if marginal.where.factors or marginal.domain != self.merging.domain:
                 raise QueryError("merged marginals are of the whole table, over the domain that was merged")
-        decided(self.mechanisms)
+        decided(self.mechanism)
+
+    @property
+    def mechanism(self) -> Blocks:
+        """For each marginal its own noise."""
+        return self._mechanism
 
     @cached_property
-    def mechanisms(self) -> tuple[Additive, ...]:
-        return tuple(
-            noise_for(price, _moved(self.relation, self.merging, marginal))
-            for marginal, price in zip(self.marginals, self.prices, strict=True)
-        )
+    def _mechanism(self) -> Blocks:
+        prices = zip(self._moved(self.relation), self.prices, strict=True)
+        sizes = tuple(self.merging.coarse.size(marginal.by) for marginal in self.marginals)
+        return Blocks(tuple(noise_for(price, moved) for moved, price in prices), sizes)
+
+    def _moved(self, relation: Relation) -> list[Sensitivity]:
+        return [_moved(relation, self.merging, marginal) for marginal in self.marginals]
 
     @property
     def event(self) -> Event:
-        return Together(tuple(mechanism.event for mechanism in self.mechanisms))
+        return Together(tuple(mechanism.event for mechanism in self.mechanism.mechanisms))
+
+    def event_under(self, relation: Relation) -> Event:
+        parts = zip(self.mechanism.mechanisms, self._moved(relation), strict=True)
+        return Together(tuple(mechanism.event_for(moved) for mechanism, moved in parts))
 
     @property
     def key(self) -> str:
@@ -81,11 +91,10 @@ class MergedMarginals:
             digest.update(f"{marginal.key} {price.amount}\n".encode())
         return f"merged counts of {len(self.marginals)} marginals #{digest.hexdigest()}"
 
-    def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[list[int]]:
-        return [
-            mechanism.release(self.merging.merge(marginal.by, count), noise=noise).ravel().tolist()
-            for mechanism, marginal, count in zip(self.mechanisms, self.marginals, counts, strict=True)
-        ]
+    def values(self, counts: Sequence[Whole]) -> Whole:
+        """The merged counts, marginal after marginal."""
+        merged = zip(self.marginals, counts, strict=True)
+        return np.concatenate([self.merging.merge(marginal.by, count).ravel() for marginal, count in merged])
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +128,26 @@ class MergedGaps:
             raise ParameterError("the weight of a gap is a whole number between 1 and 1024")
         decided(self.mechanism)
 
-    @cached_property
+    @property
     def mechanism(self) -> Additive:
+        return self._mechanism
+
+    @cached_property
+    def _mechanism(self) -> Additive:
+        return noise_for(self.price, self._moved(self.relation))
+
+    def _moved(self, relation: Relation) -> Sensitivity:
         moved = NOTHING
         for marginal, weight in zip(self.marginals, self.weights, strict=True):
-            moved += _moved(self.relation, self.merging, marginal).of_distance * weight
-        return noise_for(self.price, moved)
+            moved += _moved(relation, self.merging, marginal).of_distance * weight
+        return moved
 
     @property
     def event(self) -> Event:
         return self.mechanism.event
+
+    def event_under(self, relation: Relation) -> Event:
+        return self.mechanism.event_for(self._moved(relation))
 
     @property
     def key(self) -> str:
@@ -138,14 +157,15 @@ class MergedGaps:
             digest.update(np.ascontiguousarray(guess, np.int64).tobytes())
         return f"gaps of {len(self.marginals)} merged marginals #{digest.hexdigest()}"
 
-    def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[int]:
+    def values(self, counts: Sequence[Whole]) -> Whole:
+        """The weighted gaps."""
         gaps = [
             weight * int(np.abs(self.merging.merge(m.by, np.minimum(count, MAX_COUNT)) - guess).sum())
             for m, guess, weight, count in zip(
                 self.marginals, self.guesses, self.weights, counts, strict=True
             )
         ]
-        return self.mechanism.release(np.array(gaps, np.int64), noise=noise).tolist()
+        return np.array(gaps, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +192,15 @@ class MergedStrategy:
         return tuple(Marginal(self.merging.domain, m.by) for m in self.strategies.marginals)
 
     @property
+    def mechanism(self) -> PartsNoise:
+        return self.strategies.mechanism
+
+    @property
     def event(self) -> Event:
         return self.strategies.event
+
+    def event_under(self, relation: Relation) -> Event:
+        return self.strategies.event_under(relation)
 
     @property
     def key(self) -> str:
@@ -182,6 +209,7 @@ class MergedStrategy:
             digest.update(marginal.key.encode())
         return f"{len(self.strategies.parts)} combinations of merged counts #{digest.hexdigest()}"
 
-    def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[int]:
+    def values(self, counts: Sequence[Whole]) -> Whole:
+        """The combinations of the merged counts."""
         merged = [self.merging.merge(m.by, count) for m, count in zip(self.marginals, counts, strict=True)]
-        return self.strategies.release(merged, noise=noise)
+        return self.strategies.values(merged)

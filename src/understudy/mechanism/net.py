@@ -15,8 +15,9 @@ from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.card import Card, Family
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import decided
-from understudy.noise.samplers import NoiseSource
+from understudy.privacy.columns import ONE_COUNT
 from understudy.privacy.event import Selection
+from understudy.privacy.relation import Relation
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.rational import Number, exact, positive
@@ -88,6 +89,10 @@ class NetMechanism:
         """What is charged: a selection at ε."""
         return self.mechanism.event
 
+    def event_under(self, relation: Relation) -> Selection:
+        """The event of the same choice where neighbours move counts as `relation` says: the worst one counts."""
+        return self.mechanism.event_for(relation.moves(ONE_COUNT).of_distance * self.steps)
+
     @property
     def key(self) -> str:
         """A text that is equal for equal candidates, rows and queries: the question that the ledger keeps."""
@@ -97,23 +102,13 @@ class NetMechanism:
             digest.update(marginal.key.encode())
         return f"choose among {len(self.answers):,} databases #{digest.hexdigest()}"
 
-    def scores(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    def values(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         """For each database minus the largest error, in steps."""
         truth = np.concatenate([np.ravel(count) for count in counts]).astype(np.int64) * self.steps
         worst = np.zeros(len(self.answers), np.int64)
         for i, answers in enumerate(self.answers):
             worst[i] = np.abs(answers - truth).max()
         return -worst
-
-    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> int:
-        """The index of the chosen database."""
-        return self.release_many(counts, 1, noise=noise)[0]
-
-    def release_many(
-        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
-    ) -> list[int]:
-        """So many independent releases; each costs as one."""
-        return self.mechanism.choose_many(self.scores(counts), times, noise=noise).tolist()
 
     def error(self, alpha: Number, beta: Number) -> float:
         """The certified error, as a rate, of a net that is within `alpha` of every table."""

@@ -15,6 +15,7 @@ from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise.law import scale_parameter
 from understudy.noise.samplers import NoiseSource, discrete_laplace, uniform_array
 from understudy.privacy.event import NoisyMaximum
+from understudy.privacy.relation import Sensitivity
 from understudy.rational import privacy_parameter, probability
 
 
@@ -53,6 +54,10 @@ class ReportNoisyMax:
     def event(self) -> NoisyMaximum:
         return NoisyMaximum(epsilon=self.epsilon)
 
+    def event_for(self, moved: Sensitivity) -> NoisyMaximum:
+        """The event of a choice by scores of which neighbours move each by at most `moved.l1`."""
+        return NoisyMaximum(epsilon=2 * moved.l1 / self.scale)
+
     def choose(self, scores: NDArray[np.int64], *, noise: NoiseSource) -> int:
         """The index of the chosen candidate."""
         return int(self.choose_many(scores, 1, noise=noise)[0])
@@ -73,6 +78,10 @@ class ReportNoisyMax:
             tied = np.nonzero(is_best[rows])[1].reshape(rows.size, size)
             winners[rows] = tied[np.arange(rows.size), uniform_array(size, rows.size, noise=noise)]
         return winners
+
+    def draw_many(self, values: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[int]:
+        """So many independent choices by the same scores, `values`; each costs as one."""
+        return self.choose_many(values, times, noise=noise).tolist()
 
     def regret(self, candidates: int, beta: float) -> float:
         """Lattice steps that the chosen score is below the best one, except with probability `beta`."""

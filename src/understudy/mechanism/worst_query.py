@@ -18,10 +18,9 @@ from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.gap import MAX_COUNT
 from understudy.mechanism.look import decided
 from understudy.mechanism.noisy_max import ReportNoisyMax
-from understudy.noise.samplers import NoiseSource
 from understudy.privacy.columns import ONE_COUNT
 from understudy.privacy.event import Event
-from understudy.privacy.relation import Relation
+from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
@@ -113,8 +112,12 @@ class WorstQuery:
             raise ParameterError("a guess of a count must be within 2^44 of 0")
         decided(self.mechanism)
 
-    @cached_property
+    @property
     def mechanism(self) -> ExponentialMechanism | ReportNoisyMax:
+        return self._mechanism
+
+    @cached_property
+    def _mechanism(self) -> ExponentialMechanism | ReportNoisyMax:
         return selection(self.law, self.epsilon, self.relation)
 
     @cached_property
@@ -129,32 +132,34 @@ class WorstQuery:
     def event(self) -> Event:
         return self.mechanism.event
 
+    def event_under(self, relation: Relation) -> Event:
+        return self.mechanism.event_for(_moved(relation))
+
     @property
     def key(self) -> str:
         digest = sha256(self.queries.key.encode() + self.steps.tobytes()).hexdigest()
         return f"choose the worst of {len(self.queries)} queries by {self.law} #{digest}"
 
-    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> int:
-        return self.release_many(counts, 1, noise=noise)[0]
-
-    def release_many(
-        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
-    ) -> list[int]:
-        """So many independent releases; each costs as one."""
+    def values(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """How far each guess is off, in steps."""
         exact_counts = np.concatenate([np.ravel(count) for count in counts])
-        scores = np.abs(np.minimum(exact_counts, MAX_COUNT) * STEPS - self.steps)
-        return self.mechanism.choose_many(scores, times, noise=noise).tolist()
+        return np.abs(np.minimum(exact_counts, MAX_COUNT) * STEPS - self.steps)
 
 
 def selection(law: Law, epsilon: Fraction, relation: Relation) -> ExponentialMechanism | ReportNoisyMax:
     """The mechanism that selects by gaps in steps of 1/`STEPS` people."""
-    moved = (relation.moves(ONE_COUNT).of_distance * STEPS).l1
+    moved = _moved(relation).l1
     price = exact(epsilon, "epsilon")
     if law == "exponential":
         return ExponentialMechanism(epsilon=price, sensitivity=moved)
     if law == "noisy-max":
         return ReportNoisyMax(epsilon=price, sensitivity=moved)
     raise ParameterError(f"a selection is by 'exponential' or 'noisy-max', not {law!r}")
+
+
+def _moved(relation: Relation) -> Sensitivity:
+    """How far neighbours can move a gap, in steps."""
+    return relation.moves(ONE_COUNT).of_distance * STEPS
 
 
 def regret(mechanism: ExponentialMechanism | ReportNoisyMax, candidates: int, gamma: float) -> float:

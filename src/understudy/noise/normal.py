@@ -6,8 +6,8 @@ from it, and on a lattice that is the same whatever s is. A theorem about normal
 
 A draw is decided by the first bits of one uniform number u: the magnitude is m where u lies between Φ(-(m +
 1/2)/σ) and Φ(-(m - 1/2)/σ). Floats decide where both ends of the cell of u, moved by a guard that exceeds their
-error, fall into one m. Elsewhere more bits of u are compared with Φ, enclosed by integers; Φ is never inverted
-there.
+error, fall into one m. Elsewhere more bits of u are compared with Φ, enclosed by integers (`rounded`); Φ is never
+inverted there.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
 from understudy.noise.law import exp_enclosure
+from understudy.noise.rounded import magnitude, pi_enclosure
 from understudy.noise.samplers import WORD, NoiseSource
 from understudy.rational import Number, positive
 
@@ -68,39 +69,13 @@ class RoundedNormal:
         decided = (least == most) & (most < 2.0**62)
         magnitudes = np.maximum(np.where(decided, most, 0.0), 0.0).astype(np.int64)
         for i in np.flatnonzero(~decided):
-            magnitudes[i] = self.magnitude(int(starts[i]), WORD, noise)
+            magnitudes[i] = magnitude(self._cut, self._near, int(starts[i]), WORD, noise)
         return np.where(minus, -magnitudes, magnitudes)
 
-    def magnitude(self, start: int, bits: int, noise: NoiseSource) -> int:
-        """|X| at a number u in (0, 1/2) that begins with the `bits` bits of `start`; draws more until certain."""
-        while True:
-            found = self._certain(start, bits)
-            if found is not None:
-                return found
-            start, bits = start << WORD | int(noise.words(1)[0]), bits + WORD
-
-    def _certain(self, start: int, bits: int) -> int | None:
-        """|X|, where every number that begins so has the same; else None. Floats say where to look first."""
+    def _near(self, u: float) -> float:
         from scipy.special import ndtri
 
-        spare = WORD
-        first, last = start << spare, start + 1 << spare
-        m = max(0, round(-float(ndtri((2 * start + 1) / (2 << bits))) * float(self.sigma)))
-        while True:
-            low, high = self._cut(m, bits + spare)
-            if last <= low:  # u < Φ(-(m + 1/2)/σ): further out
-                m += 1
-            elif first < high:
-                return None
-            elif m == 0:
-                return 0
-            else:
-                low, high = self._cut(m - 1, bits + spare)
-                if last <= low:
-                    return m
-                if first < high:
-                    return None
-                m -= 1
+        return -float(ndtri(u)) * float(self.sigma)
 
     def _cut(self, m: int, bits: int) -> tuple[int, int]:
         return tail_enclosure((m + Fraction(1, 2)) / self.sigma, bits)
@@ -145,20 +120,7 @@ def _series(x: Fraction, square: Fraction, precision: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def _inverse_root_of_2_pi(precision: int) -> tuple[int, int]:
-    """Enclosure of 2^precision / √(2π), by Machin's π = 16·atan(1/5) - 4·atan(1/239).
-
-    Each of at most `precision` + 64 terms of a series is rounded by less than 2, and its remainder is below 1:
-    with 64 spare bits, π is within one unit of the last bit that is kept.
-    """
-    one = 1 << precision + 64
-    pi = 16 * _arctangent_of_inverse(5, one) - 4 * _arctangent_of_inverse(239, one) >> 64
+    """Enclosure of 2^precision / √(2π)."""
+    pi_low, pi_high = pi_enclosure(precision)
     cube = 1 << 3 * precision
-    return isqrt(cube // (2 * (pi + 2))), isqrt(cube // (2 * (pi - 1))) + 1
-
-
-def _arctangent_of_inverse(n: int, one: int) -> int:
-    power, total, k = one // n, 0, 0
-    while power:
-        total += -(power // (2 * k + 1)) if k % 2 else power // (2 * k + 1)
-        power, k = power // (n * n), k + 1
-    return total
+    return isqrt(cube // (2 * pi_high)), isqrt(cube // (2 * pi_low)) + 1

@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from understudy.errors import ParameterError
+from understudy.pages import notebook
 from understudy.planner.mechanisms import MECHANISMS
 from understudy.query.workload import Workload
 from understudy.rational import MAX_EPSILON, exact
@@ -50,9 +51,14 @@ class Option:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
-    """The options, best first, and the quantity that was solved for."""
+    """What `plan` found: the mechanisms that could do the task, best first.
+
+    `situation` is what was given, `unknown` the quantity that was solved for (`alpha`, the width, unless another
+    one was left open), `options` the mechanisms with what each needs or reaches, and `left_out` says of each other
+    one why it does not apply.
+    """
 
     situation: PlanInputs
     unknown: str
@@ -68,6 +74,7 @@ class Plan:
         return next(useful, None)
 
     def as_dict(self) -> dict[str, Any]:
+        """The plan in plain values, for machines."""
         known = {name: getattr(self.situation, name) for name in self.situation.__slots__}
         if self.unknown in known:
             known[self.unknown] = None
@@ -82,14 +89,27 @@ class Plan:
             "left_out": self.left_out,
         }
 
+    def __repr__(self) -> str:
+        best = self.recommended
+        told = "nothing says more than 1/2" if best is None else f"{best.mechanism} recommended"
+        return f"Plan(solved for {self.unknown}, {len(self.options)} mechanisms, {told})"
+
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("mechanism", self._heading, "theorem", "parameters"))
-        body = "".join(
-            f"<tr><td>{o.mechanism}</td><td>{self._shown(o)}</td><td>{_cited(o)}</td>"
-            f"<td>{', '.join(f'{k} = {v:.6g}' for k, v in o.parameters.items())}</td></tr>"
-            for o in self.options
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        heads = ["mechanism", self._heading, "", "theorem", "parameters"]
+        rows = [
+            [
+                option.mechanism,
+                self._shown(option),
+                notebook.ErrorBar(None if option.solved is None or option.vacuous else float(option.solved)),
+                _cited(option),
+                ", ".join(f"{name} = {value:.6g}" for name, value in option.parameters.items()),
+            ]
+            for option in self.options
+        ]
+        best = self.recommended
+        note = "" if best is None else f"Recommended: {best.mechanism}."
+        found = notebook.table(heads, rows, numbers=(self._heading,), total=len(rows))
+        return notebook.panel("What the known quantities buy", found, note=note)
 
     @property
     def _heading(self) -> str:
@@ -143,7 +163,7 @@ def plan(
 
     >>> best = plan(rows=100_000, queries=10_000, promise="validity").recommended
     >>> best.mechanism, round(best.width, 3)
-    ('cvar', 0.15)
+    ('bounded', 0.08)
     """
     wanted = Promise(_choice(promise))
     if workload is not None:

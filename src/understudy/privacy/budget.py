@@ -9,7 +9,8 @@ from functools import lru_cache
 from math import floor
 
 from understudy.errors import ParameterError, RefusedError
-from understudy.privacy.compose import zcdp_rho
+from understudy.pages import notebook
+from understudy.privacy.compose import zcdp_epsilon, zcdp_rho
 from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, concentrated, pure, rounded_up
 from understudy.privacy.event import Event, Pure
 from understudy.privacy.price import Currency, Price
@@ -21,7 +22,7 @@ def _concentrated_cap(epsilon: Fraction, delta: Fraction) -> ZCDP:
     return ZCDP(floor(Fraction(zcdp_rho(float(epsilon), float(delta))) * UNITS))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Budget:
     """Pure ε when δ = 0; else (ε, δ), kept as the ρ of zCDP that implies it."""
 
@@ -58,6 +59,24 @@ class Budget:
         """All of it, as a price."""
         return Price.of_cost(self.cap)
 
+    def part(self, epsilon: Number) -> Price:
+        """The price of something that alone is (ε, δ)-DP for the given ε and this budget's own δ.
+
+        Pure, that is ε. With a δ it is the largest ρ, in whole units, for which ρ-zCDP implies (ε, δ)-DP: what a
+        budget of ε and the same δ has in all.
+        """
+        return Budget.of(epsilon, self.delta).whole
+
+    def share(self, cost: Cost) -> float:
+        """The part of the whole budget that a cost is."""
+        return cost.units / self.cap.units if self.cap.units else 1.0
+
+    def epsilon_of(self, cost: Cost) -> float:
+        """The ε that a cost alone amounts to, beside this budget's own δ; never more than the whole budget's."""
+        if self.is_pure:
+            return cost.amount
+        return min(zcdp_epsilon(cost.amount, float(self.delta)), float(self.epsilon))
+
     def most(self, price: Price) -> Cost:
         """The most that something costs here which keeps to a price; a price in rho needs a budget with a delta.
 
@@ -81,10 +100,19 @@ class Budget:
         is at most the product of e^εᵢ. zCDP: exp((α-1)L - α(α-1)Σρᵢ) is a supermartingale for each order α.
         [FeldmanZrnic21]
         """
-        total: Cost = PureDP(0) if self.is_pure else ZCDP(0)
-        for event in events:
-            total = total + self.price(event)  # type: ignore[operator]  # one currency throughout
-        return total
+        units = sum(self.price(event).units for event in events)
+        return PureDP(units) if self.is_pure else ZCDP(units)
+
+    def __repr__(self) -> str:
+        return f"Budget({self})"
+
+    def _repr_html_(self) -> str:
+        """The budget in words; nothing here knows what was spent of it, which the ledger does."""
+        cap = self.cap
+        kept = f"{cap.currency} {cap.amount:.6g}"
+        known = {"epsilon": f"{float(self.epsilon):g}", "delta": f"{float(self.delta):g}", "kept as": kept}
+        note = "The total for a table, for ever. What was spent of it is in the project's ledger."
+        return notebook.panel("Budget", notebook.facts(known), note=note)
 
     def __str__(self) -> str:
         pure_part = f"epsilon {float(self.epsilon):g}"

@@ -1,6 +1,7 @@
 """The small question language: ``count age < 30 and sex = F by district``.
 
     question    = ("count" | "share") [condition] ["by" attribute {"," attribute}]
+                | "rate" condition "within" attribute {"," attribute}
     condition   = and/or/not over comparisons, with parentheses
     comparison  = attribute (= | != | < | <= | > | >=) value
                 | attribute ["not"] "in" "(" value {"," value} ")"
@@ -10,6 +11,10 @@
 Attributes with unusual names are quoted with double quotes, values with single ones. A condition is evaluated on
 the public cells of the attributes it names, never on rows; like in SQL a comparison with a missing value is
 neither true nor false, and only rows for which the condition is true are counted.
+
+A count is of people, and a share is of all rows of the table, also where there are groups: the shares of all
+groups together are that of the condition. A rate is of the rows of its own group: ``rate smoker = true within
+district`` is, for each district, the part of its people who smoke.
 """
 
 from __future__ import annotations
@@ -33,7 +38,7 @@ MAX_DEPTH = 50
 MAX_REGION = 1 << 22
 """Cells over which a condition that is not a conjunction may be spread."""
 
-AGGREGATES = ("count", "share")
+AGGREGATES = ("count", "share", "rate")
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -50,11 +55,16 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Question:
-    """A parsed question: how many rows, or what share of all rows, in each cell of a marginal."""
+    """A parsed question: how many rows, what share of all rows, or what rate of a group's rows, in each cell.
+
+    `others` counts the rows of the same cells that do not meet the condition: a rate needs both, and they are
+    different people. It is None for counts and shares.
+    """
 
     text: str
     aggregate: str
     marginal: Marginal
+    others: Marginal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +153,54 @@ class _Parser:
     def question(self) -> Question:
         aggregate = self._take(*AGGREGATES)
         if aggregate is None:
-            self._fail("a question starts with count or share")
-        where = LinearQuery.everyone(self.domain)
-        if self.at < len(self.tokens) and not self._peek("by"):
+            self._fail("a question starts with count, share or rate")
+        regions: list[Region] = []
+        if self.at < len(self.tokens) and not self._peek("by", "within"):
             self._take("where")
-            where = self._condition()
+            regions = self._disjunction(negated=False)
+        by = self._groups("within" if aggregate == "rate" else "by")
+        marginal = Marginal(self.domain, by, self._all_of(regions))
+        others = self._others(regions, by) if aggregate == "rate" else None
+        return Question(self.text.strip(), aggregate, marginal, others)
+
+    def _groups(self, word: str) -> tuple[str, ...]:
+        """The attributes after ``by`` or, of a rate, ``within``; a rate must have some."""
+        other = "by" if word == "within" else "within"
+        if self._peek(other):
+            raise QueryError(
+                "a rate is of the rows of its group: write rate smoker = true within district"
+                if word == "within"
+                else "count and share have groups after by; for the part of each group's own rows write rate "
+                "smoker = true within district"
+            )
         by: list[str] = []
-        if self._take("by"):
+        if self._take(word):
             by.append(self._attribute())
             while self._take(","):
                 by.append(self._attribute())
+        elif word == "within":
+            raise QueryError(
+                "a rate is of the rows of a group, after within: rate smoker = true within district; what part of "
+                "all rows meets a condition is a share: share smoker = true"
+            )
         if twice := [name for i, name in enumerate(by) if name in by[:i]]:
-            raise QueryError(f"{twice[0]} is named twice after by; name it once")
+            raise QueryError(f"{twice[0]} is named twice after {word}; name it once")
         if self.at < len(self.tokens):
-            self._fail("expected 'and', 'or', 'by' or the end")
-        return Question(self.text.strip(), aggregate, Marginal(self.domain, tuple(by), where))
+            self._fail(f"expected 'and', 'or', {word!r} or the end")
+        return tuple(by)
 
-    def _condition(self) -> LinearQuery:
+    def _others(self, regions: list[Region], by: tuple[str, ...]) -> Marginal:
+        """The rows of each group that do not meet a rate's condition, missing values among them."""
+        if not regions:
+            raise QueryError("a rate needs a condition: rate smoker = true within district")
+        whole = self._both(regions)
+        left = LinearQuery(self.domain, (Factor(whole.clique, 1.0 - whole.mask.true),))
+        return Marginal(self.domain, by, left)
+
+    def _all_of(self, regions: list[Region]) -> LinearQuery:
         """A conjunction of regions, kept apart where they touch different attributes."""
         query = LinearQuery.everyone(self.domain)
-        for region in self._disjunction(negated=False):
+        for region in regions:
             weights = region.mask.true.astype(np.float64)
             query = query & LinearQuery(self.domain, (Factor(region.clique, weights),))
         return query

@@ -37,7 +37,7 @@ class Factor:
         object.__setattr__(self, "weights", weights)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearQuery:
     """f: X → [0, 1], kept as a product of factors on disjoint cliques.
 
@@ -124,6 +124,9 @@ class LinearQuery:
     def describe(self) -> str:
         """The query in words, for people who read a ledger; `key` is what identifies it."""
         return " and ".join(_describe(self.domain, factor) for factor in self.factors) or "everyone"
+
+    def __repr__(self) -> str:
+        return f"LinearQuery({self.describe()!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LinearQuery) and self.domain == other.domain and self.key == other.key

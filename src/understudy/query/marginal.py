@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from understudy.query.linear import LinearQuery
 from understudy.query.projection import Projection
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Marginal:
     """For each cell c of `by`: the rows in c, each with its weight under `where`.
 
@@ -32,6 +34,9 @@ class Marginal:
         if self.where is None:
             object.__setattr__(self, "where", LinearQuery.everyone(self.domain))
         self.domain.allocatable_shape(self.by)
+
+    def __repr__(self) -> str:
+        return f"Marginal({self.describe()!r}, {self.size:,} cells)"
 
     @classmethod
     def of(cls, query: LinearQuery) -> Marginal:
@@ -71,4 +76,8 @@ class Marginal:
 
     def labels(self) -> list[tuple[str, ...]]:
         """The labels of the cells, in C order."""
-        return [self.domain.labels(cell, self.by) for cell in np.ndindex(*self.shape)]
+        return list(self.cell_labels())
+
+    def cell_labels(self) -> Iterator[tuple[str, ...]]:
+        """The same one after the other, for questions with many cells."""
+        return product(*(self.domain[name].labels for name in self.by))

@@ -6,13 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from math import comb
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
 from understudy.rational import Number, positive
 
+MOST_MARGINALS = 1 << 20
+"""Marginals of one workload: more are not worked out one by one in any time that people wait."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Workload:
     """Cliques whose marginals matter, with the weight of each."""
 
@@ -42,12 +46,20 @@ class Workload:
         """Every marginal over `order` attributes."""
         if not 0 <= order <= len(domain):
             raise QueryError(f"a domain of {len(domain)} attributes has no {order}-way marginals")
+        if (many := comb(len(domain), order)) > MOST_MARGINALS:
+            raise QueryError(
+                f"{len(domain)} attributes have {many:,} marginals of order {order}; a workload lists at most "
+                f"{MOST_MARGINALS:,}. Take a lower order, or list the marginals that matter"
+            )
         return cls.of(domain, combinations(domain.names, order))
 
     @property
     def queries(self) -> int:
         """|Q|: the number of linear queries, one for each cell, as an exact integer."""
         return sum(self.domain.size(clique) for clique in self.cliques)
+
+    def __repr__(self) -> str:
+        return f"Workload({len(self.cliques):,} marginals, {self.queries:,} queries)"
 
     def __len__(self) -> int:
         return len(self.cliques)

@@ -28,6 +28,7 @@ from understudy.query.marginal import Marginal
 from understudy.releases.evidence import Evidence
 from understudy.releases.run import Outcome, Progress, Run
 from understudy.standin.graphical.model import CandidateSizes, FitSettings, GraphicalStandIn, fit
+from understudy.standin.graphical.projected import projected
 
 Values = NDArray[np.float64]
 
@@ -62,6 +63,7 @@ def aim(run: Run, *, model_bytes: int = MODEL_BYTES, settings: FitSettings | Non
     run.check_affordable(run.budget.cap)
     under_way = _Aim(run, model_bytes // 8, settings or FitSettings())
     under_way.begin()
+    under_way.done = not under_way.weights  # only the number of rows was asked for
     while not under_way.done:
         under_way.round()
     return under_way.outcome()
@@ -131,7 +133,7 @@ class _Aim:
             self.measure_rho = rounded_down(self.left - self.select_rho)
         open_ = self.affordable()
         assert self.model is not None
-        rows, before = self.evidence.rows, self.model.project_many(open_)
+        rows, before = self.evidence.rows, projected(self.model, open_)
         noise = sqrt(2 / pi) * self.evidence.noise(self.measuring).spread
         guesses = tuple(
             Guess(
@@ -166,12 +168,12 @@ class _Aim:
             for c, size in zip(self.weights, cells, strict=True)
             if size <= limit or any(clique.issuperset(c) for clique in held)
         ]
-        return found or [(name,) for name in self.run.domain.names]
+        return found or [c for c in self.weights if len(c) == 1]
 
     def anneal(self, clique: Clique, before: Values, noise: float) -> None:
         """A measurement that moved the model by less than its noise was not worth its round: spend faster."""
         assert self.model is not None
-        moved = np.abs(self.evidence.rows * self.model.project(clique) - before).sum()
+        moved = np.abs(self.evidence.rows * projected(self.model, [clique])[0] - before).sum()
         if moved <= noise * before.size:
             self.measure_rho *= 4
             self.select_rho *= 4
@@ -200,7 +202,7 @@ class _Aim:
         rows = self.evidence.rows
         told, also = (
             self.evidence.answers(
-                {c: rows * t for c, t in zip(found, self.model.project_many(found), strict=True)}
+                {c: rows * t for c, t in zip(found, projected(self.model, found), strict=True)}
             )
             for found in (list(self.run.workload), self.evidence.beside)
         )

@@ -206,18 +206,35 @@ def iterative_construction(
     """
     planner = _Planner(run, _class(run, queries), _named(distinguisher), composition)
     rule = _rule(run, update)
-    chosen = planner.smallest(rule, most_rounds) if alpha is None else positive(alpha, "alpha", at_most=1)
+    chosen, updates = _aimed(planner, rule, alpha, most_rounds)
     algorithm = rule(chosen / 2)
-    updates = algorithm.most_updates(chosen / 2)
-    if updates > most_rounds:
-        raise RefusedError(
-            f"an error of {float(chosen):g} may take {updates:,} rounds, more than {most_rounds:,}"
-        )
     design = planner.design(chosen, max(1, updates))
     _check_certified(planner, rule, algorithm, design, updates, most_rounds)
     hypothesis = algorithm.start()
     run.check_affordable(_worst(run, planner, design, updates))
     return _construct(run, planner, design, updates, algorithm, hypothesis)
+
+
+def _aimed(
+    planner: _Planner, rule: UpdateRule, alpha: Number | None, most_rounds: int
+) -> tuple[Fraction, int]:
+    """The α to aim at, the given one or the smallest that is certified, and how many updates it may take."""
+    if planner.curator.rows_at_least < 1:
+        raise RefusedError("there is nothing to stand in for: the table has no rows. Nothing was spent")
+    chosen = planner.smallest(rule, most_rounds) if alpha is None else positive(alpha, "alpha", at_most=1)
+    updates = rule(chosen / 2).most_updates(chosen / 2)
+    if updates > most_rounds:
+        raise RefusedError(
+            f"an error of {float(chosen):g} may take {updates:,} rounds, more than {most_rounds:,}"
+        )
+    return chosen, updates
+
+
+def certified_error(run: Run, *, alpha: Number | None = None, most_rounds: int = 2000) -> float:
+    """The largest error, in people, that `iterative_construction` would certify. Reads no data."""
+    planner = _Planner(run, _class(run, None), _named("exponential"), "ledger")
+    chosen, _ = _aimed(planner, _rule(run, None), alpha, most_rounds)
+    return float(chosen) * planner.curator.rows_at_least
 
 
 def _named(given: str | Distinguisher) -> Distinguisher:

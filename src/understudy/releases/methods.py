@@ -14,6 +14,8 @@ from typing import Any
 from understudy.domain.bins import Bins
 from understudy.errors import ParameterError, RefusedError, TooLargeError
 from understudy.query.marginal import Marginal
+from understudy.releases import demand
+from understudy.releases.demand import check_common
 from understudy.releases.mwem import MOST_FITTED_CELLS
 from understudy.releases.residual.residual import planned, residual_error
 from understudy.releases.run import Outcome, Run, a_delta_for
@@ -31,6 +33,9 @@ USUAL_DELTA = Fraction(1, 10**9)
 
 MOST_HELD_CELLS = 1 << 26
 """Cells of a universe whose every cell is held as a number, if the caller has the patience."""
+
+PLANNED = ("residual", "smalldb")
+"""Methods whose own obstacles are found by planning them, which takes long where they are too large."""
 
 Options = Mapping[str, Any]
 
@@ -242,9 +247,17 @@ def _best(run: Run, options: Options) -> str | None:
     return min(fits, key=lambda name: fits[name](run)) if len(fits) > 1 else next(iter(fits))
 
 
+def obstacle(method: Method, run: Run, options: Options) -> str:
+    """Why a method does not fit a run: it is too large, or its own reason, whose plan may take longer."""
+    size = demand.obstacle(run, method.name, options)
+    if size and method.name in PLANNED:
+        return size
+    return method.obstacle(run, options) or size
+
+
 def _fits(method: Method, run: Run, options: Options) -> bool:
     try:
-        if method.obstacle(run, options):
+        if obstacle(method, run, options):
             return False
         return not options or bool(_accepted(method.function(), options, method))
     except ParameterError:  # it does not take the options, or not these values
@@ -254,19 +267,33 @@ def _fits(method: Method, run: Run, options: Options) -> bool:
 def perform(run: Run, method: str | Callable[..., Outcome], options: Mapping[str, Any]) -> Outcome:
     """Run a method. What does not fit, or is misspelt, is refused before the first debit."""
     if callable(method):
+        check_common(run)
         return method(run, **_accepted(method, options))
     given = {key: value for key, value in options.items() if value is not None}
+    name = selected(run, method, given)
+    if name == "adaptive" and run.memory is not None:
+        given["memory"] = run.memory
+    known = named(name)
+    return known.function()(run, **_accepted(known.function(), given, known))
+
+
+def selected(run: Run, method: str, options: Options) -> str:
+    """The name of the method that `perform` runs: the wanted one, or what `auto` means.
+
+    Raises a `ParameterError` where an option is misspelt, and a `RefusedError` or a `QueryError` where the
+    release is too large, or the method does not fit. Reads no data.
+    """
+    check_common(run)
     if method == "auto":
-        method = "residual" if given.get("ranges") else chosen(run)
+        method = "residual" if options.get("ranges") else chosen(run)
     known = named(method)
-    function = known.function()
-    accepted = _accepted(function, given, known)
-    _check_ranges(run, given)
-    obstacle = known.obstacle(run, given)
-    if obstacle:
-        advice = _advice(run, known, given)
-        raise RefusedError(f"{known.name} does not fit: {obstacle}. Nothing was spent. {advice}")
-    return function(run, **accepted)
+    _accepted(known.function(), options, known)
+    _check_ranges(run, options)
+    reason = obstacle(known, run, options)
+    if reason:
+        advice = _advice(run, known, options)
+        raise RefusedError(f"{known.name} does not fit: {reason}. Nothing was spent. {advice}")
+    return known.name
 
 
 def _check_ranges(run: Run, options: Options) -> None:
@@ -288,7 +315,7 @@ def _nothing_fits(run: Run) -> str:
     reasons: dict[str, list[str]] = {}
     for method in METHODS.values():
         if method.is_automatic and method.name not in mended:
-            reasons.setdefault(method.obstacle(run, {}), []).append(method.name)
+            reasons.setdefault(obstacle(method, run, {}), []).append(method.name)
     listed = "; ".join(f"{' and '.join(names)}: {reason}" for reason, names in reasons.items())
     where = " at a pure epsilon" if run.budget.is_pure else ""
     return f"no method fits this table{where} ({listed}). Nothing was spent. {_advice(run, None, {})}"

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, overload
@@ -21,6 +20,8 @@ from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
+from understudy.memory import default_limit
+from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.relation import Neighbours
@@ -33,11 +34,12 @@ from understudy.rational import Number, probability
 from understudy.releases import folder as files
 from understudy.releases.certificate import certificate_of
 from understudy.releases.declared_zeros import check_possible, emptied
+from understudy.releases.demand import row_bytes
 from understudy.releases.methods import perform
 from understudy.releases.purchases import paid_before, purchases
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run, Sums
 from understudy.releases.stored import as_arrays
-from understudy.releases.synthetic import Codes, Within, as_rule, as_table, framed, sample_codes
+from understudy.releases.synthetic import MAX_ROWS, Codes, Within, as_rule, as_table, framed, sample_codes
 from understudy.releases.workload_file import as_workload
 
 Cells = NDArray[np.float64]
@@ -50,12 +52,14 @@ SOURCES = {"measured": "measured", "certified": "checked", "bounded": "checked"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """Made of public numbers alone: asking it, sampling it and showing it costs nothing.
+    """A public stand-in for a table, with the workload's answers and what is proved about them.
 
-    `rows` is how many people it stands for. `certificate` says in plain values what is proved, by which theorem,
-    at what price, and which requests to the ledger paid for it. All answers with a finite error hold together,
-    except with the probability `beta` of the certificate. `answers` are the workload's; `also` are marginals that
-    were measured beside it, and answer what they contain with smaller errors.
+    `understudy.release` makes one, and `Release.load` reads a saved one. It is made of released numbers alone: to
+    ask it, sample it and show it costs nothing. `rows` is how many people it stands for. `certificate` says in
+    plain values what is proved, by which theorem, at what price, and which requests to the ledger paid for it. All
+    answers with a finite error hold together, except with the probability `beta` of the certificate. `answers` are
+    the workload's; `also` are marginals that were measured beside it, and answer what they contain with smaller
+    errors.
     """
 
     domain: Domain
@@ -72,10 +76,12 @@ class Release:
 
     @property
     def beta(self) -> float:
+        """The probability with which some certified error of the release does not hold."""
         return float(self.certificate["beta"])
 
     @property
     def rows_are_public(self) -> bool:
+        """Whether everybody knows the number of rows of the table that it stands for."""
         return self.certificate["privacy"]["neighbours"] == Neighbours.REPLACE
 
     # ---- asking
@@ -195,9 +201,21 @@ class Release:
         return framed(self._table(self.draw(rows, seed=seed), seed, as_rule(within)), backend)
 
     def draw(self, rows: int | None = None, *, seed: int = 0) -> Codes:
-        """The codes of the rows of `sample`: for each attribute the number of each row's cell."""
-        count = round(self.rows) if rows is None else rows
+        """The codes of the rows of `sample`: for each attribute the number of each row's cell.
+
+        Where nothing is said there are `drawn_rows` of them.
+        """
+        count = self.drawn_rows if rows is None else rows
         return sample_codes(self.standin, count, np.random.default_rng([seed, 0]))
+
+    @property
+    def drawn_rows(self) -> int:
+        """How many synthetic rows there are where nothing is said: as many as people.
+
+        Fewer where that would not fit into half of this machine's memory: a private number of people that was
+        bought for very little can be off by billions.
+        """
+        return min(round(self.rows), default_limit() // row_bytes(self.domain), MAX_ROWS)
 
     def _table(self, codes: Codes, seed: int, rule: Within) -> pa.Table:
         """Values are drawn apart from cells: another rule shows the same cells."""
@@ -219,7 +237,7 @@ class Release:
 
         The folder appears complete or not at all. One that exists is refused unless `force` says otherwise.
         """
-        from understudy.releases.report import page  # charts take a second to load
+        from understudy.releases.report import page  # with scipy, which takes a moment to load
 
         target = Path(folder)
         files.check_free(target, force=force)
@@ -230,7 +248,7 @@ class Release:
                 certificate=self.certificate,
                 answers=files.answers_table(self.domain, (*self.answers, *self.also)),
                 synthetic=self._table(codes, seed, rule),
-                standin=as_arrays(self.standin, lambda: self.draw(max(round(self.rows), 1), seed=seed)),
+                standin=as_arrays(self.standin, lambda: self.draw(None if self.rows >= 1 else 1, seed=seed)),
                 sums=None if self.sums is None else self.sums.as_arrays(),
                 report=page(self, codes),
             )
@@ -244,16 +262,28 @@ class Release:
 
     def _repr_html_(self) -> str:
         told = self.certificate
-        facts = {
-            "method": told["method"],
+        known = {
+            "method": str(told["method"]),
             "theorem": told["theorem"] or "none",
             "people": f"{self.rows:,.0f}",
-            "marginals": f"{len(self.answers):,}",
             "cost": f"{told['cost']['currency']} {told['cost']['amount']:.6g}",
             "largest error": _shown_error(self.largest_error),
         }
-        rows = "".join(f"<tr><th>{key}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
-        return f"<table><caption>Release of {escape(told['table'])}</caption><tbody>{rows}</tbody></table>"
+        rows = [
+            [
+                ", ".join(answer.clique) or "everybody",
+                f"{answer.counts.size:,}",
+                _shown_error(largest),
+                notebook.ErrorBar(largest if isfinite(largest) else None),
+            ]
+            for answer in self.answers[: notebook.MOST_ROWS]
+            for largest in (float(answer.error.max(initial=0.0)),)
+        ]
+        heads = ["marginal", "cells", "error", ""]
+        found = notebook.table(heads, rows, numbers=("cells", "error"), total=len(self.answers))
+        sure = notebook.certainty(self.beta)
+        note = f"All certified errors hold together with probability {sure}. Asking a release costs nothing."
+        return notebook.panel(f"Release of {told['table']}", notebook.facts(known), found, note=note)
 
     @property
     def usual_error(self) -> float:
@@ -332,6 +362,8 @@ def release(
     name: str | None = None,
     analyst: str = "",
     progress: Callable[[Progress], None] | None = None,
+    memory: int | None = None,
+    rows: int | None = None,
     **options: Any,
 ) -> Release:
     """Make a stand-in for the project's table that answers the workload, for at most (`epsilon`, `delta`).
@@ -342,8 +374,14 @@ def release(
 
     Under the same `name` a release that was interrupted goes on: what was bought comes back from the ledger for
     nothing. A name that belongs to a release with other terms is refused, and so is, before the first step, what
-    the ledger cannot pay to the last one.
+    the ledger cannot pay to the last one. A release shows every attribute: it is refused with an
+    `UnreadableError` where the custodian's reading found one to be unreadable.
+
+    `memory` is how many bytes the release may take, half of the machine's where nothing is said, and `rows`
+    how many synthetic rows will be drawn from it, as many as there are people where nothing is said. What
+    would take more is refused with a `TooLargeError` before anything is spent (`releases.demand`).
     """
+    project.curator.check_all_readable()
     budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)
     run = _Resumable(
         curator=project.curator,
@@ -353,6 +391,8 @@ def release(
         beta=probability(beta),
         analyst=analyst,
         report=(lambda _: None) if progress is None else progress,
+        memory=_positive(memory),
+        synthetic=rows,
     )
     if budget.is_pure == project.ledger.budget.is_pure:  # else only the method knows what its steps come to
         run.check_affordable(budget.cap)
@@ -372,6 +412,12 @@ def release(
         outcome.sums,
         outcome.also,
     )
+
+
+def _positive(memory: int | None) -> int | None:
+    if memory is not None and memory <= 0:
+        raise ParameterError("limits of memory (bytes) and time (seconds) must be positive")
+    return memory
 
 
 def checked(name: str) -> str:

@@ -131,6 +131,10 @@ class Run:
     analyst: str = ""
     report: Callable[[Progress], None] = _silent
     steps: list[Step] = field(default_factory=list)
+    memory: int | None = None
+    """Bytes that the release may take, where the caller said so: else half of the machine's."""
+    synthetic: int | None = None
+    """Synthetic rows that will be drawn, where the caller said so: else as many as there are people."""
 
     def __post_init__(self) -> None:
         ledger = self.curator.ledger
@@ -218,7 +222,7 @@ class Run:
 
     def look(self, step: str, look: Look) -> Any:
         """Buy what a mechanism releases."""
-        found = self.curator.run(look, request=self.request(step), analyst=self.analyst)
+        found = self.curator._buy(look, request=self.request(step), analyst=self.analyst).released
         price = self.curator.ledger.budget.price(look.event)
         self.steps.append(Step(step, look.key.split(" #")[0], price))
         return found

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from understudy.domain.domain import Clique, Domain
-from understudy.mechanism.additive import amount_for, noise_for
+from understudy.mechanism.additive import amount_for
 from understudy.mechanism.matrix.residuals_of_order import (
     Places,
     ResidualColumns,
@@ -160,8 +160,7 @@ class MarginalsPurchase:
 
     def _look(self, calibrator: Calibrator) -> ResidualLook:
         parts = _parts(calibrator, self.order)
-        mechanism = noise_for(self.price, calibrator.relation.moves(ResidualColumns(parts, self.weights)))
-        return ResidualLook(calibrator.curator.domain, parts, self.weights, mechanism)
+        return ResidualLook(calibrator.curator.domain, parts, self.weights, calibrator.relation, self.price)
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on all residuals together."""
@@ -178,7 +177,7 @@ class MarginalsPurchase:
                 table = np.array(released[at], np.float64).reshape(shape) / (w * prod(shape))
                 residuals[part] = centred(table)
                 at += 1
-        spreads = look.residuals.spreads(self.weights) ** 2 * float(look.mechanism.variance)
+        spreads = look.residuals.spreads(self.weights) ** 2 * float(look.additive.variance)
         variances = dict(zip(look.residuals.all, spreads.tolist(), strict=True))
         rows, width = knowledge.total[0], PART * calibrator.width
         knowledge.marginals.append(

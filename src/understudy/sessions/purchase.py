@@ -50,7 +50,7 @@ class PurchaseRequest:
 
     def run(self, curator: Curator, look: Look) -> tuple[Any, Cost]:
         """What a look releases, and what the ledger charged for it. Raises as `measure` does."""
-        paid = curator.buy(look, request=self.name, analyst=self.analyst, step=self.step)
+        paid = curator._buy(look, request=self.name, analyst=self.analyst, step=self.step)
         return paid.released, paid.debit.cost
 
 

@@ -67,6 +67,11 @@ class PurchaseJournal(Journal):
         """The request, a name, under which the next purchase is charged."""
         return f"{self.name}{SEPARATOR}{self.length + 1}"
 
-    def plan(self, kind: str, purchase: dict[str, Any]) -> JournalStep:
-        """The journal step of the next purchase, to be written in the transaction of its debit."""
-        return self.beside(f"session step {self.length + 1}: {kind}", {"kind": kind, **purchase})
+    def plan(self, kind: str, purchase: dict[str, Any], words: str = "") -> JournalStep:
+        """The journal step of the next purchase, to be written in the transaction of its debit.
+
+        `words` are the question that needs it, as it was asked: they are shown with the step, and compared with
+        nothing.
+        """
+        asked = f" for {' '.join(words.split())}" if words else ""
+        return self.beside(f"session step {self.length + 1}: {kind}{asked}", {"kind": kind, **purchase})

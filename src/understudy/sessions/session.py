@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from html import escape
 from math import floor, inf
 from typing import overload
 
@@ -33,6 +32,7 @@ import numpy as np
 
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
+from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
@@ -45,7 +45,9 @@ from understudy.errors import (
     RequestConflictError,
 )
 from understudy.ledger.asking_lock import AskingLock
-from understudy.ledger.interface import JournalStep, fresh_request
+from understudy.ledger.interface import JournalStep, Ledger, fresh_request
+from understudy.ledger.view import spent_of
+from understudy.pages import notebook
 from understudy.privacy.cost import Cost
 from understudy.project import Project
 from understudy.query.box import Grid
@@ -85,12 +87,20 @@ class Session:
     analyst     whose share of the budget pays; empty for none
     rows        the public number of rows, or the declared least one where the number is private
     width       α of these rows in people, rounded down: the error of every count
+    max_cells   the most cells that one question may have
 
     Safe for threads, and for processes that share a durable ledger.
     """
 
     def __init__(
-        self, curator: Curator, terms: Terms, *, name: str = "", analyst: str = "", lazily: bool = False
+        self,
+        curator: Curator,
+        terms: Terms,
+        *,
+        name: str = "",
+        analyst: str = "",
+        lazily: bool = False,
+        max_cells: int = MAX_CELLS,
     ) -> None:
         """Open a session, or go on with the one of this name; announced classes are bought here.
 
@@ -101,6 +111,7 @@ class Session:
         self.terms = terms
         self.name = name or fresh_request()
         self.analyst = analyst
+        self.max_cells = max_cells
         self.rows = curator.rows_at_least
         self.width = floor(terms.alpha * self.rows)
         if self.width < 1:
@@ -109,6 +120,7 @@ class Session:
             )
         self._lock = AskingLock("session")
         self._asked = 0
+        self._words = ""  # of the question that is being answered
         self._memory = AnswerMemory()
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
         self._reader = QuestionReader.of(curator.declaration, counts_everyone=False)
@@ -173,13 +185,19 @@ class Session:
         and a `RefusedError` where other processes keep spending what it needs.
         """
         asked = self._reader.read(question)
-        return asked.answer(self.counts(asked.marginals, uncertified=uncertified))
+        with self._lock:
+            self._words = asked.words
+            return asked.answer(self.counts(asked.marginals, uncertified=uncertified))
 
     def counts(self, marginals: Sequence[Marginal], *, uncertified: bool = True) -> SourceCounts:
         """Counts of marginals, in people, each within α of all rows: all are bought that have to be, or none.
 
-        What cannot be paid for is answered uncertified, or refused, as by `ask`.
+        What cannot be paid for is answered uncertified, or refused, as by `ask`. More cells than the session's
+        `max_cells` are refused with a `QueryError`, and what the custodian's reading found to be unreadable with
+        an `UnreadableError`.
         """
+        check_cells(marginals, self.max_cells)
+        self.curator.check_readable(marginals)
         with self._lock:
             whole = len(marginals) == 1 or self._is_affordable(marginals, refuse=not uncertified)
             answers = [self._answered(part, uncertified=uncertified, buy=whole) for part in marginals]
@@ -201,6 +219,8 @@ class Session:
         where the question is not understood.
         """
         needed = self._reader.read(question).marginals
+        check_cells(needed, self.max_cells)
+        self.curator.check_readable(needed)
         with self._lock:
             return self._funds.quote(self._needed(needed))
 
@@ -210,6 +230,7 @@ class Session:
 
     def ask_marginal(self, marginal: Marginal, *, uncertified: bool = True) -> Answer:
         """Counts of a marginal's cells, in people, each within α of all rows: `ask` for a marginal alone."""
+        self.curator.check_readable([marginal])
         return self._answered(marginal, uncertified=uncertified)
 
     def _answered(self, marginal: Marginal, *, uncertified: bool, buy: bool = True) -> Answer:
@@ -333,7 +354,9 @@ class Session:
         """
         self._funds.check([purchase])
         try:
-            result = self._carry_out(purchase, self._journal.plan(purchase.kind, purchase.plain()))
+            result = self._carry_out(
+                purchase, self._journal.plan(purchase.kind, purchase.plain(), self._words)
+            )
         except RequestConflictError as conflict:
             raise self._journal.taken(conflict) from None
         self._charged = self._charged + result.cost  # type: ignore[operator]  # one currency
@@ -380,15 +403,20 @@ class Session:
 
     # ---- answers
 
+    def __repr__(self) -> str:
+        promise = f"±{self.width:,} people, beta {float(self.terms.beta):g}"
+        return f"Session({self.name!r}, {promise}, {self._asked:,} questions, {self._step:,} purchases)"
+
     def _repr_html_(self) -> str:
-        left, cap = self.remaining, self.curator.ledger.budget.cap
-        promise = (
-            f"every answer within {self.width:,} people, all with probability {1 - float(self.terms.beta):g}"
-        )
-        done = f"{self._asked:,} questions, {self._step:,} purchases"
-        done += "; what was released contradicts itself" if self.contradicted else ""
-        budget = f"{left.currency} left: {left.amount:.4g} of {cap.amount:.4g}"
-        return f"<p><b>session {escape(self.name)}</b>: {promise}<br>{done}; {budget}</p>"
+        sure = notebook.certainty(float(self.terms.beta))
+        known = {
+            "promise": f"every answer within {self.width:,} people, all with probability {sure}",
+            "asked here": f"{self._asked:,} questions, {self._step:,} purchases",
+            "budget": spent_of(self.curator.ledger),
+        }
+        contradiction = "What was released contradicts itself: a band failed, which beta allows for."
+        parts = [notebook.warning(contradiction)] if self.contradicted else []
+        return notebook.panel(f"Session {self.name}", notebook.facts(known), *parts)
 
     def _public_rows(self) -> Interval:
         most = self.curator.rows_at_most
@@ -408,33 +436,60 @@ class Session:
 def session(
     table: Project | Curator,
     *,
-    alpha: Number,
-    beta: Number = 0.05,
-    queries: int = 10_000,
+    alpha: Number | None = None,
+    beta: Number | None = None,
+    queries: int | None = None,
     classes: Sequence[Announced] = (),
-    mechanism: str = "auto",
+    mechanism: str | None = None,
     name: str = "",
     analyst: str = "",
     lazily: bool = False,
+    max_cells: int = MAX_CELLS,
 ) -> Session:
     """Open a session over a project: with probability 1 - `beta` every answer is within `alpha` of all rows.
 
     table      a project, or the Curator of one
     alpha      the error of every count, as a part of all rows (of the declared least number of rows where that is
-               private), such as 0.02
-    beta       the probability that some answer of the whole session is further off than its error
-    queries    how many questions are expected: more may come, at a higher price
+               private), such as 0.02; a session that the ledger knows by its name remembers it
+    beta       the probability that some answer of the whole session is further off than its error: 0.05, or what
+               a session that goes on remembers
+    queries    how many questions are expected: more may come, at a higher price; 10,000, or what a session that
+               goes on remembers
     classes    what will be asked, to be bought at once: made by `ranges`, `conjunctions`, `pool` and `marginals`
     mechanism  `auto`, or `direct`: every new question is bought by itself, with noise of its own
     name       under the same name a session goes on where it was, in any process; without one it gets a new name
     analyst    whose share of the budget pays
     lazily     a session with a new name is written into the ledger with its first purchase, and not at all if it
                only tells prices
+    max_cells  the most cells that one question may have; a larger one is refused before anything is bought
 
-    Returns a `Session`. Raises a `ParameterError` where the terms make no sense, a `RequestConflictError` where
-    the name belongs to something else, a `QueryError` where a class is too large to be bought at once, and an
-    `InsufficientBudgetError` where the classes cannot be paid.
+    Returns a `Session`. Raises a `ParameterError` where the terms make no sense or a new session has no
+    alpha, a `RequestConflictError` where the name belongs to something else, a `QueryError` where a class is
+    too large to be bought at once, and an `InsufficientBudgetError` where the classes cannot be paid.
     """
     curator = table.curator if isinstance(table, Project) else table
-    terms = Terms.of(alpha=alpha, beta=beta, queries=queries, classes=classes, mechanism=mechanism)
-    return Session(curator, terms, name=name, analyst=analyst, lazily=lazily)
+    known = remembered(curator.ledger, name, analyst)
+    if known is None and alpha is None:
+        raise ParameterError("a new session needs `alpha`, the error of every answer as a part of all rows")
+    if known is not None:
+        alpha = known.alpha if alpha is None else alpha
+        beta = known.beta if beta is None else beta
+        queries = known.queries if queries is None else queries
+        mechanism = known.mechanism if mechanism is None else mechanism
+        classes = classes or known.classes
+    terms = Terms.of(
+        alpha=0 if alpha is None else alpha,
+        beta=0.05 if beta is None else beta,
+        queries=10_000 if queries is None else queries,
+        classes=classes,
+        mechanism="auto" if mechanism is None else mechanism,
+    )
+    return Session(curator, terms, name=name, analyst=analyst, lazily=lazily, max_cells=max_cells)
+
+
+def remembered(ledger: Ledger, name: str, analyst: str) -> Terms | None:
+    """The terms of this analyst's session that the ledger holds under the name; None where there is none."""
+    known = ledger.find(name) if name else None
+    if known is None or known.analyst not in ("", analyst):
+        return None
+    return Terms.read(known.question)

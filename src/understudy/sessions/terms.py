@@ -107,6 +107,29 @@ class Terms:
         kind = " direct" if self.is_direct else ""
         return f"session{kind} alpha {self.alpha} beta {self.beta} queries {self.queries}{classes}"
 
+    @classmethod
+    def read(cls, text: str) -> Terms | None:
+        """The terms in what the ledger keeps of a session, the inverse of `text`; None where it is of none.
+
+        >>> Terms.read("session alpha 1/50 beta 1/20 queries 100 conjunctions(age, sex) marginals(2) @7f").classes
+        (Conjunctions(names=('age', 'sex')), AllMarginals(order=2))
+        """
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            return None
+        classes: list[Announced] = []
+        for kind, inside in _CLASS.findall(match["classes"]):
+            classes.append(
+                AllMarginals(int(inside))
+                if kind == "marginals"
+                else Conjunctions(tuple(inside.split(", ") if inside else ()))
+            )
+        if match["classes"].strip() != " ".join(map(_named, classes)):
+            return None  # names that the text does not tell apart
+        mechanism = "direct" if match["direct"] else "auto"
+        alpha, beta = Fraction(match["alpha"]), Fraction(match["beta"])
+        return cls(alpha, beta, int(match["queries"]), tuple(classes), mechanism)
+
     @property
     def is_direct(self) -> bool:
         """Whether every new question is bought by itself, with noise of its own."""
@@ -117,6 +140,9 @@ _TEXT = re.compile(
     r"session(?P<direct> direct)? alpha (?P<alpha>\S+) beta (?P<beta>\S+) queries (?P<queries>\d+)"
     r"(?P<classes>[^@]*)(?: @(?P<edition>\S+))?"
 )
+
+
+_CLASS = re.compile(r"(conjunctions|marginals)\(([^()]*)\)")
 
 
 def described(text: str, analyst: str) -> str | None:

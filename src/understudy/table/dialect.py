@@ -11,6 +11,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from math import floor
 from typing import Any, Protocol
 
 import ibis
@@ -34,12 +36,34 @@ DAY = r"^(-?[0-9]{1,6})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})([^0-9]|"
 MAX_TEXT = 1000
 """Characters of a number; longer text is none. Within it no number exceeds what a wide decimal can hold."""
 
+ALL = 2**62
+"""More rows than any table has."""
+
+EXACT = 2**50
+"""Whole numbers up to here are told apart, and divided exactly, in floating point."""
+
+MANY_STARTS = 64
+"""Up to so many starts a search by nested conditions is planned and run quickly."""
+
 SMALLEST = 1e-300
 """Decimals nearer to zero are zero: some engines refuse to round them."""
 
 
 class Dialect(Protocol):
     """How one engine says it. Text that cannot be read becomes null; NaN may become null."""
+
+    @property
+    def end(self) -> str:
+        """The end of a text in the engine's regular expressions."""
+        ...
+
+    def stripped(self, text: Expression) -> Expression:
+        """Text without white space around it."""
+        ...
+
+    def staged(self, rows: Expression) -> Expression:
+        """Rows whose computed columns the engine computes once, however often they are used."""
+        ...
 
     def find(self, text: Expression, known: Mapping[str, int]) -> Expression:
         """The number that belongs to a text; null where it is not known."""
@@ -152,6 +176,14 @@ def nfc_normalize(text: str) -> str:
 class DuckDB:
     """The embedded engine, whose `TRY_CAST` sets the rule for the others."""
 
+    end = "$"
+
+    def stripped(self, text: Expression) -> Expression:
+        return text.strip()
+
+    def staged(self, rows: Expression) -> Expression:
+        return rows
+
     def find(self, text: Expression, known: Mapping[str, int]) -> Expression:
         # One search in a constant array: many times faster than a condition for each value.
         place: Expression = ibis.array(list(known)).index(text)
@@ -179,7 +211,72 @@ class DuckDB:
         return nfc_normalize(text)
 
     def place(self, number: Expression, starts: Sequence[Edge]) -> Expression:
+        if (width := _width(starts)) is not None:
+            return self._equal_steps(number, starts, width)
+        if len(starts) > MANY_STARTS and (rate := _rate(starts)) is not None:
+            return self._near_guess(number, starts, rate)
         return search(number, starts)
+
+    @staticmethod
+    def _equal_steps(number: Expression, starts: Sequence[Edge], width: int) -> Expression:
+        """Of whole numbers, or days, that are equally far apart: arithmetic will do.
+
+        NaN is above every number here, so that it becomes the last start, and no cast fails.
+        """
+        first, last = ibis.literal(starts[0]), ibis.literal(starts[-1])
+        inside: Expression = ibis.greatest(ibis.least(number, last), first)
+        if isinstance(starts[0], dt.date):
+            steps = inside.delta(first, unit="day")
+        else:  # a number is at or above a whole start if, rounded down, it is
+            steps = inside.floor().cast("int64") - starts[0]
+        return steps if width == 1 else steps // width
+
+    @staticmethod
+    def _near_guess(number: Expression, starts: Sequence[Any], rate: float) -> Expression:
+        """Of real numbers that are nearly equally far apart: a guess that is off by one at most, mended."""
+        first, last = ibis.literal(float(starts[0])), ibis.literal(float(starts[-1]))
+        inside: Expression = ibis.greatest(ibis.least(number, last), first)
+        guess: Expression = ((inside - first) * rate).floor().cast("int64")
+        guess = ibis.greatest(ibis.least(guess, len(starts) - 1), 0)
+        above: Expression = _reals((*starts[1:], float("inf")))[guess]
+        below: Expression = _reals((float("-inf"), *starts[1:]))[guess]
+        return guess + (inside >= above).cast("int64") - (inside < below).cast("int64")
+
+
+def _reals(numbers: Sequence[Any]) -> Expression:
+    """A constant array, told as text: numbers in an array would be read as decimals first, and rounded twice."""
+    return ibis.array([repr(float(number)) for number in numbers]).cast("array<float64>")
+
+
+def _width(starts: Sequence[Any]) -> int | None:
+    """The distance between whole numbers, or days, that are equally far apart; None where they are not.
+
+    >>> _width([10, 15, 20]), _width([10, 15, 21]), _width([0.0, 0.5])
+    (5, None, None)
+    """
+    if all(type(start) is int and abs(start) < EXACT for start in starts):
+        steps = {high - low for low, high in pairwise(starts)}
+    elif all(type(start) is dt.date for start in starts):
+        steps = {(high - low).days for low, high in pairwise(starts)}
+    else:
+        return None
+    return steps.pop() if len(steps) == 1 else None
+
+
+def _rate(starts: Sequence[Any]) -> float | None:
+    """Starts for each unit, if ⌊(x - first)·rate⌋ is off by at most one for every x; None where it is not.
+
+    Subtraction, multiplication and rounding down are monotone, in floating point too. So it suffices that at the
+    i-th start the guess is i - 1 or i: between it and the next start the guess is then i - 1, i or i + 1.
+    """
+    if any(isinstance(start, dt.date) for start in starts):
+        return None
+    first, last = float(starts[0]), float(starts[-1])
+    rate = (len(starts) - 1) / (last - first)
+    if not 0 < rate < float("inf"):
+        return None
+    guesses = [floor((float(start) - first) * rate) for start in starts]
+    return rate if all(i - 1 <= guess <= i for i, guess in enumerate(guesses)) else None
 
 
 @ibis.udf.scalar.builtin
@@ -219,6 +316,12 @@ class Postgres:
     """Casts that fail stop the statement, so nothing is cast before it is known to be castable."""
 
     end = "$"
+
+    def stripped(self, text: Expression) -> Expression:
+        return text.strip()
+
+    def staged(self, rows: Expression) -> Expression:
+        return rows.limit(ALL)  # else the planner writes a subquery's expressions wherever they are used
 
     def find(self, text: Expression, known: Mapping[str, int]) -> Expression:
         # No text of this engine has a zero byte, and none may be sent to it.
@@ -326,14 +429,17 @@ class Spark:
             return ibis.literal(text)
         return decode(unhex(text.encode().hex()), "utf-8")
 
-    def _stripped(self, text: Expression) -> Expression:
+    def stripped(self, text: Expression) -> Expression:
         return text.re_replace(rf"^{WHITE}+|{WHITE}+" + self.end, "")
 
+    def staged(self, rows: Expression) -> Expression:
+        return rows
+
     def word(self, text: Expression) -> Expression:
-        return self._stripped(text).lower()
+        return self.stripped(text).lower()
 
     def number(self, text: Expression) -> Expression:
-        stripped = self._stripped(text)
+        stripped = self.stripped(text)
         sound = stripped.re_search(NUMBER + self.end) & (stripped.length() <= MAX_TEXT)
         read = stripped.replace("_", "").try_cast("float64")
         return ibis.ifelse(sound, read, _infinite(stripped, self.end))
@@ -342,7 +448,7 @@ class Spark:
         return column.cast("float64")
 
     def day(self, text: Expression) -> Expression:
-        return _read_day(self._stripped(text), self.end, lambda digits: digits.try_cast("int32"))
+        return _read_day(self.stripped(text), self.end, lambda digits: digits.try_cast("int32"))
 
     def is_nan(self, number: Expression) -> Expression:
         return number.isnan()
@@ -362,8 +468,16 @@ class Portable:
     `composing` is the engine's function for Unicode's normal form C, where it is known to have one.
     """
 
+    end = "$"
+
     def __init__(self, composing: Callable[[Expression], Expression] | None = None) -> None:
         self._composing = composing
+
+    def stripped(self, text: Expression) -> Expression:
+        return text.strip()
+
+    def staged(self, rows: Expression) -> Expression:
+        return rows
 
     def find(self, text: Expression, known: Mapping[str, int]) -> Expression:
         return chain(text, known)

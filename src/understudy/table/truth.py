@@ -16,6 +16,7 @@ from understudy.domain.domain import CELL_LIMIT, Clique, Domain
 from understudy.errors import QueryError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.query.tables import RememberedTables
+from understudy.table.coded_copy import CodedCopy
 from understudy.table.counts import MarginalCounter
 from understudy.table.fork import LookLock
 from understudy.table.inside import group_counts, grouped_cover, grouped_sums
@@ -38,21 +39,29 @@ class Truth:
     """Exact counts over cliques of a domain, one pass over the source for any number of them.
 
     Complexity  One pass of the engine for each look, or one GROUP BY for each clique of a cover; from the
-                second look on, one pass over the codes in memory where the table is local, its changes are
-                noticed, and rows × attributes fit into `CACHE_BYTES`; none for cliques that were counted
-                before, of a file or a frame.
+                second look on, or from the first where there is a coded copy of the table (`copy`), one pass
+                over the codes in memory where the table is local, its changes are noticed, and rows ×
+                attributes fit into `CACHE_BYTES`; none for cliques that were counted before, of a file or a
+                frame.
                 Memory is bounded by the accumulators of the clique cover, one batch and what is kept.
     Gap         The time of a look grows with the number of rows, also where that number is private.
     """
 
-    def __init__(self, source: Source, domain: Domain, unit: Unit | None = None) -> None:
-        source.check(domain, unit)
+    def __init__(
+        self, source: Source, domain: Domain, unit: Unit | None = None, *, copy: CodedCopy | None = None
+    ) -> None:
         self.source = source
         self.domain = domain
         self.unit = unit
         self._lock = LookLock()  # an engine's connection serves one thread at a time
         self._looks = 0
+        self._copy = copy if self.is_file else None
         self._kept: list[Codes] | None = None
+        if self._copy is not None and self.version is not None:
+            self._kept = self._copy.load(self.version, domain)
+        if self._kept is None:  # a table of which there is a copy was checked when that was made
+            source.check(domain, unit)
+        self._rows: int | None = None  # of rows that cannot change unnoticed, once they were counted
         self._counted: OrderedDict[Clique, Counts] = OrderedDict()
         self._expected: tuple[Clique, ...] = ()
         self._places: tuple[Clique, NDArray[np.intp]] | None = None
@@ -64,6 +73,11 @@ class Truth:
     def rows(self) -> int:
         """The number of rows that count. Public under `replace` only."""
         with self._lock:
+            if self._kept:
+                self.source.check_unchanged()
+                return sum(_rows(batch) for batch in self._kept)
+            if self._rows is not None:
+                return self._rows
             return self.source.rows(self.domain, self.unit)
 
     @cached_property
@@ -80,6 +94,8 @@ class Truth:
         if rows is None:
             return None
         meaning = repr((rows, self.domain.attributes, self.unit))
+        if any(attribute.intake for attribute in self.domain):  # without any, it is what version 0.1 said
+            meaning += repr([attribute.intake for attribute in self.domain])
         return sha256(meaning.encode()).hexdigest()[:16]
 
     @property
@@ -133,9 +149,10 @@ class Truth:
 
     def _in_memory(self) -> bool:
         """Whether the codes are; from the second look on they are, where they fit."""
-        if self._kept is None and self._looks and self._is_lasting:
+        if self._kept is None and (self._looks or self._copy is not None) and self._is_lasting:
             with self._look() as look:
-                self._keep(look)
+                if look is not None:
+                    self._keep(look)
         return bool(self._kept)
 
     def _cells_of(self, clique: Clique) -> NDArray[np.intp]:
@@ -145,7 +162,7 @@ class Truth:
             [np.ravel_multi_index([codes[name] for name in clique], shape) for codes in kept]
         )
 
-    def _counts(self, look: ViewReader, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
+    def _counts(self, look: ViewReader | None, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """What was not counted before, in one pass; nothing is kept of rows that can change unnoticed."""
         if not self._is_lasting:
             return self._count(look, wanted)
@@ -153,6 +170,7 @@ class Truth:
         new = [clique for clique in wanted if clique not in found]
         if new:
             found |= self._count(look, [*new, *self._taken_along(new)])
+            self._rows = int(found[new[0]].sum())
         for clique in (*(clique for clique in found if clique not in wanted), *wanted):
             found[clique].flags.writeable = False
             self._counted[clique] = found[clique]
@@ -175,10 +193,10 @@ class Truth:
         self._expected = ()
         return taken
 
-    def _count(self, look: ViewReader, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
+    def _count(self, look: ViewReader | None, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """One pass over the rows, or one GROUP BY for each clique of a cover: whichever is cheaper there."""
-        cover = grouped_cover(self.source, self.domain, wanted, self.unit)
-        if cover is not None:
+        cover = None if look is None else grouped_cover(self.source, self.domain, wanted, self.unit)
+        if look is not None and cover is not None:
             return group_counts(look, self.domain, cover, wanted, self.unit)
         touched = self.domain.clique({name for clique in wanted for name in clique})
         return self._count_codes(wanted, self._batches(look, touched))
@@ -190,7 +208,7 @@ class Truth:
             self.domain.shape(touched), [tuple(position[name] for name in clique) for clique in wanted]
         )
         for batch in batches:
-            counter.add([batch[name] for name in touched], rows=len(next(iter(batch.values()))))
+            counter.add([batch[name] for name in touched], rows=_rows(batch))
         tables = counter.tables()
         return {clique: tables[tuple(position[name] for name in clique)] for clique in wanted}
 
@@ -230,13 +248,14 @@ class Truth:
         summed = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
         return (counts * steps).sum(axis=summed, dtype=np.int64)
 
-    def _sums_by_row(self, look: ViewReader, marginal: Marginal, resolution: int) -> Counts:
-        summed = grouped_sums(look, self.source, marginal, self.unit, resolution=resolution)
-        if summed is not None:
-            return summed
+    def _sums_by_row(self, look: ViewReader | None, marginal: Marginal, resolution: int) -> Counts:
+        if look is not None:
+            summed = grouped_sums(look, self.source, marginal, self.unit, resolution=resolution)
+            if summed is not None:
+                return summed
         total = np.zeros(marginal.size, np.int64)
         for batch in self._batches(look, marginal.clique):
-            rows = len(next(iter(batch.values())))
+            rows = _rows(batch)
             cell = np.zeros(rows, np.intp)
             for name in marginal.by:
                 cell = cell * self.domain[name].size + batch[name]
@@ -251,17 +270,25 @@ class Truth:
         return counts / n if n else np.full(counts.shape, 1 / counts.size)
 
     @contextmanager
-    def _look(self) -> Iterator[ViewReader]:
-        with self._lock, self.source.look() as look:
+    def _look(self) -> Iterator[ViewReader | None]:
+        """A look at the table; there is nothing to read with where all codes are in memory."""
+        with self._lock:
             self._looks += 1
-            yield look
+            if self._kept:
+                self.source.check_unchanged()
+                yield None
+                self.source.check_unchanged()
+                return
+            with self.source.look() as look:
+                yield look
 
-    def _batches(self, look: ViewReader, clique: Clique) -> Iterator[Codes]:
+    def _batches(self, look: ViewReader | None, clique: Clique) -> Iterator[Codes]:
         clique = clique or self.domain.names[:1]  # an engine streams at least one column
-        if self._kept is None and self._looks > 1 and self._is_lasting:
+        again = self._looks > 1 or self._copy is not None
+        if look is not None and self._kept is None and again and self._is_lasting:
             self._keep(look)
-        if self._kept:
-            return iter(self._kept)
+        if look is None or self._kept:
+            return iter(self._kept or ())
         return look.batches(self.domain, clique, self.unit)
 
     def _keep(self, look: ViewReader) -> None:
@@ -275,3 +302,10 @@ class Truth:
                 return
             kept.append({name: codes.copy() for name, codes in batch.items()})
         self._kept = kept
+        if self._copy is not None and self.version is not None and kept:
+            self._copy.save(self.version, self.domain, kept)
+
+
+def _rows(batch: Codes) -> int:
+    """The number of rows in a batch."""
+    return len(next(iter(batch.values())))

@@ -30,10 +30,12 @@ from understudy.errors import (
     SourceError,
 )
 from understudy.noise.samplers import NoiseSource
+from understudy.pages import notebook
 from understudy.validity.choice import takes_guesses
-from understudy.validity.holdout import Holdout, Score
-from understudy.validity.metrics import Area
+from understudy.validity.holdout import Guess, Holdout
 from understudy.validity.predictions import guess_fault, kind, missing
+from understudy.validity.score import Score
+from understudy.validity.view import history_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,12 @@ class Standing:
     score: Score
 
     def as_dict(self) -> dict[str, Any]:
-        return {"name": self.name} | self.score.as_dict()
+        """Plain values; those of a submission that did not beat the board are null, and `best` is the board's."""
+        told = {"name": self.name} | self.score.as_dict()
+        if not self.score.repeats:
+            return told
+        nothing = dict.fromkeys(told.keys() & {"value", "low", "high", "loss", "loss_interval"})
+        return told | nothing | {"best": self.score.value}
 
 
 class Board:
@@ -100,7 +107,7 @@ class Board:
         """Whether every score must bring a guess: they are checked, and no rows are public to make one from."""
         return takes_guesses(self.holdout.mode) and not self._public.any()
 
-    def score(self, submission: Path, *, name: str = "", guess: float | None = None) -> Standing:
+    def score(self, submission: Path, *, name: str = "", guess: Guess | None = None) -> Standing:
         """Score a file of predictions; `guess` is the submitter's own, else the public rows give one.
 
         What is refused is not counted, and is refused for the submission's own sake or for public facts.
@@ -141,7 +148,16 @@ class Board:
         self._noted = max(scored, _read(self.path)[1], self._noted)
         _write(self.path, self.terms, self._noted)
 
-    def _guess(self, predicted: NDArray[Any], guess: float | None) -> float | None:
+    def __repr__(self) -> str:
+        return f"Board({self.path.name!r}, {self.holdout!r})"
+
+    def _repr_html_(self) -> str:
+        told = [(standing.name, standing.score) for standing in self.show()]
+        note = "– stands for a submission that was no better than the best before it."
+        title = f"Leaderboard {self.path.name}, by {self.holdout.metric.text}"
+        return notebook.panel(title, history_table(told), note=note)
+
+    def _guess(self, predicted: NDArray[Any], guess: Guess | None) -> Guess | None:
         """The guess that the mode checks, if it does."""
         if not takes_guesses(self.holdout.mode):
             if guess is not None:
@@ -159,10 +175,8 @@ class Board:
                 "this board checks guesses and has no public rows to make them from: give `guess`, the score on "
                 "other rows. Nothing was counted"
             )
-        metric, truth, shown = self.holdout.metric, self._truth[self._public], predicted[self._public]
-        if isinstance(metric, Area):
-            return metric.area(truth, shown)
-        return float(metric.of(truth, shown, self._classes).mean())
+        truth, shown = self._truth[self._public], predicted[self._public]
+        return self.holdout.metric.means(truth, shown, self._classes)
 
     def _aligned(self, submission: Path) -> NDArray[Any]:
         """The predictions in the order of the labels, or a refusal that says what is wrong."""

@@ -11,10 +11,14 @@ score on those. What a score is about depends on who saw the rows (`scope`).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import ceil
 from pathlib import Path
-from typing import Any, NoReturn
+from secrets import token_hex
+from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,43 +26,32 @@ from sqlalchemy.engine import URL
 
 from understudy.errors import HandleClosedError, ParameterError, RefusedError
 from understudy.ledger.asking_lock import AskingLock
+from understudy.ledger.books import short_question
 from understudy.ledger.interface import Ledger
 from understudy.ledger.journal import Journal
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.store import DurableLedger
 from understudy.noise.samplers import NoiseSource, SystemNoise
+from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.rational import Number, probability
 from understudy.validity.auc import about_pairs
-from understudy.validity.certificate import VACUOUS
-from understudy.validity.choice import auc_mode_of, mode_of
+from understudy.validity.certificate import VACUOUS, Certificate
+from understudy.validity.chosen import chosen_mode
 from understudy.validity.frozen import predict_frozen
 from understudy.validity.ladder import FreeLadder
 from understudy.validity.lattice import grid
-from understudy.validity.metrics import Area, Metric, metric_of
-from understudy.validity.modes import Heard, HoldoutMode, Said, SealedLook, check_worth
+from understudy.validity.metric import Area, Metric
+from understudy.validity.metrics import metric_for
+from understudy.validity.modes import HoldoutMode, ModeTerms, SealedLook, check_worth
 from understudy.validity.predictions import guess_fault
 from understudy.validity.scope import About, Way, about, assumptions, sentence
+from understudy.validity.score import Memory, Score, Told, read_all, say_all
+from understudy.validity.sealed import SealedRows
+from understudy.validity.view import history_table
 
-
-@dataclass(frozen=True)
-class Score:
-    """A score in [0, 1], larger is better, within `width` of what it is about, jointly with all the others."""
-
-    value: float
-    width: float
-    source: str
-    left: int
-    """Scores that the certificate still covers."""
-    about: About = About.THESE_ROWS
-    """The population, or new labels for these rows: by how this score and those before it were asked for."""
-
-    def __float__(self) -> float:
-        return self.value
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"value": self.value, "width": self.width, "source": self.source, "left": self.left,
-                "about": str(self.about)}  # fmt: skip
+Guess = float | Sequence[float]
+"""A guess of a score, or of each mean that a metric is made of."""
 
 
 class Holdout:
@@ -68,8 +61,13 @@ class Holdout:
                 people are what is counted, each by the mean over the rows that are theirs. `classes` are the
                 labels that there can be, public; by default those of y.
     queries     scores that will be asked for at most, fixed in advance. In a search that is candidates × splits.
+    metric      how predictions are scored: a name, or one of `us.metrics` with its public parameters. Accuracy by
+                default where y is labels; a continuous y needs a metric of its own (`metrics.metric_for`). One
+                that is made of several means, such as r2, has the certificate of so many more queries.
     mode        one of `choice.MODES`; "auto" takes the narrowest certificate, with guesses only where
-                `rejections` says how many of them may be wrong. `theorem` names the certificate of "gaussian".
+                `rejections` says how many of them may be wrong. `theorem` names the certificate of "gaussian":
+                "tilting", Theorem T, unless another is named. A file that was opened under an earlier choice of
+                either goes on with the mode and the certificate that it was opened under.
     slack       how far a right guess may be from the sealed rows' score; by default 3/sqrt(n), for guesses from
                 as many rows. Fewer rows to guess from need more.
     strict      `score` is refused: what is certified rests on no assumption about estimators of this process. As a
@@ -77,7 +75,8 @@ class Holdout:
                 this.
     tolerance   a mode whose certificate would be wider is refused, with the number of rows that it would take.
     path        a file in which everything said is kept: a restart goes on where it stopped. Without it, the
-                memory of the holdout lasts as long as this object.
+                memory of the holdout lasts as long as this object. With it, the holdout can be sent to other
+                processes, with its rows (`GridSearchCV(…, n_jobs=2)`): all of them count in the file.
     """
 
     def __init__(
@@ -87,9 +86,9 @@ class Holdout:
         *,
         queries: int,
         beta: Number = 0.05,
-        metric: str | Metric = "accuracy",
+        metric: str | Metric | Area | None = None,
         mode: str | HoldoutMode = "auto",
-        theorem: str = "cvar",
+        theorem: str | None = None,
         rejections: int | None = None,
         slack: float | None = None,
         strict: bool = False,
@@ -100,21 +99,30 @@ class Holdout:
         name: str = "holdout",
         noise: NoiseSource | None = None,
     ) -> None:
-        self._X = X
-        self._y = np.asarray(y)
-        if self._y.ndim != 1 or len(self._y) < 1:
-            raise ParameterError("a holdout needs rows, and one label for each")
+        self._made_of = {
+            "X": X, "y": y, "queries": queries, "beta": beta, "metric": metric, "mode": mode, "theorem": theorem,
+            "rejections": rejections, "slack": slack, "strict": strict, "tolerance": tolerance, "groups": groups,
+            "classes": classes, "path": None if path is None else Path(path).resolve(), "name": name,
+        }  # fmt: skip
+        self._sealed = SealedRows.of(X, y, groups)
         if queries < 1:
             raise ParameterError("a holdout is asked at least once: give `queries`")
-        self._people = _people(groups, len(self._y))
-        self._classes = np.unique(self._y) if classes is None else np.asarray(classes)
+        labels = self._sealed.labels
+        self._classes = np.unique(labels) if classes is None else np.asarray(classes)
         self.strict = strict or mode == "strict"
         mode = "auto" if mode == "strict" else mode
-        self.metric = metric_of("auc" if mode == "auc" else metric)
+        self.metric = metric_for("auc" if mode == "auc" else metric, labels, self._classes)
         self.queries = queries
+        self._own_noise = noise is not None
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
-        self.rows = len(self._y) if self._people is None else int(self._people.max()) + 1
-        self.mode = self._chosen(mode, float(probability(beta)), rejections, slack, theorem)
+        self.rows = self._sealed.persons
+        terms = ModeTerms(self.rows, self.queries, float(probability(beta)), rejections, theorem, slack)
+        self.mode = chosen_mode(self._sealed, self.metric, mode, terms)
+        kept = _kept_terms(path, name)
+        if kept is not None and kept not in map(short_question, self._texts(self.mode)):
+            earlier = chosen_mode(self._sealed, self.metric, mode, terms, earlier=True)
+            if kept in map(short_question, self._texts(earlier)):
+                self.mode = earlier
         if isinstance(self.mode, FreeLadder):
             if path is not None:
                 raise ParameterError(
@@ -124,39 +132,28 @@ class Holdout:
         else:
             check_worth(self.mode, tolerance)
         self._lock = AskingLock("holdout")
-        self._heard = Heard()
+        self._memory = Memory()
         self._ways: set[str] = set()
         self._unprevented: set[str] = set()
-        terms = f"holdout of {self.rows} rows #{_digest(self._y)} by {self.metric.name}: {self.mode.text}"
         self._ledger = _ledger(path, name)
-        self._journal = Journal(self._ledger, terms, name=name, start=lambda: b"{}")
+        self._journal = Journal(self._ledger, self._terms(name), name=name, start=lambda: b"{}")
+        self._token = token_hex(8)
+        _LIVE[self._token] = self
         self._catch_up()
 
-    def _chosen(
-        self,
-        wanted: str | HoldoutMode,
-        beta: float,
-        rejections: int | None,
-        slack: float | None,
-        theorem: str,
-    ) -> HoldoutMode:
-        if not isinstance(wanted, str):
-            terms = (wanted.queries, wanted.beta, wanted.rows <= self.rows)
-            if terms != (self.queries, beta, True):
-                raise ParameterError(
-                    f"the mode is made for {wanted.queries} queries on {wanted.rows} rows at beta {wanted.beta}, "
-                    f"the holdout for {self.queries} on {self.rows} at {beta}"
-                )
-            return wanted
-        if not isinstance(self.metric, Area):
-            return mode_of(
-                wanted, self.rows, self.queries, beta, rejections=rejections, slack=slack, theorem=theorem
-            )
-        if self._people is not None:
-            raise ParameterError("the area under the curve counts pairs of rows: it knows no groups")
-        positive = int((self._y == np.unique(self._y)[-1]).sum())
-        negative = len(self._y) - positive
-        return auc_mode_of(wanted, positive, negative, self.queries, beta, rejections=rejections, slack=slack)
+    def _terms(self, name: str) -> str:
+        """What is kept of the promise, so that no other one goes on under it.
+
+        Version 0.1 named the metric without its parameters: a file that was begun so goes on so.
+        """
+        former, now = self._texts(self.mode)
+        begun = self._ledger.find(name)
+        return former if begun is not None and begun.question == short_question(former) else now
+
+    def _texts(self, mode: HoldoutMode) -> tuple[str, str]:
+        """The promise of a mode as version 0.1 wrote it, and as it is written now."""
+        start = f"holdout of {self.rows} rows #{self._sealed.digest} by"
+        return f"{start} {self.metric.name}: {mode.text}", f"{start} {self.metric.text}: {mode.text}"
 
     # ---- scoring
 
@@ -172,9 +169,9 @@ class Holdout:
                 "this holdout is strict: an estimator of this process could keep the sealed rows. Use "
                 "score_frozen for a certificate about the population. Nothing was counted"
             )
-        predicted = self.metric.predictions(estimator, self._X)
-        look = self._look(predicted, getattr(estimator, "classes_", None), self._guess(estimator, X, y))
-        return self._tell(look, {"way": Way.IN_PROCESS})
+        predicted = self.metric.predictions(estimator, self._sealed.features)
+        looks = self._looks(predicted, getattr(estimator, "classes_", None), self._guess(estimator, X, y))
+        return self._tell(looks, {"way": Way.IN_PROCESS})
 
     def score_frozen(
         self, estimator: Any, X: Any = None, y: Any = None, *, label: str = "", seconds: float = 600
@@ -188,22 +185,28 @@ class Holdout:
         sealed rows, takes longer than `seconds` or gives something else than predictions is counted, as wrong at
         every row: that it failed is told in no other way.
         """
-        if self._X is None:
+        if self._sealed.features is None:
             raise ParameterError("this holdout was given no features to predict from: hand in predictions")
         guess = self._guess(estimator, X, y)
         classes = getattr(estimator, "classes_", None)
         columns = len(self._classes if classes is None else classes)
         made = predict_frozen(
-            estimator, self._X, self.metric.responses, rows=len(self._y), columns=columns, seconds=seconds
+            estimator,
+            self._sealed.features,
+            self.metric.responses,
+            rows=len(self._sealed),
+            columns=columns,
+            seconds=seconds,
         )
         how = {"way": Way.FROZEN, "label": label, "unprevented": list(made.unprevented)}
         try:
-            look = None if made.found is None else self._look(made.found, classes, guess)
+            looks = None if made.found is None else self._looks(made.found, classes, guess)
         except (ParameterError, ValueError, TypeError, IndexError):
-            look = None
-        return self._tell(self._all_wrong(guess) if look is None else look, how)
+            looks = None
+        wrong = self._sealed.all_wrong(self.metric, steps=self._steps, guess=guess)
+        return self._tell(wrong if looks is None else looks, how)
 
-    def score_predictions(self, predicted: Any, *, guess: float | None = None, label: str = "") -> Score:
+    def score_predictions(self, predicted: Any, *, guess: Guess | None = None, label: str = "") -> Score:
         """The score of predictions for the sealed rows, in their order; probabilities in the order of classes.
 
         Whoever can predict knows the features. So this certifies new labels for these rows (fixed design), and
@@ -211,6 +214,7 @@ class Holdout:
         strict holdout refuses it. A `label` is kept with the score, for `history`. Predictions that are missing,
         of another kind than the labels (text for numbers) or no probabilities, and guesses outside [0, 1], are
         refused and not counted. That says nothing of the sealed labels but what is public: see `predictions`.
+        A guess is of the score; for a metric of several means, one of each (`metric.means` of other rows).
         """
         if self.strict and isinstance(self.metric, Area):
             raise RefusedError(
@@ -220,50 +224,55 @@ class Holdout:
         found = np.asarray(predicted)
         if fault := self.metric.fault(found, self._classes) or guess_fault(guess):
             raise ParameterError(f"{fault}. Nothing was counted")
-        look = self._look(found, self._classes, guess)
-        return self._tell(look, {"way": Way.PREDICTIONS, "label": label})
+        guesses = self._as_guesses(guess)
+        return self._tell(
+            self._looks(found, self._classes, guesses), {"way": Way.PREDICTIONS, "label": label}
+        )
 
     @property
     def _steps(self) -> int:
         """Steps between 0 and 1 for the value of one row, or person."""
         return grid(self.mode.rows)
 
-    def _look(self, predicted: NDArray[Any], classes: Any, guess: float | None) -> SealedLook:
-        if isinstance(self.metric, Area):
-            right, pairs = self.metric.half_pairs(self._y, predicted)
-            return SealedLook(right / pairs, right, pairs, guess)
-        return SealedLook.of(self._by_person(self.metric.of(self._y, predicted, classes)), self._steps, guess)
+    def _looks(
+        self, predicted: NDArray[Any], classes: Any, guess: Sequence[float] | None
+    ) -> list[SealedLook]:
+        return self._sealed.looks(self.metric, predicted, classes, steps=self._steps, guess=guess)
 
-    def _all_wrong(self, guess: float | None) -> SealedLook:
-        """A look at predictions that are right nowhere."""
-        if isinstance(self.metric, Area):
-            return SealedLook(0.0, 0, self.metric.half_pairs(self._y, np.zeros(len(self._y)))[1], guess)
-        return SealedLook.of(np.zeros(self.rows), self._steps, guess)
-
-    def _guess(self, estimator: Any, X: Any, y: Any) -> float | None:
-        """The estimator's score on other rows, if there are any."""
+    def _guess(self, estimator: Any, X: Any, y: Any) -> tuple[float, ...] | None:
+        """The estimator's means over other rows, if there are any."""
         if y is None:
             return None
         predicted, truth = self.metric.predictions(estimator, X), np.asarray(y)
-        if isinstance(self.metric, Area):
-            return self.metric.area(truth, predicted)
-        return float(self.metric.of(truth, predicted, getattr(estimator, "classes_", None)).mean())
+        return self.metric.means(truth, predicted, getattr(estimator, "classes_", None))
+
+    def _as_guesses(self, guess: Guess | None) -> tuple[float, ...] | None:
+        """A guess of each mean, from one of the score or from one of each."""
+        if guess is None:
+            return None
+        if not isinstance(guess, Sequence):
+            return self.metric.guesses(guess)
+        if len(guess) != sum(self.metric.asked):
+            raise ParameterError(
+                f"{self.metric.name} is made of {sum(self.metric.asked)} means, and {len(guess)} are guessed. "
+                f"Nothing was counted"
+            )
+        return tuple(guess)
 
     def history(self) -> list[tuple[str, Score]]:
         """Everything that was said, in order, with the labels it was asked under."""
-        heard, told, ways = Heard(), [], set()
+        memory, told, ways = Memory(), [], set()
         for step in self._journal.all():
             ways.add(_way(step))
             try:
-                said = self.mode.read(step, heard)
+                said = read_all(self.mode, self.metric, step, memory)
             except HandleClosedError:
                 continue
-            score = Score(said.value, said.width, said.source, self.queries - heard.asked, self._about(ways))
-            told.append((step.get("label", ""), score))
+            told.append((step.get("label", ""), self._scored(said, memory, ways)))
         return told
 
     def _about(self, ways: set[str]) -> About:
-        return about(ways, has_features=self._X is not None)
+        return about(ways, has_features=self._sealed.features is not None)
 
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
         """As a scorer: what is sealed here is scored, and (X, y), which are other rows, serve as a guess.
@@ -274,61 +283,83 @@ class Holdout:
 
     @property
     def left(self) -> int:
-        """Scores that the certificate still covers."""
+        """Scores that the certificate still covers, after all that was told under its file by any process."""
         with self._lock:
-            return self.queries - self._heard.asked
+            self._catch_up()
+            return self.queries - self._scores(self._memory)
+
+    def _scores(self, memory: Memory) -> int:
+        """How many scores were told."""
+        each, besides = self.metric.asked
+        return ceil(max(memory.heard.asked - besides, 0) / each)
 
     @property
     def width(self) -> float:
         """The certificate's half-width; with realised failures, that of as many as were expected."""
         return self.mode.certificate.width
 
+    @property
+    def promise(self) -> Certificate:
+        """The mode's certificate, said of scores by this metric: of areas, or of functions of means."""
+        found = self.mode.certificate
+        if isinstance(self.metric, Area):
+            return about_pairs(found)
+        if not self.metric.combines:
+            return found
+        each, besides = self.metric.asked
+        once = f", and of {besides} more that the first asks for" if besides else ""
+        several = "one such mean" if each == 1 else f"{each} such means"
+        said = f"the width is of a mean: each score is a function of {several}{once}, with its own interval"
+        return replace(found, assumptions=(*found.assumptions, said))
+
     def certificate(self) -> dict[str, Any]:
         """What is promised about what, on which assumptions, and what is left of it."""
-        found, area = self.mode.certificate, isinstance(self.metric, Area)
-        promised = (about_pairs(found) if area else found).as_dict()
+        promised, left, area = self.promise.as_dict(), self.left, isinstance(self.metric, Area)
         with self._lock:
             ways, unprevented = set(self._ways), set(self._unprevented)
         scope = self._about(ways)
         promised["assumptions"] += assumptions(scope, ways, unprevented, area=area)
-        named = {"mode": self.mode.text, "rows": self.rows, "metric": self.metric.name}
+        named = {"mode": self.mode.text, "rows": self.rows, "metric": self.metric.text}
         said = {"about": sentence(scope, area=area)}
-        return named | promised | said | {"queries": self.queries, "left": self.left}
+        return named | promised | said | {"queries": self.queries, "left": left}
 
     def close(self) -> None:
         """Let go of the file that the memory is kept in; the next question opens it again."""
         if isinstance(self._ledger, DurableLedger):
             self._ledger.close()
 
-    def _by_person(self, rowwise: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self._people is None:
-            return rowwise
-        return np.bincount(self._people, weights=rowwise) / np.bincount(self._people)
-
-    def _tell(self, look: SealedLook, how: dict[str, Any]) -> Score:
-        """Say what the mode says of a look; `how` it was asked for is kept with the answer."""
+    def _tell(self, looks: Sequence[SealedLook], how: dict[str, Any]) -> Score:
+        """Say what the mode says of all looks of a score; `how` it was asked for is kept with the answer."""
         kept = {name: value for name, value in how.items() if value}
+        each, besides = self.metric.asked
         with self._lock:
             while True:
                 self._catch_up()
-                if self._heard.asked >= self.queries:
+                told = self._scores(self._memory)
+                if told >= self.queries:
                     raise HandleClosedError(
                         f"all {self.queries} scores were given: the certificate covers no more. New rows make a "
                         f"new holdout"
                     )
                 # What is drawn counts once it is kept: where another process spoke first, or the journal cannot be
                 # written, nothing was said, and the noisy threshold that the journal holds stays the one.
-                drawn = replace(self._heard, secret=dict(self._heard.secret))
-                step = self.mode.say(look, drawn, noise=self._noise) | kept
-                hidden = json.dumps({} if isinstance(self.mode, FreeLadder) else drawn.secret).encode()
-                if self._journal.add(f"score {self._heard.asked + 1}", step, hidden=hidden):
-                    self._heard.secret = drawn.secret
+                drawn = self._memory.copy()
+                if each + besides == 1:
+                    step = self.mode.say(looks[0], drawn.heard, noise=self._noise) | kept
+                else:
+                    parts, first = looks[:each], looks[each:]
+                    step = say_all(self.mode, parts, first, drawn, noise=self._noise) | kept
+                secret = {} if isinstance(self.mode, FreeLadder) else drawn.heard.secret
+                if self._journal.add(f"score {told + 1}", step, hidden=json.dumps(secret).encode()):
+                    self._memory.heard.secret = drawn.heard.secret
                     self._asked_by(step)
-                    return self._scored(self.mode.read(step, self._heard))
+                    said = read_all(self.mode, self.metric, step, self._memory)
+                    return self._scored(said, self._memory, self._ways)
 
-    def _scored(self, said: Said) -> Score:
-        left = self.queries - self._heard.asked
-        return Score(said.value, said.width, said.source, left, self._about(self._ways))
+    def _scored(self, said: Told, memory: Memory, ways: set[str]) -> Score:
+        left = self.queries - self._scores(memory)
+        scale, about = self.metric.scale, self._about(ways)
+        return Score(said.value, said.width, said.source, left, about, said.interval, scale)
 
     def _asked_by(self, step: dict[str, Any]) -> None:
         self._ways.add(_way(step))
@@ -339,12 +370,12 @@ class Holdout:
         for step in self._journal.later():
             self._asked_by(step)
             try:
-                self.mode.read(step, self._heard)
+                read_all(self.mode, self.metric, step, self._memory)
             except HandleClosedError:  # it halted there, and says so to whoever asks next
                 continue
         if self._journal.length > before:
             # A noisy threshold belongs to the holdout, not to this process: it is never drawn again.
-            self._heard.secret = json.loads(self._journal.hidden)
+            self._memory.heard.secret = json.loads(self._journal.hidden)
 
     # ---- one holdout, one memory
 
@@ -355,28 +386,64 @@ class Holdout:
         """scikit-learn copies what it is given; there is one memory of what was said, so this is no copy."""
         return self
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a Holdout cannot be sent to another process: its rows are sealed, and every score must be counted in "
-            "one place. Use threads (`joblib.parallel_backend('threading')`), or n_jobs=1"
-        )
+    def __reduce__(self) -> tuple[Callable[..., Holdout], tuple[type[Holdout], str, dict[str, Any]]]:
+        """A holdout with a file goes to other processes with its rows, and all of them count in the file.
+
+        Whoever can read what is sent, as a pickle in a file, can read the sealed rows. Without a file there would
+        be two memories, so it is refused.
+        """
+        if self._made_of["path"] is None:
+            raise TypeError(
+                "a Holdout without a file cannot be sent to another process: every score must be counted in one "
+                "place. Give it one, Holdout(…, path='holdout.db'), and n_jobs=2 works; or use threads "
+                "(`joblib.parallel_backend('threading')`), or n_jobs=1"
+            )
+        if self._own_noise:
+            raise TypeError(
+                "a Holdout with a `noise` of its own cannot be sent to another process, which would draw the same "
+                "noise again: leave `noise` out"
+            )
+        return _reopened, (type(self), self._token, self._made_of)
 
     def __repr__(self) -> str:
-        return f"Holdout({self.rows} rows, {self.metric.name}, {self.mode.text}, {self.left} scores left)"
+        left = self.queries - self._scores(self._memory)
+        return f"Holdout({self.rows} rows, {self.metric.text}, {self.mode.text}, {left} scores left)"
+
+    def _repr_html_(self) -> str:
+        promised = self.certificate()
+        known = {
+            "rows": f"{self.rows:,}, sealed",
+            "metric": self.metric.text,
+            "mode": self.mode.name,
+            "certificate": f"± {self.width:.4f} with probability {notebook.certainty(self.mode.beta)}, "
+            f"by {promised['theorem']}",
+            "scores are": promised["about"],
+            "scores": notebook.share(1 - promised["left"] / self.queries, f"{promised['left']:,} of "
+                                     f"{self.queries:,} left"),
+        }  # fmt: skip
+        return notebook.panel("Holdout", notebook.facts(known), history_table(self.history()))
+
+
+_LIVE: WeakValueDictionary[str, Holdout] = WeakValueDictionary()
+_KEPT: deque[Holdout] = deque(maxlen=4)
+"""Holdouts that this process has, by their tokens; and those that came from another one, for its next task."""
+
+
+def _reopened(kind: type[Holdout], token: str, made_of: dict[str, Any]) -> Holdout:
+    """A holdout that was sent: the one of this process, or one over the same rows and the same file."""
+    found = _LIVE.get(token)
+    if found is None:
+        named = {key: value for key, value in made_of.items() if key not in ("X", "y")}
+        found = kind(made_of["X"], made_of["y"], **named)
+        found._token = token
+        _LIVE[token] = found
+        _KEPT.append(found)
+    return found
 
 
 def _way(step: dict[str, Any]) -> str:
     """How a step was asked for. Version 0.1 did not say: what holds for predictions holds in any case."""
     return step.get("way", Way.PREDICTIONS)
-
-
-def _people(groups: Any, rows: int) -> NDArray[np.intp] | None:
-    if groups is None:
-        return None
-    named = np.asarray(groups)
-    if named.shape != (rows,):
-        raise ParameterError(f"{rows} rows need {rows} groups")
-    return np.unique(named, return_inverse=True)[1].astype(np.intp)
 
 
 def _ledger(path: str | Path | None, name: str) -> Ledger:
@@ -387,6 +454,12 @@ def _ledger(path: str | Path | None, name: str) -> Ledger:
     return DurableLedger(URL.create("sqlite", database=str(Path(path).resolve())), name, budget)
 
 
-def _digest(truth: NDArray[Any]) -> str:
-    """A name for the sealed labels: a file's memory belongs to them alone."""
-    return sha256(repr(truth.tolist()).encode()).hexdigest()[:16]
+def _kept_terms(path: str | Path | None, name: str) -> str | None:
+    """What a file says that the holdout of this name was opened under; None where it holds none."""
+    if path is None or not Path(path).exists():
+        return None
+    ledger = _ledger(path, name)
+    found = ledger.find(name)
+    if isinstance(ledger, DurableLedger):
+        ledger.close()
+    return None if found is None else found.question

@@ -1,61 +1,40 @@
-"""Scores that are means of one number in [0, 1] for each row: what the certificates speak of.
+"""How predictions are scored: by one number in [0, 1] for each row, whose mean the certificates speak of.
 
-Larger is better. A loss is clipped to declared bounds and turned over, so that 1 is no loss at all.
+Larger is better. A loss is clipped to declared bounds and turned over, so that 1 is no loss at all; the bounds are
+public and fixed in advance, as they are part of what is promised. `mae`, `quantile_loss`, `log_loss`, accuracy and
+`brier` are such means. `rmse`, `r2` and `f1` are functions of them (`metric.Combined`): each score then asks for
+one mean or two, the certificate counts them all, and the score's interval follows from theirs (`propagated`).
+
+A metric is also written as text, ``mae(scale=10)``, as boards keep it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import ast
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from understudy.errors import ParameterError
-from understudy.validity.predictions import Fault, as_labels, as_numbers, as_probabilities, no_fault
+from understudy.validity.metric import AUC, Area, Combined, Metric, Values
+from understudy.validity.predictions import (
+    as_labels,
+    as_numbers,
+    as_probabilities,
+    is_whole,
+    kind,
+    missing,
+)
+from understudy.validity.propagated import (
+    explained_variance,
+    harmonic_mean,
+    root_mean_square,
+)
 
-Values = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A score for each row. `response` is the method of an estimator that makes the predictions.
-
-    `fault` says what is wrong with predictions that somebody hands in, from them and the classes alone.
-    """
-
-    name: str
-    response: str
-    rowwise: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], Values]
-    fault: Fault = no_fault
-
-    def of(self, truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any] | None = None) -> Values:
-        """One number in [0, 1] for each row; anything else that a prediction gives counts as 0."""
-        if np.ndim(predicted) < 1 or len(predicted) != len(truth):
-            raise ParameterError(f"{len(truth)} rows need {len(truth)} predictions, one for each")
-        labels = np.unique(truth) if classes is None else np.asarray(classes)
-        found = np.asarray(self.rowwise(truth, np.asarray(predicted), labels), dtype=np.float64)
-        return np.clip(np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1.0)
-
-    @property
-    def responses(self) -> tuple[str, ...]:
-        """Methods of an estimator that make the predictions: the first that it has."""
-        return (self.response,)
-
-    def predictions(self, estimator: Any, X: Any) -> NDArray[Any]:
-        """An estimator's predictions for the rows of X, made in this process."""
-        return _predictions(estimator, X, self.responses, self.name)
-
-
-def _predictions(estimator: Any, X: Any, responses: tuple[str, ...], metric: str) -> NDArray[Any]:
-    for response in responses:
-        predict = getattr(estimator, response, None)
-        if predict is not None:
-            return np.asarray(predict(X))
-    wanted, kind = " or ".join(responses), type(estimator).__name__
-    raise ParameterError(f"{metric} needs an estimator with {wanted}; {kind} has none")
+FEW_LABELS = 50
+"""Whole numbers with more distinct values than this, and than the root of the rows, are not taken for labels."""
 
 
 def _right(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
@@ -103,7 +82,8 @@ def log_loss(cap: float = 5.0) -> Metric:
             loss = -np.log(_held(truth, predicted, classes))
         return 1 - np.minimum(loss, cap) / cap
 
-    return Metric("log_loss", "predict_proba", rowwise, as_probabilities)
+    text = "log_loss" if cap == 5 else f"log_loss(cap={_written(cap)})"
+    return Metric("log_loss", "predict_proba", rowwise, as_probabilities, "labels", text, cap)
 
 
 def quantile_loss(quantile: float = 0.5, *, scale: float) -> Metric:
@@ -113,68 +93,218 @@ def quantile_loss(quantile: float = 0.5, *, scale: float) -> Metric:
 
     def rowwise(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
         del classes
-        off = truth.astype(np.float64) - predicted.astype(np.float64)
+        off = _difference(truth, predicted)
         return 1 - np.minimum(np.maximum(quantile * off, (quantile - 1) * off), scale) / scale
 
-    return Metric("quantile_loss", "predict", rowwise, as_numbers)
+    text = f"quantile_loss(quantile={_written(quantile)}, scale={_written(scale)})"
+    return Metric("quantile_loss", "predict", rowwise, as_numbers, "numbers", text, scale)
 
 
-METRICS = {
-    "accuracy": Metric("accuracy", "predict", _right, as_labels),
-    "brier": Metric("brier", "predict_proba", _brier, as_probabilities),
-    "log_loss": log_loss(),
+def mae(*, scale: float) -> Metric:
+    """1 - min(|y - p|, scale)/scale: the mean absolute error, where no row counts for more than `scale`.
+
+    The `scale` is in the unit of the target and public: a round number that few errors exceed.
+    """
+    _check_scale("mae", scale)
+
+    def rowwise(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+        del classes
+        return 1 - np.minimum(np.abs(_difference(truth, predicted)), scale) / scale
+
+    return Metric(
+        "mae", "predict", rowwise, as_numbers, "numbers", f"mae(scale={_written(scale)})", float(scale)
+    )
+
+
+def rmse(*, scale: float) -> Combined:
+    """1 - sqrt(mean of min(|y - p|, scale)²)/scale: the root mean squared error, with errors clipped to `scale`.
+
+    It asks for one mean, of squares: near a score of 1 its interval is wide, as a root is steep there.
+    """
+    _check_scale("rmse", scale)
+
+    def rowwise(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+        del classes
+        return 1 - (np.minimum(np.abs(_difference(truth, predicted)), scale) / scale) ** 2
+
+    square = Metric("mean square", "predict", rowwise, as_numbers, "numbers")
+    return Combined(
+        "rmse", "predict", rowwise, as_numbers, "numbers", f"rmse(scale={_written(scale)})", float(scale),
+        several=(square,),
+        function=lambda means: 1 - float(np.sqrt(1 - means[0])),
+        ends=root_mean_square,
+        inverse=lambda score: 1 - (1 - score) ** 2,
+    )  # fmt: skip
+
+
+def r2(*, low: float, high: float, clip: float | None = None) -> Combined:
+    """1 - (mean squared error)/(variance of y), no lower than 0, with y clipped to [low, high].
+
+    Errors are clipped to `clip`, by default to high - low; all three are public, in the unit of y. Each score asks
+    for the mean squared error; the first also asks for the mean of y and of its square about the middle, which do
+    not change. The interval is narrow where y fills its bounds and few errors exceed a small `clip`, and useless
+    where the variance is small beside (high - low)².
+    """
+    if not -np.inf < low < high < np.inf:
+        raise ParameterError("r2 needs public bounds of the target, the lower one first")
+    most = high - low if clip is None else clip
+    if not 0 < most <= high - low:
+        raise ParameterError(f"r2 clips errors at a positive number of at most high - low, not at {clip}")
+    ratio = (most / (high - low)) ** 2
+
+    def inside(values: NDArray[Any]) -> Values:
+        return (np.clip(values.astype(np.float64), low, high) - low) / (high - low)
+
+    def explained(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+        del classes
+        _check_shape(truth, predicted)
+        off = (high - low) / most * np.abs(inside(truth) - inside(predicted))
+        return 1 - np.minimum(off, 1) ** 2
+
+    def centre(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+        del predicted, classes
+        return inside(truth)
+
+    def square(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+        del predicted, classes
+        return 4 * (inside(truth) - 0.5) ** 2
+
+    def function(means: Sequence[float]) -> float:
+        variance = means[2] / 4 - (means[1] - 0.5) ** 2
+        return 1 - ratio * (1 - means[0]) / variance if variance > 0 else 0.0
+
+    clipped = "" if clip is None else f", clip={_written(clip)}"
+    return Combined(
+        "r2", "predict", explained, as_numbers, "numbers",
+        f"r2(low={_written(low)}, high={_written(high)}{clipped})",
+        several=(Metric("mean square", "predict", explained, as_numbers, "numbers"),),
+        first=(Metric("mean of y", "predict", centre), Metric("mean square of y", "predict", square)),
+        function=function,
+        ends=lambda means: explained_variance(means, ratio=ratio),
+    )  # fmt: skip
+
+
+def f1(*, positive: Any = None) -> Combined:
+    """F1 = 2t/(2t + e) of the label `positive`: t is the share of true positives, e that of errors of both kinds.
+
+    Each score asks for both means. Where no label is named, there must be two, and it is the greater one.
+    """
+
+    def hit(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+        del classes
+        _check_shape(truth, predicted)
+        return ((truth == positive) & (predicted == positive)).astype(np.float64)
+
+    def right(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
+        del classes
+        return ((truth == positive) == (predicted == positive)).astype(np.float64)
+
+    def function(means: Sequence[float]) -> float:
+        hits, errors = means[0], 1 - means[1]
+        return 2 * hits / (2 * hits + errors) if hits > 0 else 0.0
+
+    return Combined(
+        "f1", "predict", hit, as_labels, "labels", "f1" if positive is None else f"f1(positive={positive!r})",
+        several=(Metric("true positives", "predict", hit), Metric("right", "predict", right)),
+        function=function,
+        ends=harmonic_mean,
+        of_label=(lambda label: f1(positive=label)) if positive is None else None,
+    )  # fmt: skip
+
+
+def _difference(truth: NDArray[Any], predicted: NDArray[Any]) -> Values:
+    _check_shape(truth, predicted)
+    with np.errstate(invalid="ignore"):
+        return truth.astype(np.float64) - predicted.astype(np.float64)
+
+
+def _check_shape(truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+    if predicted.shape != truth.shape:
+        raise ParameterError("one prediction is needed for each row")
+
+
+def _check_scale(name: str, scale: float) -> None:
+    if not 0 < scale < np.inf:
+        raise ParameterError(f"{name} is clipped at a positive number, its public scale, not at {scale}")
+
+
+def _written(number: float) -> str:
+    """A number as text that reads back as the same number."""
+    return str(int(number)) if float(number).is_integer() else repr(float(number))
+
+
+METRICS: dict[str, Callable[..., Metric]] = {
+    "accuracy": lambda: Metric("accuracy", "predict", _right, as_labels, "labels"),
+    "brier": lambda: Metric("brier", "predict_proba", _brier, as_probabilities, "labels"),
+    "log_loss": log_loss,
+    "f1": f1,
+    "mae": mae,
+    "rmse": rmse,
+    "r2": r2,
+    "quantile_loss": quantile_loss,
 }
+"""What makes each metric, by name, from its public parameters."""
 
 
-def metric_of(wanted: str | Metric) -> Metric | Area:
-    """A metric by its name."""
-    if isinstance(wanted, Metric):
+def metric_of(wanted: str | Metric | Area) -> Metric | Area:
+    """A metric as it is, or from its name and parameters: ``accuracy``, ``mae(scale=10)``."""
+    if not isinstance(wanted, str):
         return wanted
-    if wanted in ("roc_auc", "auc"):
+    name, parameters = _read(wanted)
+    if name in ("roc_auc", "auc") and not parameters:
         return AUC
-    if wanted not in METRICS:
+    if name not in METRICS:
         raise ParameterError(
             f"no metric {wanted!r}; there are: {', '.join(METRICS)}, auc, or a Metric of your own"
         )
-    return METRICS[wanted]
+    try:
+        return METRICS[name](**parameters)
+    except TypeError:
+        examples = {"r2": "r2(low=0, high=100)", "f1": "f1(positive=1)", "log_loss": "log_loss(cap=5)"}
+        usual = examples.get(name, f"{name}(scale=10)" if name not in ("accuracy", "brier") else name)
+        raise ParameterError(
+            f"{wanted} lacks a public parameter, or has an unknown one: write {usual} for instance"
+        ) from None
 
 
-@dataclass(frozen=True)
-class Area:
-    """The area under the ROC curve: no mean over rows, and certified as such (`auc`).
+def _read(text: str) -> tuple[str, dict[str, Any]]:
+    """The name and the parameters in a text such as ``mae(scale=10)``; a text that is no call is a name."""
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args:
+            return call.func.id, {str(given.arg): ast.literal_eval(given.value) for given in call.keywords}
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        pass
+    return text, {}
 
-    The greater of two labels is the positive one. A tie counts half; a score that is no number ranks last.
+
+def metric_for(
+    wanted: str | Metric | Area | None, truth: NDArray[Any], classes: NDArray[Any]
+) -> Metric | Area:
+    """The metric that scores this target: the one that is wanted, or accuracy where the target is labels.
+
+    Raises a `ParameterError` that says what to write where the target is continuous and the metric compares
+    labels, or where the target is text and the metric needs numbers. What it depends on is public: the type of the
+    target and its number of distinct values.
     """
-
-    name: str = "auc"
-    fault: Fault = as_numbers
-
-    @property
-    def responses(self) -> tuple[str, ...]:
-        """The decision function, or the probability of the positive class: the first that an estimator has."""
-        return ("decision_function", "predict_proba")
-
-    def predictions(self, estimator: Any, X: Any) -> NDArray[Any]:
-        """An estimator's scores for the rows of X, made in this process."""
-        return _predictions(estimator, X, self.responses, self.name)
-
-    def area(self, truth: NDArray[Any], scores: NDArray[Any]) -> float:
-        """The share of pairs, a positive and a negative row, that the scores put in the right order."""
-        right, pairs = self.half_pairs(truth, scores)
-        return right / pairs
-
-    def half_pairs(self, truth: NDArray[Any], scores: NDArray[Any]) -> tuple[int, int]:
-        """The area as whole numbers: pairs in the right order count 2, ties 1; and twice the number of pairs."""
-        found = np.asarray(scores, dtype=np.float64)
-        found = found[:, 1] if found.ndim == 2 else found
-        if found.shape != truth.shape:
-            raise ParameterError(f"{len(truth)} rows need {len(truth)} scores")
-        positive = truth == np.unique(truth)[-1]
-        twice = np.rint(2 * rankdata(np.nan_to_num(found, nan=-np.inf))).astype(np.int64)
-        count = int(positive.sum())
-        if not 0 < count < len(truth):
-            raise ParameterError("the area under the curve needs rows of both classes")
-        return int(twice[positive].sum()) - count * (count + 1), 2 * count * (len(truth) - count)
+    metric = metric_of("accuracy" if wanted is None else wanted)
+    needs = "labels" if isinstance(metric, Area) else metric.target
+    numbers = kind(truth) == "numbers"
+    if needs == "labels" and numbers and not missing(truth) and not is_whole(truth):
+        raise ParameterError(f"y is continuous, and {metric.name} compares labels: {_REGRESSION}")
+    if needs == "numbers" and not numbers:
+        raise ParameterError(f"y is {kind(truth)}, and {metric.name} needs numbers: try `metric='accuracy'`")
+    if needs == "numbers" and missing(truth):
+        raise ParameterError(f"y has missing values, and {metric.name} needs a number for each row")
+    if wanted is None and numbers and len(classes) > max(FEW_LABELS, len(truth) ** 0.5):
+        raise ParameterError(
+            f"y has {len(classes):,} distinct numbers: if they are labels, write `metric='accuracy'`; if they are "
+            f"amounts, {_REGRESSION}"
+        )
+    return metric if isinstance(metric, Area) else metric.for_classes(classes)
 
 
-AUC = Area()
+_REGRESSION = (
+    "write `metric='mae(scale=10)'` or `metric='rmse(scale=10)'`, with a public scale in the unit of y, or r2 "
+    "with public bounds"
+)

@@ -9,7 +9,7 @@ the sealed rows, are never refused for their values: they count as wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from numbers import Number
 from typing import Any
@@ -63,12 +63,13 @@ def as_labels(predicted: NDArray[Any], classes: NDArray[Any]) -> str:
     given, wanted = kind(predicted), kind(classes)
     if given != wanted and wanted != "other values":
         return f"the predictions are {given} and the labels are {wanted}: predict labels as they are written"
-    if wanted == "numbers" and _whole(classes) and not _whole(predicted):
+    if wanted == "numbers" and is_whole(classes) and not is_whole(predicted):
         return "the labels are whole numbers and the predictions are not: predict labels, not probabilities"
     return ""
 
 
-def _whole(values: NDArray[Any]) -> bool:
+def is_whole(values: NDArray[Any]) -> bool:
+    """Whether all of these numbers are whole."""
     if values.dtype.kind == "O":
         return all(value == value // 1 for value in values.flat)
     return values.dtype.kind in "biu" or bool((values == np.floor(values)).all())
@@ -112,8 +113,7 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def guess_fault(guess: float | None) -> str:
-    """A guess is one of a score, and every score is in [0, 1]."""
-    return (
-        "" if guess is None or 0 <= guess <= 1 else "a guess is a number between 0 and 1, as every score is"
-    )
+def guess_fault(guess: float | Sequence[float] | None) -> str:
+    """A guess is one of a score, or of each mean that it is made of, and all of these are in [0, 1]."""
+    fine = guess is None or all(0 <= one <= 1 for one in np.atleast_1d(np.asarray(guess, dtype=np.float64)))
+    return "" if fine else "a guess is a number between 0 and 1, as every score is"

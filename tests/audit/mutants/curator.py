@@ -97,7 +97,7 @@ def curator_of(kind, *, ledger=None, rows=ROWS, noise=None):
 
 
 class Failing(HalfCounts):
-    def release(self, counts, *, noise):
+    def values(self, counts):
         raise RuntimeError("the engine went away")
 
 
@@ -134,7 +134,7 @@ CURATOR = [
     Mutant("looks before it charges", "contract",
            lambda: bool(charges_first(curator_of(Hasty), lambda c: c.measure(A, epsilon=1)))),
     Mutant("refund on failure", "contract",
-           lambda: bool(keeps_the_charge(curator_of(Refunding), lambda c: c.run(Failing(A, 2))))),
+           lambda: bool(keeps_the_charge(curator_of(Refunding), lambda c: c._buy(Failing(A, 2))))),
     Mutant("state redrawn on restart", "contract",
            lambda: bool(handle_survives(lambda ledger: curator_of(Forgetful, ledger=ledger, noise=NOISE),
                                         TellingLedger(SETTING.budget), ONE_CELL))),

@@ -78,7 +78,7 @@ class Redrawing(Holdout):
 
     def _catch_up(self) -> None:
         super()._catch_up()
-        self._heard.secret = {}
+        self._memory.heard.secret = {}
 
 
 LABELS = np.arange(400) % 2
@@ -102,7 +102,7 @@ def reopened(kind: type[Holdout], told: Callable[[Holdout], object]) -> bool:
 
 
 def threshold(holdout: Holdout) -> object:
-    return holdout._heard.secret.get("threshold")
+    return holdout._memory.heard.secret.get("threshold")
 
 
 class Endless(Holdout):

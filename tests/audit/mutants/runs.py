@@ -11,7 +11,7 @@ from unittest.mock import patch
 from audit.mutants.mutant import ERROR, Mutant
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.matrix.many_marginals import JointStrategy
+from understudy.mechanism.matrix.many_marginals import PartsNoise
 from understudy.mechanism.sparse_vector import AboveThreshold
 from understudy.noise.samplers import SeededNoise
 from understudy_audit.composites import composites
@@ -48,13 +48,13 @@ def gaussian_at_a_fifth() -> AbstractContextManager[Any]:
 
 
 def sweep_at_a_fifth() -> AbstractContextManager[Any]:
-    release = JointStrategy.release
+    draw_many = PartsNoise.draw_many
 
-    def sharp(self: JointStrategy, *rest: Any, **options: Any) -> Any:
-        parts = tuple(replace(part, precision=25 * part.precision) for part in self.parts)
-        return release(replace(self, parts=parts), *rest, **options)
+    def sharp(self: PartsNoise, *rest: Any, **options: Any) -> Any:
+        precisions = tuple(25 * precision for precision in self.precisions)
+        return draw_many(replace(self, precisions=precisions), *rest, **options)
 
-    return patch.object(JointStrategy, "release", sharp)
+    return patch.object(PartsNoise, "draw_many", sharp)
 
 
 def comparisons_at_an_eighth() -> AbstractContextManager[Any]:

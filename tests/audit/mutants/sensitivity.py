@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.price import Price
-from understudy.privacy.relation import Neighbours, Relation, Sensitivity
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.marginal import Marginal
 from understudy_audit.acts import AB, A
 from understudy_audit.neighbours import table_pairs
@@ -49,26 +50,30 @@ class HalfCounts:
     def key(self):
         return f"half {self.marginal.key}"
 
-    def release(self, counts, *, noise):
-        return self.mechanism.release(counts[0], noise=noise).ravel().tolist()
+    def event_under(self, relation):
+        return self.event  # its word, which the Curator takes
+
+    def values(self, counts):
+        return counts[0].ravel()
 
 
 class LongestColumn(Strategy):
     """Takes the longest column for the distance of two."""
 
     @property
-    def sensitivity(self):
-        return Sensitivity(int(np.abs(self.matrices[0]).sum(axis=0).max()), 1)
+    def columns(self):
+        longest = super().columns.longest
+        return SimpleNamespace(longest=longest, farthest=longest)
 
 
 def long_column(curator):
     matrix = np.array([[1, 0], [0, 1]])
-    curator.run(LongestColumn(A, (matrix,), Relation(Neighbours.REPLACE), Price.of(epsilon=1)))
+    curator._buy(LongestColumn(A, (matrix,), Relation(Neighbours.REPLACE), Price.of(epsilon=1)))
 
 
 SENSITIVITY = [
     Mutant("a marginal's sensitivity without the second cell", "replay: sensitivity",
-           lambda: sensitivity_caught(lambda c: c.run(HalfCounts(AB, 1)))),
+           lambda: sensitivity_caught(lambda c: c._buy(HalfCounts(AB, 1)))),
     Mutant("a strategy's sensitivity from its longest column", "replay: sensitivity",
            lambda: sensitivity_caught(long_column)),
 ]  # fmt: skip

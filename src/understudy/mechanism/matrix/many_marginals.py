@@ -147,6 +147,39 @@ class StrategyPart:
     precision: Fraction
 
 
+@dataclass(frozen=True, slots=True)
+class PartsNoise:
+    """Discrete Gaussian noise on the parts of a vector: `sizes[i]` values with the variance 1/`precisions[i]`."""
+
+    precisions: tuple[Fraction, ...]
+    sizes: tuple[int, ...]
+
+    def event_for(self, squared: Fraction) -> GaussianNoise:
+        """The event of this noise where neighbours move values by Σ precision·(move of a part)² = `squared`.
+
+        The joint price is that of one noise of variance 1, in whole units and rounded up: it costs l2²/2.
+        """
+        rho = Fraction(rounded_up(squared / 2), UNITS)
+        return GaussianNoise(l2_squared=2 * rho, variance=Fraction(1))
+
+    def draw_many(self, values: Whole, times: int, *, noise: NoiseSource) -> list[list[int]]:
+        """So many independent releases; each costs as one."""
+        places: dict[Fraction, list[slice]] = {}
+        at = 0
+        for precision, size in zip(self.precisions, self.sizes, strict=True):
+            places.setdefault(precision, []).append(slice(at, at + size))
+            at += size
+        told = np.tile(values, (times, 1))
+        for precision, where in places.items():
+            size = sum(p.stop - p.start for p in where)
+            drawn = discrete_gaussian(1 / precision, times * size, noise=noise).reshape(times, size)
+            start = 0
+            for place in where:
+                told[:, place] += drawn[:, start : start + place.stop - place.start]
+                start += place.stop - place.start
+        return told.tolist()
+
+
 @dataclass(frozen=True, eq=False)
 class JointStrategy:
     """For each part A: (⊗_{i ∈ A} W_i)·c_A + discrete Gaussian noise of variance 1/t_A, all independent.
@@ -205,13 +238,22 @@ class JointStrategy:
     @cached_property
     def cells(self) -> int:
         """How many numbers are released."""
-        return sum(prod(self.shape(part)) for part in self.parts)
+        return sum(self.mechanism.sizes)
 
     @cached_property
     def rho(self) -> Fraction:
         """The joint price, in whole units, rounded up."""
-        squared = self.relation.moves_squared(self._longest, self._farthest)
-        return Fraction(rounded_up(squared / 2), UNITS)
+        return self.event.zcdp_cost()
+
+    @property
+    def mechanism(self) -> PartsNoise:
+        """The noise of all parts."""
+        return self._mechanism
+
+    @cached_property
+    def _mechanism(self) -> PartsNoise:
+        sizes = tuple(prod(self.shape(part)) for part in self.parts)
+        return PartsNoise(tuple(part.precision for part in self.parts), sizes)
 
     def _longest(self) -> Fraction:
         """Σ_A t_A·max‖w_a‖²: the squared length of the longest column."""
@@ -230,8 +272,18 @@ class JointStrategy:
 
     @property
     def event(self) -> GaussianNoise:
-        """The joint price as one noise of variance 1: it costs l2²/2."""
-        return GaussianNoise(l2_squared=2 * self.rho, variance=Fraction(1))
+        """The joint price, as that of one noise."""
+        return self._own_event
+
+    @cached_property
+    def _own_event(self) -> GaussianNoise:
+        return self._event_under(self.relation)
+
+    def event_under(self, relation: Relation) -> GaussianNoise:
+        return self._own_event if relation == self.relation else self._event_under(relation)
+
+    def _event_under(self, relation: Relation) -> GaussianNoise:
+        return self.mechanism.event_for(relation.moves_squared(self._longest, self._farthest))
 
     @property
     def key(self) -> str:
@@ -251,36 +303,19 @@ class JointStrategy:
             table = self.factors[name].combine(table, axis)
         return table
 
-    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[int]:
-        """Every part's noisy combinations, one after the other."""
-        return self.release_many(counts, 1, noise=noise)[0]
-
-    def release_many(
-        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
-    ) -> list[list[int]]:
-        """So many independent releases; each costs as one."""
+    def values(self, counts: Sequence[Whole]) -> Whole:
+        """Every part's combinations, one after the other."""
         holders = [(m.by, np.asarray(c, np.int64)) for m, c in zip(self.marginals, counts, strict=True)]
         by_clique = hosts([part.clique for part in self.parts], [clique for clique, _ in holders])
         flat = np.empty(self.cells, np.int64)
-        places: dict[Fraction, list[slice]] = {}
         at = 0
         for part, host in zip(self.parts, by_clique, strict=True):
             clique, table = holders[host]
             dropped = tuple(i for i, name in enumerate(clique) if name not in part.clique)
             values = self.combine(part, table.sum(axis=dropped)).ravel()
-            place = slice(at, at + values.size)
-            flat[place] = values
-            places.setdefault(part.precision, []).append(place)
-            at = place.stop
-        told = np.tile(flat, (times, 1))
-        for precision, where in places.items():
-            size = sum(p.stop - p.start for p in where)
-            drawn = discrete_gaussian(1 / precision, times * size, noise=noise).reshape(times, size)
-            start = 0
-            for place in where:
-                told[:, place] += drawn[:, start : start + place.stop - place.start]
-                start += place.stop - place.start
-        return told.tolist()
+            flat[at : at + values.size] = values
+            at += values.size
+        return flat
 
 
 def maximal(cliques: Sequence[Clique]) -> list[Clique]:

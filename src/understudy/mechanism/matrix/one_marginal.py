@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError, QueryError
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.look import decided
-from understudy.noise.samplers import NoiseSource
 from understudy.privacy.columns import ProductColumns
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.region import located
-from understudy.privacy.relation import Relation, Sensitivity
+from understudy.privacy.relation import Columns, Relation, Sensitivity
 from understudy.query.marginal import Marginal
 
 Whole = NDArray[np.int64]
@@ -71,16 +70,28 @@ class Strategy:
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """How far a person can move the combinations; in L1 from above, where the price is not in epsilon."""
+        return self.relation.moves(self.columns)
+
+    @property
+    def columns(self) -> Columns:
+        """What one row adds to the combinations."""
         some, exact_l1 = bool(self.marginal.where.factors), self.price.currency == "epsilon"
-        return self.relation.moves(ProductColumns(self.matrices, some=some, exact_l1=exact_l1))
+        return ProductColumns(self.matrices, some=some, exact_l1=exact_l1)
+
+    @property
+    def mechanism(self) -> Additive:
+        return self._mechanism
 
     @cached_property
-    def mechanism(self) -> Additive:
+    def _mechanism(self) -> Additive:
         return noise_for(self.price, self.sensitivity)
 
     @property
     def event(self) -> Event:
         return located(self.marginal, self.mechanism.event, self.relation)
+
+    def event_under(self, relation: Relation) -> Event:
+        return self.mechanism.event_for(relation.moves(self.columns))
 
     @property
     def key(self) -> str:
@@ -96,12 +107,6 @@ class Strategy:
             table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
         return table
 
-    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[int]:
-        return self.release_many(counts, 1, noise=noise)[0]
-
-    def release_many(
-        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
-    ) -> list[list[int]]:
-        """So many independent releases; each costs as one."""
-        combined = self.combine(counts[0]).ravel()
-        return self.mechanism.release(np.tile(combined, (times, 1)), noise=noise).tolist()
+    def values(self, counts: Sequence[Whole]) -> Whole:
+        """The combinations of the marginal's counts."""
+        return self.combine(counts[0]).ravel()

@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Domain
-from understudy.mechanism.additive import Additive
+from understudy.mechanism.additive import Additive, noise_for
+from understudy.mechanism.look import Blocks, decided
 from understudy.mechanism.matrix.many_marginals import Centred
-from understudy.noise.samplers import NoiseSource
 from understudy.privacy.event import Event
-from understudy.privacy.relation import NOTHING, Sensitivity
+from understudy.privacy.price import Price
+from understudy.privacy.relation import NOTHING, Relation, Sensitivity
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import parts_of
 
@@ -170,21 +171,41 @@ class ResidualColumns:
 
 @dataclass(frozen=True, eq=False)
 class ResidualLook:
-    """Noisy residuals of all sets with a positive weight, w·⊗(dI - J)·c each, with the noise of one mechanism.
+    """Noisy residuals of all sets with a positive weight, w·⊗(dI - J)·c each, with noise of one scale.
 
-    Privacy     The price of the `mechanism`, where it was made for the sensitivity of these weights
-                (`ResidualColumns`). [CKS20, Theorem 14]
+    Privacy     The price, for noise that is made for the sensitivity of these weights (`ResidualColumns`).
+                [CKS20, Theorem 14]
     """
 
     domain: Domain
     residuals: ResidualsOfOrder
     weights: tuple[int, ...]
-    mechanism: Additive
+    relation: Relation
+    price: Price
+
+    def __post_init__(self) -> None:
+        decided(self.additive)
+
+    @cached_property
+    def additive(self) -> Additive:
+        """The noise on every combination."""
+        return noise_for(self.price, self.relation.moves(ResidualColumns(self.residuals, self.weights)))
+
+    @property
+    def mechanism(self) -> Blocks:
+        """The same noise for the combinations of each set."""
+        sizes = tuple(prod(self.residuals.sizes[i] for i in part) for part, _ in self._used)
+        return Blocks((self.additive,) * len(sizes), sizes)
+
+    @property
+    def _used(self) -> list[tuple[Places, int]]:
+        """The sets that are measured, with their weights."""
+        return [(part, w) for part, w in zip(self.residuals.all, self.weights, strict=True) if w]
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:
         """The largest sets; every other lies within one of them."""
-        used = [part for part, w in zip(self.residuals.all, self.weights, strict=True) if w]
+        used = [part for part, _ in self._used]
         inner = {smaller for part in used for smaller in parts_of(part)[:-1]}
         return tuple(self._marginal(part) for part in used if part not in inner)
 
@@ -193,13 +214,17 @@ class ResidualLook:
 
     @property
     def event(self) -> Event:
-        return self.mechanism.event
+        return self.additive.event
+
+    def event_under(self, relation: Relation) -> Event:
+        return self.additive.event_for(relation.moves(ResidualColumns(self.residuals, self.weights)))
 
     @property
     def key(self) -> str:
         return f"residuals up to {self.residuals.order} {sha256(repr(self.weights).encode()).hexdigest()}"
 
-    def release(self, counts: Sequence[Whole], *, noise: NoiseSource) -> list[list[int]]:
+    def values(self, counts: Sequence[Whole]) -> Whole:
+        """The combinations of every set, one after the other."""
         tables: dict[Places, Whole] = {}
         for marginal, table in zip(self.marginals, counts, strict=True):
             whole = tuple(self.domain.names.index(name) for name in marginal.by)
@@ -207,11 +232,7 @@ class ResidualLook:
                 if part not in tables:
                     others = tuple(axis for axis, i in enumerate(whole) if i not in part)
                     tables[part] = table.sum(axis=others)
-        return [
-            self.mechanism.release(combined(tables[part], w), noise=noise).ravel().tolist()
-            for part, w in zip(self.residuals.all, self.weights, strict=True)
-            if w
-        ]
+        return np.concatenate([combined(tables[part], w).ravel() for part, w in self._used])
 
 
 def combined(counts: Whole, weight: int) -> Whole:

@@ -21,6 +21,10 @@ from understudy.mechanism.small_database.shells import Kind, Shape
 from understudy.noise.samplers import NoiseSource, choose_many, uniform_below
 from understudy.theory.logarithm import log_binomial
 
+Whole = NDArray[np.int64]
+Keys = NDArray[np.int32 | np.int64]
+"""Differences with the numbers of their queries: as narrow as they fit, for speed."""
+
 WORK_LIMIT = 1 << 33
 """Largest number of differences that are updated in a pass: some five seconds on one core."""
 
@@ -113,18 +117,18 @@ class Enumeration:
         """A database with probability ∝ exp(-rate·L), exactly: its level, then one of that level."""
         return self.draw_many(answers, 1, noise=noise)[0]
 
-    def draw_many(self, answers: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]:
+    def draw_many(self, values: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]:
         """So many independent draws; the levels are counted once."""
-        pairs, points = self._pairs(answers)
+        pairs, points = self._pairs(values)
         # All pairs, also those without databases, so that the time of the choice depends on public sizes.
         chosen = choose_many(pairs, self.rate, times, noise=noise, multiplicities=points.tolist())
         totals = {level: int(points[pairs == level].sum()) for level in set(pairs[chosen].tolist())}
         found: dict[tuple[int, int], list[int]] = {}
-        drawn = []
+        drawn: list[list[int]] = []
         for level in pairs[chosen].tolist():
             place = level, uniform_below(totals[level], noise=noise)
             if place not in found:
-                found[place] = self.database(answers, *place)
+                found[place] = self.database(values, *place)
             drawn.append(found[place])
         return drawn
 
@@ -133,7 +137,7 @@ class Enumeration:
         counts = answers[order]
         return np.where(complemented, self.rows - counts, counts)
 
-    def _arguments(self, counts: NDArray[np.int64]) -> tuple:
+    def _arguments(self, counts: NDArray[np.int64]) -> tuple[Whole, Keys, Keys, Keys, int, int, int]:
         """The first database, the differences there, and how they change."""
         order, complemented, group = self._order
         matrix = (self.matrix[order] ^ complemented[:, None]).astype(np.int64)

@@ -151,18 +151,18 @@ class Counted(ABC):
         """A database with probability ∝ exp(-rate·L), exactly."""
         return self.draw_many(answers, 1, noise=noise)[0]
 
-    def draw_many(self, answers: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]:
+    def draw_many(self, values: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]:
         """So many independent draws; the shells are counted once."""
-        shells, counts = self.shells(answers)
+        shells, counts = self.shells(values)
         lows = np.array([low for low, _ in shells], np.int64)
         if not self.by_level:
-            return [self._kept(answers, shells, counts, lows, noise) for _ in range(times)]
+            return [self._kept(values, shells, counts, lows, noise) for _ in range(times)]
         found: dict[tuple[int, int], list[int]] = {}
-        drawn = []
+        drawn: list[list[int]] = []
         for shell in map(int, choose_many(lows, self.rate, times, noise=noise, multiplicities=counts)):
             rank = uniform_below(counts[shell], noise=noise)
             if (shell, rank) not in found:
-                found[shell, rank] = self.database(answers, *shells[shell], rank)
+                found[shell, rank] = self.database(values, *shells[shell], rank)
             drawn.append(found[shell, rank])
         return drawn
 

@@ -21,7 +21,9 @@ from understudy.mechanism.small_database.levels import Enumeration
 from understudy.mechanism.small_database.shells import Kind
 from understudy.mechanism.small_database.tree import Tree
 from understudy.noise.samplers import NoiseSource
+from understudy.privacy.columns import ONE_COUNT
 from understudy.privacy.event import Selection
+from understudy.privacy.relation import Relation
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, positive, privacy_parameter
 from understudy.theory.arguments import whole
@@ -33,13 +35,16 @@ class Databases(Protocol):
     """All multisets of m rows over the classes, and the law of the exponential mechanism on them."""
 
     @property
+    def rate(self) -> Fraction: ...
+
+    @property
     def candidates(self) -> int: ...
 
     def levels(self, answers: NDArray[np.int64]) -> dict[int, int]: ...
 
     def draw(self, answers: NDArray[np.int64], *, noise: NoiseSource) -> list[int]: ...
 
-    def draw_many(self, answers: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]: ...
+    def draw_many(self, values: NDArray[np.int64], times: int, *, noise: NoiseSource) -> list[list[int]]: ...
 
 
 _WHOLE = {Kind.TREE: 1.0, Kind.CHAIN: 0.5}
@@ -136,6 +141,11 @@ class SmallDatabase:
         whole(self.rows, "the number of rows")
         decided(self.databases)
 
+    @property
+    def mechanism(self) -> Databases:
+        """What draws the database."""
+        return self.databases
+
     @cached_property
     def databases(self) -> Databases:
         """The exact law of the database that is drawn, in the form that fits the class."""
@@ -156,21 +166,20 @@ class SmallDatabase:
         """What is charged: a selection at ε."""
         return Selection(epsilon=self.epsilon)
 
+    def event_under(self, relation: Relation) -> Selection:
+        """The event of the same draw where neighbours move a count as `relation` says, and levels m times that."""
+        moved = relation.moves(ONE_COUNT).of_distance * self.size
+        return Selection(epsilon=2 * self.databases.rate * moved.l1)
+
     @property
     def key(self) -> str:
         """A text that is equal for equal queries, size and rows: the question that the ledger keeps."""
         asked = sha256(f"{self.queries.key} {self.size} {self.rows}".encode()).hexdigest()
         return f"a database of {self.size:,} rows for {self.queries.queries:,} queries #{asked}"
 
-    def release(self, counts: Sequence[NDArray[np.int64]], *, noise: NoiseSource) -> list[int]:
-        """How many of the m rows are of each class."""
-        return self.release_many(counts, 1, noise=noise)[0]
-
-    def release_many(
-        self, counts: Sequence[NDArray[np.int64]], times: int, *, noise: NoiseSource
-    ) -> list[list[int]]:
-        """So many independent releases; each costs as one."""
-        return self.databases.draw_many(self.queries.answers(counts), times, noise=noise)
+    def values(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """The exact counts of the queries; how many of the m rows are of each class is drawn by them."""
+        return self.queries.answers(counts)
 
     def design(self, beta: Number) -> SmallDatabaseDesign:
         """The size, the α that it reaches, and the error that holds except with probability `beta`, as rates."""
@@ -206,7 +215,7 @@ def best_design(queries: DistinctQueries, *, rows: int, epsilon: Number, beta: N
             f"queries, or take the methods `mwem` or `adaptive`. Nothing was spent."
         )
     most = _last(admitted, 1 << 62)
-    designs = []
+    designs: list[SmallDatabaseDesign] = []
     for c, k in ways.arguments().values():
 
         def falls(size: int, c: float = c, k: int = k) -> bool:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from understudy.releases.adaptive.rule import (
     MOST_ROUNDS,
     ROWS_SHARE,
     Rule,
+    first_prices,
     most_cells,
     rule_for,
     triples_are_few,
@@ -167,9 +167,8 @@ class _Adaptive:
         """All 1-way marginals, larger ones for more; then rare values are merged, and a first tree is fitted."""
         run, evidence = self.run, self.evidence
         marginals = [Marginal(run.domain, (name,)) for name in run.domain.names]
-        wanted = [Fraction(round(1000 * sqrt(m.size))) for m in marginals]
         share = self.rule.first * (1 - self.rule.guard) if len(self.candidates) else 1 - ROWS_SHARE
-        prices = [self.unspent.spend(run.total * share * w / sum(wanted)) for w in wanted]
+        prices = [self.unspent.spend(part) for part in first_prices(run.domain, run.total * share).values()]
         asked = [Price("rho", price) for price in prices]
         found = run.measure("first", marginals, asked, beta=self.beta / len(marginals))
         merging = self._merged(Merging.of(run.domain, [a.noisy for a in found], self.rule.merge))

@@ -124,7 +124,7 @@ class Rounds:
         look = MergedMarginals(merging, marginals, prices, run.curator.relation)
         beta = self.beta / len(prices)
         released = run.look(f"round {t} measure", look)
-        for marginal, mechanism, counts in zip(marginals, look.mechanisms, released, strict=True):
+        for marginal, mechanism, counts in zip(marginals, look.mechanism.mechanisms, released, strict=True):
             shaped = np.array(counts, np.float64).reshape(merging.coarse.shape(marginal.by))
             error = float(mechanism.error(beta, cells=shaped.size))
             self.evidence.prove(merging, marginal.by, shaped, error)

@@ -12,6 +12,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.query.merging import Merging
 from understudy.standin.graphical.compile import compiled
 from understudy.standin.graphical.model import GraphicalStandIn
+from understudy.standin.graphical.projected import projected
 from understudy.standin.local_fit import Observation, locally_fitted
 from understudy.standin.measurement import Measurement
 
@@ -62,7 +63,7 @@ class AdaptiveStandIn:
         total = max(self.total, 1.0)
         return [
             locally_fitted(clique, total * rates, self._observed(clique), total)
-            for clique, rates in zip(cliques, self.model.project_many(cliques), strict=True)
+            for clique, rates in zip(cliques, projected(self.model, cliques), strict=True)
         ]
 
     def _observed(self, clique: Clique) -> list[Observation]:

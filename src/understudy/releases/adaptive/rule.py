@@ -83,6 +83,12 @@ def triples_are_few(workload: Workload) -> bool:
     return 0 < sum(comb(len(c), 3) for c in workload) <= MOST_CANDIDATES
 
 
+def first_prices(domain: Domain, price: Fraction) -> dict[str, Fraction]:
+    """What each 1-way marginal is measured for, of the price of all of them: larger ones for more."""
+    wanted = {attribute.name: Fraction(round(1000 * sqrt(attribute.size))) for attribute in domain}
+    return {name: price * part / sum(wanted.values()) for name, part in wanted.items()}
+
+
 def _pairs(workload: Workload) -> set[frozenset[str]]:
     return {frozenset((a, b)) for c in workload for i, a in enumerate(c) for b in c[:i]}
 

@@ -30,6 +30,7 @@ from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
 from understudy.standin.from_interactions import stand_in
 from understudy.standin.graphical.model import GraphicalStandIn
+from understudy.standin.graphical.projected import projected
 
 Values = NDArray[np.float64]
 
@@ -69,7 +70,7 @@ def residual(
     run.report(Progress("fitting a stand-in", 1, 2, run.spent.amount))
     replace = run.curator.relation.rows_are_public
     tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
-    found = _Answers(run, tables, _share(run, residuals)).outcome()
+    found = _Answers(run, tables, share_of_beta(run, residuals)).outcome()
     run.report(Progress("done", 2, 2, run.spent.amount))
     return found
 
@@ -142,11 +143,11 @@ def residual_error(run: Run) -> float:
     residuals, look = plan
     replace = run.curator.relation.rows_are_public
     tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0 if replace else None)
-    beta = _share(run, residuals)
+    beta = share_of_beta(run, residuals)
     return max(float(tables.error(clique, beta).max()) for clique in run.workload)
 
 
-def _share(run: Run, residuals: Residuals) -> Fraction:
+def share_of_beta(run: Run, residuals: Residuals) -> Fraction:
     """β of each answer: of every cell, or every question about ranges, and of the number of rows."""
     asked = RangeSums.questions(residuals) if _has_ranges(residuals) else run.workload.queries
     return run.beta / (asked + 1)
@@ -227,8 +228,9 @@ def near(noisy: Values, guess: Values, variance: Values) -> Values:
 
 
 def _projections(model: Projection, cliques: Sequence[Clique]) -> list[Values]:
-    many = getattr(model, "project_many", None)
-    return [model.project(clique) for clique in cliques] if many is None else many(cliques)
+    if isinstance(model, GraphicalStandIn):
+        return projected(model, cliques)
+    return [model.project(clique) for clique in cliques]
 
 
 def _public(run: Run) -> Outcome:

@@ -39,11 +39,13 @@ class Answers:
         self._ways = _directions(len(layout.sizes), tree, self._parents).tolist()
         self._homes = [_home(layout, tree, a) for a in range(len(layout.sizes))]
         self._kept_cells = 0
+        self._most = CELL_LIMIT
         self._projected: dict[tuple[int, Attributes], Values] = {}
         self._conditional: dict[tuple[int, int, Attributes], Named] = {}
 
-    def marginals(self, questions: Sequence[Attributes]) -> list[Values]:
-        """Flat rates over each."""
+    def marginals(self, questions: Sequence[Attributes], most: int = CELL_LIMIT) -> list[Values]:
+        """Flat rates over each; refused where a table on the way would have more than `most` cells."""
+        self._most = most
         return [self._from(self._start(question), question) for question in questions]
 
     def _from(self, start: int, question: Attributes) -> Values:
@@ -147,8 +149,8 @@ class Answers:
         rows, columns = [n for n in a_names if n not in b_names], [n for n in b_names if n not in a_names]
         names = (*batch, *rows, *columns)
         shape = self._layout.shape(names)
-        if (cells := prod(shape)) > CELL_LIMIT:
-            raise TooLargeError("a table on the way to this marginal", cells=cells, limit=CELL_LIMIT)
+        if (cells := prod(shape)) > self._most:
+            raise TooLargeError("a table on the way to this marginal", cells=cells, limit=self._most)
         sizes = [self._layout.cells(group) for group in (batch, rows, summed, columns)]
         a = a.transpose([a_names.index(n) for n in (*batch, *rows, *summed)])
         b = b.transpose([b_names.index(n) for n in (*batch, *summed, *columns)])

@@ -147,14 +147,17 @@ class GraphicalStandIn:
         """Rates that sum to 1, shaped in domain order; exact for any clique that can be held."""
         return self.project_many([clique])[0]
 
-    def project_many(self, cliques: Iterable[Clique]) -> list[Values]:
-        """The projections on many cliques; what they have in common is worked out once."""
+    def project_many(self, cliques: Iterable[Clique], *, most: int = CELL_LIMIT) -> list[Values]:
+        """The projections on many cliques; what they have in common is worked out once.
+
+        Raises a `TooLargeError` where a table on the way to one of them would have more than `most` cells.
+        """
         layout = self._frame.layout
         named = [self.domain.clique(clique) for clique in cliques]
         for clique in named:
             self.domain.allocatable_shape(clique)
         questions = [layout.attributes(clique) for clique in named]
-        answers = self._answers.marginals(questions)
+        answers = self._answers.marginals(questions, most)
         return [layout.outward(q, answer) for q, answer in zip(questions, answers, strict=True)]
 
     def answer(self, query: LinearQuery) -> float:

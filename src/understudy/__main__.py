@@ -1,0 +1,6 @@
+"""`python -m understudy` is the program `understudy`."""
+
+from understudy.cli.app import main
+
+if __name__ == "__main__":
+    main()

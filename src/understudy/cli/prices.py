@@ -1,0 +1,81 @@
+"""What a price is of the whole budget, in words, and the question whether to pay a large one."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import typer
+
+from understudy.errors import ParameterError
+from understudy.ledger.interface import Ledger
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Cost
+
+ASKED_ABOVE = 0.05
+"""Part of the whole budget above which a person at a terminal is asked first."""
+
+REFUSED_ABOVE = 0.25
+"""Part of the whole budget above which a script must say --yes: nobody is there to be asked."""
+
+
+def percent(share: float) -> str:
+    """A part of the whole for people.
+
+    >>> percent(0.0214), percent(0.67), percent(0.0), percent(0.00004), percent(0.9996)
+    ('2.1%', '67%', '0%', 'less than 0.01%', '99.9%')
+    """
+    if share <= 0:
+        return "0%"
+    if share < 0.0001:
+        return "less than 0.01%"
+    if share < 0.001:
+        return f"{share:.2%}"
+    if share < 0.095:
+        return f"{share:.1%}"
+    return f"{share:.0%}" if share <= 0.99 or share >= 1 else f"{min(share, 0.999):.1%}"
+
+
+def price_told(cost: Cost, budget: Budget) -> str:
+    """What a cost is of the whole budget, and in the ledger's currency."""
+    return f"{percent(budget.share(cost))} of the budget ({cost.currency} {cost.amount:.4g})"
+
+
+def left_told(left: Cost, budget: Budget) -> str:
+    """What is left of the whole budget, as a part, as an epsilon, and in the ledger's currency."""
+    share, cap = percent(budget.share(left)), budget.cap
+    if budget.is_pure:
+        return f"{share} of the budget left: epsilon {left.amount:.6g} of {cap.amount:.6g}"
+    about = f"about epsilon {budget.epsilon_of(left):.2g} of {float(budget.epsilon):g}"
+    return f"{share} of the budget left, {about} ({left.currency} {left.amount:.6g} of {cap.amount:.6g})"
+
+
+def left_as_plain(left: Cost, budget: Budget) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "remaining": {left.currency: left.amount},
+        "remaining_share": budget.share(left),
+        "remaining_epsilon": budget.epsilon_of(left),
+    }
+
+
+def confirm(cost: Cost, ledger: Ledger, *, yes: bool, quiet: bool) -> None:
+    """Ask a person at a terminal before a large part of the budget is spent; a script must have said --yes.
+
+    `quiet` is a command that speaks to machines: it never asks. Raises typer's Abort where the person says
+    no, and a ParameterError where a script did not say it. A cost that the ledger cannot pay is left to the
+    ledger to refuse.
+    """
+    share = ledger.budget.share(cost)
+    if yes or share <= ASKED_ABOVE or cost.units > ledger.remaining.units:
+        return
+    told = f"this takes up to {price_told(cost, ledger.budget)}; {left_told(ledger.remaining, ledger.budget)}"
+    if not quiet and sys.stdin.isatty() and sys.stderr.isatty():
+        if not typer.confirm(f"{told[0].upper()}{told[1:]}. Ask it?", err=True):
+            typer.echo("Nothing was asked, and nothing was spent.", err=True)
+            raise typer.Exit(1)
+        return
+    if share > REFUSED_ABOVE:
+        raise ParameterError(
+            f"{told}. Nothing was spent. Say --yes if that is what you want, or ask for a wider error"
+        )

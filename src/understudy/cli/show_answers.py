@@ -1,0 +1,67 @@
+"""Answers in a terminal: under heads that say what the numbers are, fifty rows unless all are asked for."""
+
+from __future__ import annotations
+
+from itertools import islice
+from math import isfinite
+
+import typer
+
+from understudy.answer.answer import Answer
+from understudy.answer.sql_answer import SqlAnswer, shown
+from understudy.cli.prices import price_told
+from understudy.privacy.budget import Budget
+
+SHOWN = 50
+"""Rows of an answer that a terminal shows unless all are asked for."""
+
+
+def show(question: str, answer: Answer | SqlAnswer, budget: Budget, *, everything: bool = False) -> None:
+    """One answer: the question, its rows under heads, how sure they are, and the price."""
+    typer.echo(question)
+    rows = _sql_rows(answer, everything) if isinstance(answer, SqlAnswer) else _rows(answer, everything)
+    count = len(answer.cells) if isinstance(answer, SqlAnswer) else answer.value.size
+    _lines(rows, left=0 if isinstance(answer, SqlAnswer) else len(answer.query.by))
+    if not everything and count > SHOWN:
+        typer.echo(f"  … {count - SHOWN:,} more (--all shows them, -o answers.parquet writes them)")
+    price = f"takes {price_told(answer.cost, budget)}"
+    if answer.source == "uncertified":  # there is no error to be within
+        typer.echo(f"  {price}")
+        return
+    within = "their bounds" if isinstance(answer, SqlAnswer) else "the error"
+    typer.echo(f"  all within {within} with probability {1 - answer.beta:g}; {price}")
+
+
+def _lines(rows: list[tuple[str, ...]], *, left: int) -> None:
+    """Rows in columns, the first `left` of them set to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            f"{cell:<{width}}" if i < left else f"{cell:>{width}}"
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        typer.echo("  " + "  ".join(cells).rstrip())
+
+
+def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
+    """Labels, value and error of each cell; heads over them where there are groups."""
+    most = answer.value.size if everything else SHOWN
+    digits = 0 if answer.unit == "people" else 5
+    cells = islice(
+        zip(answer.query.cell_labels(), answer.value.reshape(-1), answer.error.reshape(-1), strict=True), most
+    )
+    values = [
+        (labels, f"{value:,.{digits}f}", f"± {error:,.{digits}f}" if isfinite(error) else "error unknown")
+        for labels, value, error in cells
+    ]
+    heads = [(*answer.query.by, answer.unit, "")] if answer.query.by else []
+    if not heads and answer.unit != "people":
+        values = [(labels, value, f"{error}  {answer.unit}") for labels, value, error in values]
+    errors = max((len(error) for _, _, error in values), default=0)
+    return [*heads, *((*labels, value, f"{error:<{errors}}") for labels, value, error in values)]
+
+
+def _sql_rows(answer: SqlAnswer, everything: bool) -> list[tuple[str, ...]]:
+    most = len(answer.cells) if everything else SHOWN
+    heads = tuple(column.name for column in answer.columns)
+    return [heads, *(tuple(map(shown, row)) for row in answer.cells[:most])]

@@ -1,0 +1,165 @@
+"""From what a caller says a question may cost to a measurement: which noise, and how much of it. Reads no data.
+
+A price is said as an epsilon, as a rho, as the error that every count must keep, or not at all. What an epsilon
+means depends on the budget:
+
+    pure ε     the question is ε-DP, and ε is what it costs.
+    (ε, δ)     the question alone is (ε, δ)-DP with the budget's own δ. It costs the largest ρ for which ρ-zCDP
+               implies that (`Budget.part`): a budget of (1, 10⁻⁹) is ρ = 0.0150, and an epsilon of 0.1 takes
+               ρ = 0.00018 of it. A release's epsilon means the same.
+
+Of the two kinds of noise the one is added that leaves the smaller error at the price, or costs less at the error.
+All of this depends on public values alone: the budget, the declared domain, the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor
+from typing import Literal
+
+from understudy.curator.curator import Curator, PreparedMeasurement
+from understudy.errors import ParameterError, RefusedError
+from understudy.privacy.cost import UNITS
+from understudy.privacy.event import Pure, unversioned
+from understudy.privacy.price import Currency, Price
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, probability
+
+DEFAULT_SHARE = Fraction(1, 100)
+"""Part of the whole budget that a question costs when nothing is said about its price or error."""
+
+Noise = Literal["auto", "laplace", "gaussian"]
+"""Which noise a question gets: the better one of the two, or one by name."""
+
+CURRENCY: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho"}
+"""What each noise is paid in by itself."""
+
+_PURE = Pure(epsilon=Fraction(1))
+
+
+@dataclass(frozen=True)
+class QuestionPrice:
+    """What one question may cost: an `epsilon`, a `rho`, an `error` in people, or nothing of these.
+
+    `noise` says which noise is added; `beta` is the probability with which some count is outside its error.
+    Raises ParameterError where several are given, or the noise has no such name.
+    """
+
+    epsilon: Number | None = None
+    rho: Number | None = None
+    error: Number | None = None
+    beta: Number = 0.05
+    noise: Noise = "auto"
+
+    def __post_init__(self) -> None:
+        given = {"epsilon": self.epsilon, "rho": self.rho, "error": self.error}
+        named = [key for key, value in given.items() if value is not None]
+        if len(named) > 1:
+            raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
+        if self.noise not in ("auto", *CURRENCY):
+            raise ParameterError(f"noise is auto, {' or '.join(CURRENCY)}, not {self.noise!r}")
+
+
+@dataclass(frozen=True)
+class QuestionPricing:
+    """Prices the questions of one Curator's table.
+
+    A question that needs several marginals gives an equal part of its price, and of β, to each that is not public.
+    `rounded`, the parts are so much smaller that rounding all of them up stays within the price.
+    """
+
+    curator: Curator
+
+    def prepare(
+        self, marginals: Sequence[Marginal], asked: QuestionPrice, *, rounded: bool = False
+    ) -> PreparedMeasurement:
+        """The measurement with the noise that is best for the question at its price."""
+        found: list[PreparedMeasurement] = []
+        refusal: ParameterError | None = None
+        for noise in self._noises(asked):
+            try:
+                found.append(self._measured(marginals, asked, noise, rounded=rounded))
+            except ParameterError as error:  # noise that cannot be drawn: the other one may be
+                refusal = refusal or error
+        if not found:
+            assert refusal is not None
+            raise refusal
+        budget = self.curator.ledger.budget
+        if asked.error is not None:
+            return min(found, key=lambda one: budget.price(one.event).units) if len(found) > 1 else found[0]
+        return min(found, key=lambda one: max(one.errors, default=0.0))
+
+    def repeated(
+        self, prepared: PreparedMeasurement, asked: QuestionPrice, request: str, *, rounded: bool = False
+    ) -> PreparedMeasurement:
+        """The measurement that the request was charged for, if it was charged by the rule of version 0.1.
+
+        There an epsilon was one of pure privacy, and bought Laplace noise, under every budget; anything else
+        bought Gaussian noise where the budget has a δ. What was charged so is found again, and not priced
+        anew.
+        """
+        known = self.curator.ledger.find(request)
+        if known is None or asked.noise != "auto" or unversioned(known.event) == prepared.charged:
+            return prepared
+        pure = asked.epsilon is not None or self.curator.ledger.budget.is_pure
+        former: Noise = "laplace" if pure else "gaussian"
+        try:
+            terms = replace(asked, noise=former)
+            before = self._measured(prepared.marginals, terms, former, rounded=rounded)
+        except ParameterError:
+            return prepared
+        return before if unversioned(known.event) == before.charged else prepared
+
+    def _noises(self, asked: QuestionPrice) -> tuple[str, ...]:
+        """The noises to compare, the usual one first."""
+        if asked.noise != "auto":
+            return (asked.noise,)
+        if self.curator.ledger.budget.is_pure:  # it pays for no other, and says so where a rho is asked for
+            return ("gaussian",) if asked.rho is not None else ("laplace",)
+        return ("gaussian", "laplace")
+
+    def _measured(
+        self, marginals: Sequence[Marginal], asked: QuestionPrice, noise: str, *, rounded: bool
+    ) -> PreparedMeasurement:
+        failure = probability(asked.beta)
+        paid = [marginal for marginal in marginals if not self.curator.is_public(marginal)]
+        parts = max(len(paid), 1)
+        if asked.error is not None:
+            # A question that is public as a whole costs nothing at any price.
+            prices = [
+                self.curator.price_of(one, error=asked.error, beta=failure / parts, currency=CURRENCY[noise])
+                for one in paid or marginals[:1]
+            ]
+            each = max(prices, key=lambda one: one.amount, default=Price(CURRENCY[noise], Fraction(1)))
+        else:
+            each = self._part(self._whole(asked, noise), parts, rounded=rounded)
+        return self.curator.prepare(marginals, each, beta=failure / parts)
+
+    def _whole(self, asked: QuestionPrice, noise: str) -> Price:
+        """The price of the whole question, in the currency of its noise."""
+        budget = self.curator.ledger.budget
+        pure = asked.noise == "laplace" or budget.is_pure
+        if noise == "laplace" and pure and asked.epsilon is not None:
+            return Price.of(epsilon=asked.epsilon)
+        if asked.rho is not None:
+            price = Price.of(rho=asked.rho)
+        elif asked.epsilon is not None:
+            price = budget.part(asked.epsilon)
+        else:
+            price = budget.whole * DEFAULT_SHARE
+        if noise == "gaussian" and price.currency == "epsilon":
+            raise RefusedError(
+                "Gaussian noise gives no pure epsilon: declare a budget with a delta, or ask for Laplace noise"
+            )
+        if noise == "laplace" and price.currency == "rho":
+            return Price("epsilon", price.epsilon_of(_PURE))
+        return price
+
+    def _part(self, price: Price, parts: int, *, rounded: bool) -> Price:
+        slack = 4 * self.curator.declaration.relation.max_rows**2
+        units = floor(price.amount * UNITS / parts) - slack
+        fits = rounded and parts > 1 and units > 1000 * slack
+        return Price(price.currency, Fraction(units, UNITS)) if fits else price / parts

@@ -1,0 +1,210 @@
+"""What a release will need, worked out before the first debit: sizes and memory, from public numbers alone.
+
+A release buys several things one after the other, and what it has bought is spent. So all that could stop it
+later and can be known is compared here first: how large the workload's tables are, how many cells a look
+counts at once, and how much memory the stand-in, the answers and the synthetic rows take. The limit of memory
+is half of this machine's, or what the caller says; it decides whether a release is begun and never how it
+goes on, so that a stopped run can be resumed on another machine. What is too large for an exact table after
+that is answered from rows of the stand-in (`projected`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+from typing import Any
+
+from understudy.domain.domain import CELL_LIMIT, Clique, Domain
+from understudy.errors import TooLargeError
+from understudy.memory import as_text, default_limit
+from understudy.query.marginal import Marginal
+from understudy.query.residuals import parts_of
+from understudy.releases.adaptive.pick import Candidates
+from understudy.releases.adaptive.rule import BYTES_PER_CELL, CELLS, triples_are_few
+from understudy.releases.aim import MODEL_BYTES, ORDER
+from understudy.releases.run import Run
+from understudy.standin.from_interactions import NEWTON_CELLS, TREE_CELLS
+from understudy.standin.graphical.model import model_cells
+from understudy.standin.maximum_entropy import NEWTON_LIMIT
+
+Options = Mapping[str, Any]
+
+ANSWER_BYTES, LABEL_BYTES = 250, 30
+"""For each cell of the workload: its value, its error, the numbers that they are made of, what the ledger keeps,
+and a row of `answers.parquet`; and for each attribute of that cell its label there."""
+
+MARGINAL_BYTES = 4000
+"""For each marginal of the workload, whatever its size."""
+
+ROW_BYTES, VALUE_BYTES = 100, 60
+"""For each synthetic row, and for each of its values: codes, values, the order in which rows are dealt."""
+
+HISTOGRAM_BYTES = 200
+"""For each cell of a universe whose histogram is fitted."""
+
+FIT_BYTES = 700
+"""For each cell of the workload, where a histogram is fitted to all of it: potentials and gradients."""
+
+NEWTON_BYTES = 56
+"""For each pair of coordinates, where second derivatives are held and solved for."""
+
+COUNT_BYTES = 24
+"""For each cell that a look counts at once."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Bytes of memory that a release takes, roughly, by what takes them; a few megabytes come on top of all of it.
+
+    The numbers were measured on releases of several sizes, and `tests/releases/test_nothing_in_vain.py` holds them
+    to what is allocated.
+    """
+
+    parts: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.parts.values())
+
+    def __str__(self) -> str:
+        largest = sorted(self.parts.items(), key=lambda part: -part[1])[:2]
+        listed = ", ".join(f"{name} {as_text(amount)}" for name, amount in largest if amount)
+        return f"about {as_text(self.total)} of memory ({listed})"
+
+
+# ---- whatever the method
+
+
+def limit_of(run: Run) -> int:
+    """Bytes that the run may take."""
+    return default_limit() if run.memory is None else run.memory
+
+
+def common(run: Run) -> Demand:
+    """What every method needs: the answers, and the synthetic rows where their number is known beforehand."""
+    workload, width = run.workload, max(map(len, run.workload.cliques), default=0)
+    rows = run.synthetic if run.synthetic is not None else run.curator.rows_at_most
+    return Demand(
+        {
+            "answers": workload.queries * (ANSWER_BYTES + LABEL_BYTES * width)
+            + len(workload) * MARGINAL_BYTES,
+            "synthetic rows": 0 if rows is None else row_bytes(run.domain) * rows,
+        }
+    )
+
+
+def row_bytes(domain: Domain) -> int:
+    """Bytes that a synthetic row takes while it is drawn and written."""
+    return ROW_BYTES + VALUE_BYTES * len(domain)
+
+
+def check_common(run: Run) -> None:
+    """Refuse, with a `TooLargeError`, a workload or synthetic rows that no method could hold."""
+    largest = max(run.workload, key=run.domain.size)
+    if (cells := run.domain.size(largest)) > CELL_LIMIT:
+        raise TooLargeError(
+            f"the marginal over {', '.join(largest)}",
+            cells=cells,
+            limit=CELL_LIMIT,
+            remedy="Nothing was spent. Leave such marginals out with `max_cells`, or declare coarser bins",
+        )
+    need, limit = common(run), limit_of(run)
+    if need.total > limit:
+        answers, rows = need.parts["answers"], need.parts["synthetic rows"]
+        fewer = f"{run.workload.queries:,} cells in {len(run.workload):,} marginals"
+        remedy = (
+            f"leave large marginals out with `max_cells`, or list fewer ({fewer})"
+            if answers >= rows
+            else "draw fewer synthetic rows (`rows`)"
+        )
+        raise TooLargeError(
+            f"this release takes {need}, and {as_text(limit)} is allowed: its workload",
+            cells=run.workload.queries,
+            limit=max(limit - rows, 0) // max(answers // max(run.workload.queries, 1), 1),
+            why="fit",
+            remedy=f"Nothing was spent. {remedy[0].upper()}{remedy[1:]}, or allow more: "
+            f"`memory={need.total + need.total // 10}`",
+        )
+
+
+# ---- method by method
+
+
+def stand_in(run: Run, method: str, options: Options) -> Demand:
+    """What a method needs beside the answers: its stand-in, and the counts of its largest look."""
+    looks = sum(run.domain.size(clique) for clique in looked_at(run, method))
+    need = _STANDINS.get(method)
+    held = 0 if need is None else need(run, options)
+    return Demand({"the stand-in": held, "counts": COUNT_BYTES * looks})
+
+
+def obstacle(run: Run, method: str, options: Options) -> str:
+    """Why a method's looks or its stand-in are too large for this run; empty if they are not. Reads no data."""
+    cliques = looked_at(run, method)
+    if (cells := sum(run.domain.size(clique) for clique in cliques)) > CELL_LIMIT:
+        return f"it counts {cells:,} cells at once, and at most {CELL_LIMIT:,} are counted"
+    try:
+        run.curator.check_size([Marginal(run.domain, clique) for clique in cliques])
+    except TooLargeError as error:
+        return str(error).split(". ")[0]
+    need = Demand({**common(run).parts, **stand_in(run, method, options).parts})
+    limit = limit_of(run)
+    if need.total > limit:
+        return f"it takes {need}, and {as_text(limit)} is allowed (`memory`)"
+    return ""
+
+
+def looked_at(run: Run, method: str) -> Sequence[Clique]:
+    """The cliques of the largest look that a method takes: all of them are counted at once.
+
+    The last sweep of the adaptive method is no larger than its candidates' look allows (`rule.SWEEP_CELLS`).
+    """
+    workload = run.workload
+    if method == "adaptive":
+        return Candidates.of(workload, triples=triples_are_few(workload)).cliques
+    if method == "aim":
+        return sorted({part for c in workload for part in combinations(c, min(ORDER, len(c)))})
+    return tuple(workload)
+
+
+def _tree(run: Run, most: int) -> int:
+    """Bytes of a junction tree of at most so many cells; what must be in it may have more."""
+    fixed = [*((name,) for name in run.domain.names), *(c.clique for c in run.constraints)]
+    return BYTES_PER_CELL * max(model_cells(run.domain, fixed), most)
+
+
+def _of_adaptive(run: Run, options: Options) -> int:
+    del options
+    return _tree(
+        run, CELLS if run.memory is None else 0
+    )  # with a limit, the rule fits the tree into what is left
+
+
+def _of_aim(run: Run, options: Options) -> int:
+    return _tree(run, int(options.get("model_bytes", MODEL_BYTES)) // 8)
+
+
+def _of_residual(run: Run, options: Options) -> int:
+    del options
+    cells = run.domain.size()
+    if run.constraints or cells > NEWTON_CELLS:
+        return _tree(run, TREE_CELLS)
+    below = {part for clique in run.workload for part in parts_of(clique) if part}
+    coordinates = sum(prod(size - 1 for size in run.domain.shape(part)) for part in below)
+    newton = NEWTON_BYTES * coordinates**2 if coordinates <= NEWTON_LIMIT else 0
+    return HISTOGRAM_BYTES * cells + FIT_BYTES * run.workload.queries + newton
+
+
+def _of_histogram(run: Run, options: Options) -> int:
+    del options
+    return HISTOGRAM_BYTES * run.domain.size() + FIT_BYTES * run.workload.queries
+
+
+_STANDINS: Mapping[str, Callable[[Run, Options], int]] = {
+    "adaptive": _of_adaptive,
+    "aim": _of_aim,
+    "residual": _of_residual,
+    "mwem": _of_histogram,
+}

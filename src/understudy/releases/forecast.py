@@ -1,0 +1,386 @@
+"""What a release would say and cost, before anything is spent: from public numbers alone.
+
+For each marginal of the workload, the error that would be certified, where it follows from the price, and the
+error that noise usually leaves in a cell; for the synthetic rows, in how many of them a marginal would differ
+from the table's by noise alone. What a method gets wrong because it did not measure it comes on top, and
+depends on the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite, pi, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy.curator.curator import Curator
+from understudy.declaration.declaration import Declaration
+from understudy.domain.domain import Clique, Domain
+from understudy.errors import ParameterError, QueryError, RefusedError
+from understudy.ledger.memory import MemoryLedger
+from understudy.mechanism.matrix.residual_plan import Residuals
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Cost
+from understudy.privacy.price import Price
+from understudy.project import Project
+from understudy.query.marginal import Marginal
+from understudy.query.workload import AllMarginals, Workload
+from understudy.rational import Number, probability
+from understudy.releases import demand
+from understudy.releases.adaptive.rule import ROWS_SHARE, Rule, first_prices, noise_to_signal, rule_for
+from understudy.releases.demand import Demand
+from understudy.releases.evidence import Evidence
+from understudy.releases.iterative import certified_error
+from understudy.releases.methods import METHODS, named, obstacle, selected
+from understudy.releases.mwem import shares
+from understudy.releases.residual.residual import planned, share_of_beta
+from understudy.releases.residual.tables import ResidualTables
+from understudy.releases.run import Run
+from understudy.releases.smalldb import smalldb_look
+from understudy.releases.workload_file import as_workload
+
+Options = Mapping[str, Any]
+
+MEAN_ABSOLUTE = sqrt(2 / pi)
+"""E|x| of a standard Gaussian."""
+
+
+@dataclass(frozen=True)
+class MarginalForecast:
+    """One marginal of the workload: `error` is the largest half-width that would be certified for its cells, in
+    people, None where it is not known beforehand; `usual` the mean error that noise leaves in a cell, None
+    likewise.
+    """
+
+    clique: Clique
+    cells: int
+    error: float | None
+    usual: float | None
+
+
+@dataclass(frozen=True)
+class ReleaseForecast:
+    """What a release would say of each marginal, of its rows, and what it would cost.
+
+    `rows_error` is the part of the synthetic rows in which a marginal would differ from the table's, on
+    average over the workload, by noise alone; None where it is not known beforehand. `need` is the memory
+    that it would take, and `cost` the most that it would be charged, which is the part `share` of the whole
+    budget.
+    """
+
+    method: str
+    summary: str
+    marginals: tuple[MarginalForecast, ...]
+    rows_error: float | None
+    need: Demand
+    cost: Cost
+    share: float
+    beta: float
+
+    @property
+    def largest_error(self) -> float | None:
+        """Of all cells of the workload, in people; None where some are not known beforehand."""
+        errors = [one.error for one in self.marginals]
+        return None if None in errors else max((e for e in errors if e is not None), default=0.0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for machines."""
+        return {
+            "method": self.method,
+            "largest_error": self.largest_error,
+            "rows_error": self.rows_error,
+            "marginals": [
+                {"by": list(one.clique), "cells": one.cells, "error": one.error, "usual_error": one.usual}
+                for one in self.marginals
+            ],
+            "memory": self.need.total,
+            "cost": {self.cost.currency: self.cost.amount},
+            "share": self.share,
+            "beta": self.beta,
+        }
+
+
+def forecast(
+    project: Project,
+    workload: Workload | AllMarginals | str | Path,
+    *,
+    epsilon: Number,
+    delta: Number | None = None,
+    method: str = "auto",
+    alpha: Number | None = None,
+    beta: Number = 0.05,
+    memory: int | None = None,
+    rows: int | None = None,
+    **options: Any,
+) -> ReleaseForecast:
+    """What `release` with the same arguments would say and cost. Reads no data and spends nothing.
+
+    Raises what `release` would refuse before its first debit, except that the ledger may not be able to pay.
+    """
+    budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)
+    asked = as_workload(project.domain, workload)
+    run = Run(
+        project.curator, asked, budget, "forecast", beta=probability(beta), memory=memory, synthetic=rows
+    )
+    given = {key: value for key, value in {"alpha": alpha, **options}.items() if value is not None}
+    return forecast_of(run, selected(run, method, given), given)
+
+
+def forecast_of(run: Run, method: str, options: Options) -> ReleaseForecast:
+    """The forecast of a method that fits the run."""
+    found = _FORECASTS.get(method, _unknown)(run, options)
+    workload = run.workload
+    marginals = tuple(
+        MarginalForecast(clique, run.domain.size(clique), *(_known(number) for number in found.of(clique)))
+        for clique in workload
+    )
+    rows_error = found.rows_error
+    if rows_error is None and (people := _people(run)):
+        usual = [one.usual for one in marginals]
+        if None not in usual:
+            parts = [min(one.cells * (one.usual or 0.0) / (2 * people), 1.0) for one in marginals]
+            rows_error = float(np.average(parts, weights=[float(weight) for weight in workload.weights]))
+    ledger = run.curator.ledger.budget
+    cost = run.budget.cap if run.budget.is_pure == ledger.is_pure else ledger.most(run.budget.whole)
+    need = Demand({**demand.common(run).parts, **demand.stand_in(run, method, options).parts})
+    return ReleaseForecast(
+        method,
+        named(method).summary,
+        marginals,
+        rows_error,
+        need,
+        cost,
+        ledger.share(cost),
+        float(run.beta),
+    )
+
+
+def _known(number: float | None) -> float | None:
+    return None if number is None or not isfinite(number) else float(number)
+
+
+def _people(run: Run) -> float:
+    """The number of rows, or the declared bound on it that is there; 0 where nothing is public."""
+    declared = run.curator.declaration
+    if run.curator.relation.rows_are_public:
+        return float(run.curator.rows)
+    return float(declared.rows_at_least or declared.rows_at_most or 0)
+
+
+# ---- method by method
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """The certified and the usual error of each clique; `rows_error` where the method knows a better one."""
+
+    of: Callable[[Clique], tuple[float | None, float | None]]
+    rows_error: float | None = None
+
+
+def _unknown(run: Run, options: Options) -> _Errors:
+    del run, options
+    return _Errors(lambda _: (None, None))
+
+
+def _residual(run: Run, options: Options) -> _Errors:
+    known = {key: options[key] for key in ("cells_limit", "ranges", "objective") if key in options}
+    plan = planned(run, **known)
+    if plan is None:
+        return _Errors(lambda _: (0.0, 0.0))
+    residuals, look = plan
+    public = run.curator.relation.rows_are_public
+    tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), 0.0 if public else None)
+    beta = share_of_beta(run, residuals)
+    return _Errors(
+        lambda clique: (
+            float(tables.error(clique, beta).max()),
+            MEAN_ABSOLUTE * float(np.sqrt(tables.variance(clique)).mean()),
+        )
+    )
+
+
+def _mwem(run: Run, options: Options) -> _Errors:
+    plan = shares(run, options.get("rounds"), options.get("per_round"))
+    if plan.per_round < len(run.workload):
+        return _unknown(run, options)  # which marginals are measured depends on the table
+    price = (run.price(plan.measure) / plan.measured).whole_units
+    beta = run.beta / (plan.measured + 2)
+
+    def error(clique: Clique) -> tuple[float, float]:
+        marginal = Marginal(run.domain, clique)
+        mechanism, resolution = run.curator.mechanism(marginal, price)
+        usual = MEAN_ABSOLUTE * sqrt(float(mechanism.variance))
+        return run.curator.error(marginal, mechanism, resolution, beta), usual
+
+    return _Errors(error)
+
+
+def _smalldb(run: Run, options: Options) -> _Errors:
+    known = {key: options[key] for key in ("alpha", "size") if key in options}
+    look, design = smalldb_look(run, **known)
+    return _Errors(lambda _: (design.error * look.rows, None))
+
+
+def _iterative(run: Run, options: Options) -> _Errors:
+    error = certified_error(run, alpha=options.get("alpha"))
+    return _Errors(lambda _: (error, None))
+
+
+def _adaptive(run: Run, options: Options) -> _Errors:
+    """The last sweep is known beforehand; what the rounds measure depends on the table."""
+    people = _people(run)
+    if not people:
+        return _unknown(run, options)
+    precision = Evidence(run).precision(run.total)
+    rule = rule_for(
+        run.domain,
+        run.workload,
+        precision=precision,
+        rows=people,
+        memory=run.memory,
+        seconds=options.get("seconds"),
+    )
+    rows_error = min(noise_to_signal(run.domain, precision, people) / 2, 1.0)
+    first, last = _first_marginals(run, rule), _last_sweep(run, rule)
+
+    def error(clique: Clique) -> tuple[float | None, float | None]:
+        found = [told for told in (first(clique), last(clique)) if told is not None]
+        return min(found, default=(None, None))
+
+    return _Errors(error, rows_error)
+
+
+_Told = Callable[[Clique], tuple[float, float] | None]
+"""Of a clique that a step measures, its certified and its usual error."""
+
+
+def _first_marginals(run: Run, rule: Rule) -> _Told:
+    """The 1-way marginals, by the price that they have before anything else is measured."""
+    rounds = any(len(clique) > 1 for clique in run.workload)
+    share = rule.first * (1 - rule.guard) if rounds else 1 - ROWS_SHARE
+    price = first_prices(run.domain, run.total * share)
+    beta = run.beta / (rule.rounds + 4) / len(run.domain)
+
+    def told(clique: Clique) -> tuple[float, float] | None:
+        if len(clique) != 1:
+            return None
+        marginal = Marginal(run.domain, clique)
+        mechanism, resolution = run.curator.mechanism(marginal, Price("rho", price[clique[0]]))
+        usual = MEAN_ABSOLUTE * sqrt(float(mechanism.variance))
+        return run.curator.error(marginal, mechanism, resolution, beta), usual
+
+    return told
+
+
+def _last_sweep(run: Run, rule: Rule) -> _Told:
+    """What the last sweep measures, by its share of the price; merging rare values only makes it less noisy."""
+    rounds = any(len(clique) > 1 for clique in run.workload)
+    cliques = _swept(run.domain, run.workload, rule.guard_order) if rule.guard and rounds else []
+    private = not run.curator.relation.rows_are_public
+    residuals = Residuals.of(Workload.of(run.domain, cliques), total=private) if cliques else None
+    if residuals is None or not residuals.cliques:
+        return lambda _: None
+    price = run.total * rule.guard * (1 - ROWS_SHARE)
+    look = residuals.strategies(residuals.precisions(), run.curator.relation, price)
+    tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), None if private else 0.0)
+    beta = run.beta / (rule.rounds + 4) / sum(map(run.domain.size, cliques))
+    swept = set(cliques)
+
+    def told(clique: Clique) -> tuple[float, float] | None:
+        if clique not in swept:
+            return None
+        usual = MEAN_ABSOLUTE * float(np.sqrt(tables.variance(clique)).mean())
+        return float(tables.error(clique, beta).max()), usual
+
+    return told
+
+
+def _swept(domain: Domain, workload: Workload, order: int) -> list[Clique]:
+    """What the last sweep measures: the workload, or its pairs."""
+    if order == 0:
+        return list(workload)
+    pairs = {(a, b) for c in workload for i, b in enumerate(c) for a in c[:i]}
+    return sorted(domain.clique(pair) for pair in pairs)
+
+
+def _aim(run: Run, options: Options) -> _Errors:
+    return _unknown(run, options)  # what it measures depends on the table
+
+
+_FORECASTS: Mapping[str, Callable[[Run, Options], _Errors]] = {
+    "adaptive": _adaptive,
+    "aim": _aim,
+    "ic": _iterative,
+    "mwem": _mwem,
+    "residual": _residual,
+    "smalldb": _smalldb,
+}
+
+
+# ---- without a table
+
+
+class _Unseen:
+    """A table of which the number of rows is known and nothing else: every look at it is a mistake."""
+
+    is_file = False
+    former_version = None
+    version = None
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def check_unchanged(self) -> None:
+        """Nobody has it."""
+
+    def check_size(self, marginals: Sequence[Marginal]) -> None:
+        """Sizes alone decide."""
+        del marginals
+
+
+@dataclass(frozen=True)
+class MethodPlan:
+    """What one method of a release would certify for a planned table: a `width` as a rate, or why it does not fit.
+
+    `chosen` is the one that `auto` would take.
+    """
+
+    method: str
+    error: float | None
+    width: float | None
+    obstacle: str
+    chosen: bool
+
+
+def plan_release(
+    declaration: Declaration, workload: Workload, *, rows: int, beta: Number = 0.05
+) -> tuple[MethodPlan, ...]:
+    """What each method would certify for a workload and the whole declared budget, if the table had so many rows.
+
+    No table is opened: the declaration, the workload and the number of rows are all that is used.
+    """
+    if declaration.rows_at_least is None and not declaration.relation.rows_are_public:
+        declaration = replace(declaration, rows_at_least=rows)
+    curator = Curator(_Unseen(rows), MemoryLedger(declaration.budget), declaration)  # type: ignore[arg-type]
+    run = Run(curator, workload, declaration.budget, "plan", beta=probability(beta))
+    try:
+        best = selected(run, "auto", {})
+    except (RefusedError, QueryError):
+        best = ""
+    found = []
+    for method in METHODS.values():
+        if method.python_only:
+            continue
+        reason, error = obstacle(method, run, {}), None
+        if not reason:
+            try:
+                error = forecast_of(run, method.name, {}).largest_error
+            except (RefusedError, ParameterError, QueryError) as refusal:
+                reason = str(refusal).split(". ")[0].rstrip(".")
+        width = None if error is None else error / max(rows, 1)
+        found.append(MethodPlan(method.name, error, width, reason, method.name == best))
+    return tuple(sorted(found, key=lambda one: (bool(one.obstacle), inf if one.width is None else one.width)))

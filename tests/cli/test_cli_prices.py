@@ -1,0 +1,208 @@
+"""Prices as parts of the whole, the question before a large one, long answers, and what is said in words."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet
+import pytest
+
+from people import write_project
+from program import call
+from understudy.cli import prices
+
+WITH_DELTA = "{epsilon: 1, delta: 1e-9}"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name in ("UNDERSTUDY_LEDGER", "UNDERSTUDY_WITNESS"):
+        monkeypatch.delenv(name, raising=False)
+    return write_project(tmp_path, budget=WITH_DELTA)
+
+
+def test_every_price_is_told_as_a_part_of_the_whole(folder):
+    said = call("ask", "count by sex", "--epsilon", "0.1", cwd=folder).stdout
+    assert "takes 1.2% of the budget (rho 0.0001771)" in said
+    assert "99% of the budget left, about epsilon 0.99 of 1 (rho 0.0147959 of 0.0149731)" in said
+    plain = json.loads(call("ask", "count by sex", "--epsilon", "0.1", "--json", cwd=folder).stdout)
+    assert plain["answers"][0]["share"] == pytest.approx(0.01183, rel=1e-3)
+    assert plain["answers"][0].keys() >= {"question", "rows", "by", "cost", "beta", "source", "unit"}
+    assert plain["remaining"].keys() == {"rho"}
+    assert plain["remaining_share"] == pytest.approx(1 - 2 * 0.01183, rel=1e-3)
+    assert plain["remaining_epsilon"] < 1
+    dry = json.loads(call("ask", "share by sex", "--dry-run", "--json", cwd=folder).stdout)
+    assert dry[0].keys() >= {"question", "cost", "error", "beta", "share", "epsilon", "noise", "forecast"}
+    assert dry[0]["forecast"][0]["unit"] == "share of all rows"
+
+
+def test_a_script_must_say_yes_to_more_than_a_quarter(folder):
+    refused = call("ask", "count by sex", "--epsilon", "0.9", cwd=folder, status=2).stderr
+    assert "82% of the budget" in refused
+    assert "Say --yes" in refused
+    assert not (folder / "understudy.ledger").exists()
+    assert "--yes" in call("ask", "count by sex", "--epsilon", "0.9", "--json", cwd=folder, status=2).stdout
+    several = ("count by sex", "count by age", "count age < 18")
+    call("ask", *several, "--epsilon", "0.4", cwd=folder, status=2)  # together too much
+    call("ask", "count by sex", "--epsilon", "0.4", cwd=folder)
+    call("ask", "count by sex", "--epsilon", "0.7", "--yes", "--request", "r", cwd=folder)
+    call("ask", "count by sex", "--epsilon", "0.7", "--request", "r", cwd=folder)  # it was paid
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 1)])
+def test_a_person_is_asked_above_a_twentieth(answer, status, folder, monkeypatch):
+    asked = []
+
+    def confirm(text: str, **_: object) -> bool:
+        asked.append(text)
+        return answer == "y\n"
+
+    monkeypatch.setattr(prices.typer, "confirm", confirm)
+    monkeypatch.setattr(prices, "sys", _Terminal)
+    said = call("ask", "count by sex", "--epsilon", "0.3", cwd=folder, status=status)
+    assert len(asked) == 1
+    assert asked[0].startswith("This takes up to 10% of the budget")
+    assert ("Nothing was asked" in said.stderr) == (status == 1)
+    assert (folder / "understudy.ledger").exists() == (status == 0)
+    call("ask", "count by sex", "--epsilon", "0.1", cwd=folder)
+    call("ask", "count by sex", "--epsilon", "0.3", "--yes", cwd=folder)
+    assert len(asked) == 1
+
+
+class _Terminal:
+    """A terminal, as far as it is looked at."""
+
+    class stdin:
+        isatty = staticmethod(lambda: True)
+
+    class stderr:
+        isatty = staticmethod(lambda: True)
+
+
+def test_noise_by_name_is_of_pure_epsilon(folder):
+    said = call(
+        "ask", "count by sex", "--epsilon", "0.05", "--noise", "laplace", "--dry-run", cwd=folder
+    ).stdout
+    assert "laplace noise" in said
+    assert "8.3% of the budget (rho 0.00125)" in said
+
+
+# ---- long answers
+
+
+def test_a_terminal_shows_fifty_rows_and_a_file_holds_all(tmp_path):
+    folder = write_project(tmp_path, budget=WITH_DELTA)
+    text = (folder / "understudy.yml").read_text()
+    (folder / "understudy.yml").write_text(
+        text.replace("edges: [0, 18, 65, 120]", "bounds: [0, 119], width: 1")
+    )
+    short = call("ask", "count by age", cwd=folder).stdout.splitlines()
+    assert any(line.strip().startswith("… 70 more (--all") for line in short)
+    assert sum("±" in line for line in short) == 50
+    assert short[1].split() == ["age", "people"]
+    assert (
+        sum("±" in line for line in call("ask", "count by age", "--all", cwd=folder).stdout.splitlines())
+        == 120
+    )
+    statement = "SELECT age, count(*) FROM people GROUP BY age"
+    assert "… 70 more" in call("ask", statement, cwd=folder).stdout
+    said = call("ask", "count by age", "-o", "answers.parquet", cwd=folder).stdout
+    assert "Wrote answers.parquet: 120 rows." in said
+    assert pyarrow.parquet.read_table(folder / "answers.parquet").num_rows == 120
+    told = json.loads(call("ask", "count by age", "-o", "a.csv", "--json", cwd=folder).stdout)
+    assert told["written"] == "a.csv"
+
+
+def test_where_an_answer_cannot_be_written_is_found_out_before_it_is_paid(folder):
+    (folder / "there.csv").write_text("mine")
+    for out, words in (
+        ("there.csv", "exists already"),
+        ("people.csv", "belongs to the project"),
+        ("answers.txt", ".parquet, .csv, .json"),
+        ("no/answers.csv", "folder that is there"),
+    ):
+        assert words in call("ask", "count by sex", "-o", out, cwd=folder, status=2).stderr
+    assert "one question" in call("ask", "count", "count by sex", "-o", "a.csv", cwd=folder, status=2).stderr
+    assert not (folder / "understudy.ledger").exists()
+    call("ask", "count by sex", "-o", "there.csv", "--overwrite", cwd=folder)
+    assert (folder / "there.csv").read_text().startswith('"sex"')
+
+
+def test_too_many_cells_are_refused_with_the_option_that_raises_the_limit(folder):
+    said = call("ask", "count by age, sex", "--max-cells", "5", cwd=folder, status=2).stderr
+    assert "--max-cells 9" in said
+    assert "Nothing was spent" in said
+    said = call(
+        "ask",
+        "--session",
+        "s",
+        "--alpha",
+        "0.1",
+        "count by age, sex",
+        "--max-cells",
+        "5",
+        cwd=folder,
+        status=2,
+    )
+    assert "--max-cells 9" in said.stderr
+    assert not (folder / "understudy.ledger").exists()
+    call("ask", "count by age, sex", "--max-cells", "9", cwd=folder)
+
+
+# ---- words
+
+
+def test_groups_have_heads_that_say_what_the_numbers_are(folder):
+    said = call("ask", "share age < 18 by sex", "rate age < 18 within sex", cwd=folder).stdout.splitlines()
+    heads = [line.split(maxsplit=1) for line in said if line.strip().startswith("sex")]
+    assert heads == [["sex", "share of all rows"], ["sex", "rate within sex"]]
+    assert call("ask", "share age < 18", cwd=folder).stdout.splitlines()[1].endswith("share of all rows")
+
+
+def test_a_changed_table_is_told_as_such(folder):
+    call("ask", "count by sex", "--request", "r", cwd=folder)
+    with (folder / "people.csv").open("a") as file:
+        file.write("5,F\n")
+    said = call("ask", "count by sex", "--request", "r", cwd=folder, status=1).stderr
+    assert "has changed since the request 'r' was answered" in said
+    assert "Nothing was spent" in said
+    assert "another question" in call("ask", "count by age", "--request", "r", cwd=folder, status=1).stderr
+
+
+def test_a_session_remembers_its_terms(folder):
+    call(
+        "ask",
+        "--session",
+        "s",
+        "--alpha",
+        "0.2",
+        "--beta",
+        "0.01",
+        "--queries",
+        "20",
+        "--yes",
+        "count by sex",
+        cwd=folder,
+    )
+    said = call("ask", "--session", "s", "count by sex", cwd=folder).stdout
+    assert "source: repeat" in said
+    assert "probability 0.99" in said
+    refused = call("ask", "--session", "s", "--alpha", "0.3", "count by sex", cwd=folder, status=1).stderr
+    assert "alpha 0.2, beta 0.01, queries 20" in refused
+    assert "--alpha" in call("ask", "--session", "other", "count by sex", cwd=folder, status=2).stderr
+    shown = call("ledger", "show", cwd=folder).stdout
+    assert "for count by sex" in shown
+
+
+def test_a_forecast_is_in_the_unit_of_the_column(folder):
+    plain = json.loads(
+        call(
+            "ask", "SELECT avg(age) AS years, count(*) FROM people", "--dry-run", "--json", cwd=folder
+        ).stdout
+    )
+    years, people = plain[0]["forecast"]
+    assert years["column"] == "years"
+    assert 0 < years["error"] < 120
+    assert people["error"] <= plain[0]["error"] + 1
+    said = call("ask", "SELECT avg(age) AS years FROM people", "--dry-run", cwd=folder).stdout
+    assert "years: about ± " in said

@@ -1,0 +1,149 @@
+"""The low-level door of a Curator: what a look says of its price is held against the noise that it draws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import understudy as us
+from audit.mutants.looks import REPLACE, CostsNothing, Counts, DrawsLess, HalfThePrice, NamesNoEvent
+from audit.mutants.tables import ROWS, SETTING
+from understudy.curator.curator import Curator
+from understudy.errors import ParameterError
+from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
+from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.look import checked_event
+from understudy.mechanism.matrix.many_marginals import Centred, JointStrategy, StrategyPart
+from understudy.mechanism.matrix.one_marginal import Strategy
+from understudy.mechanism.matrix.residuals_of_order import ResidualLook, ResidualsOfOrder
+from understudy.mechanism.merged import MergedGaps, MergedMarginals, MergedStrategy
+from understudy.mechanism.net import NetMechanism
+from understudy.mechanism.small_database.classes import DistinctQueries
+from understudy.mechanism.small_database.small_database import SmallDatabase
+from understudy.mechanism.worst_query import QueryClass, WorstQuery
+from understudy.noise.samplers import SeededNoise
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation
+from understudy.query.family import prefixes
+from understudy.query.marginal import Marginal
+from understudy.query.merging import Merging
+from understudy.standin.table import SmallTable
+from understudy_audit.acts import AB, DOMAIN, A, B
+
+ONE, EPSILON, RHO = Fraction(1), Price.of(epsilon=1), Price.of(rho=1)
+RELATIONS = [REPLACE, Relation(Neighbours.ADD_REMOVE), Relation(Neighbours.ADD_REMOVE, 3)]
+MERGING = Merging(
+    DOMAIN,
+    (np.array([0, 1]), np.array([0, 1])),
+    (np.array([1.0, 1.0]), np.array([1.0, 0.5, 0.5])),
+)
+"""The last two values of b are one group."""
+GUESSES = (Guess(A, np.array([6, 6])), Guess(AB, np.full((2, 3), 2), weight=Fraction(1, 2)))
+PARTS = tuple(StrategyPart(clique, Fraction(1, 3)) for clique in (("a",), ("a", "b")))
+CENTRED = {"a": Centred(2), "b": Centred(3)}
+
+LOOKS = {
+    "strategy": lambda r: Strategy(AB, (np.eye(2, dtype=int), np.tri(3, dtype=int)), r, EPSILON),
+    "joint strategy": lambda r: JointStrategy(DOMAIN, CENTRED, PARTS, r),
+    "residuals": lambda r: ResidualLook(DOMAIN, ResidualsOfOrder((2, 3), 2), (3, 2, 1), r, RHO),
+    "worst guess": lambda r: WorstGuess(GUESSES, ONE, r),
+    "gaps": lambda r: NoisyGaps(GUESSES, r, EPSILON),
+    "worst query": lambda r: WorstQuery(QueryClass(DOMAIN, (AB,)), np.zeros(6), ONE, r),
+    "noisy max": lambda r: WorstQuery(QueryClass(DOMAIN, (AB,)), np.zeros(6), ONE, r, law="noisy-max"),
+    "merged counts": lambda r: MergedMarginals(MERGING, (A, B), (EPSILON, RHO), r),
+    "merged gaps": lambda r: MergedGaps(MERGING, (B,), (np.zeros(2, np.int64),), (3,), RHO, r),
+    "merged strategy": lambda r: MergedStrategy(
+        MERGING, JointStrategy(MERGING.coarse, {n: Centred(2) for n in "ab"}, PARTS, r)
+    ),
+}
+"""Every look of the library that is made for a relation."""
+
+
+@pytest.mark.parametrize("project", RELATIONS, ids=str)
+@pytest.mark.parametrize("made_for", RELATIONS, ids=str)
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_look_is_charged_where_it_was_made_for_the_project_s_relation_and_else_refused(
+    name, made_for, project
+):
+    look = LOOKS[name](made_for)
+    alike = look.event == LOOKS[name](project).event
+    if made_for == project:
+        assert checked_event(look, project) == look.event
+    elif not alike:  # a joint price may be that of both: then nothing is wrong with it
+        with pytest.raises(ParameterError, match="the event of the noise that it draws"):
+            checked_event(look, project)
+
+
+@pytest.mark.parametrize("rows_of_a_person", [1, 2])
+def test_small_databases_and_nets_are_for_persons_of_one_row(rows_of_a_person):
+    """Their scores are made for one row; under a relation with more, the same draw would cost more."""
+    corners = [SmallTable.of_rows(DOMAIN, rows) for rows in ([(0, 0)], [(1, 2)])]
+    queries = DistinctQueries.of_queries(prefixes(DOMAIN, "b"))
+    relation = Relation(Neighbours.ADD_REMOVE, rows_of_a_person)
+    for look in (NetMechanism.of(corners, [AB], rows=6, epsilon=1), SmallDatabase(queries, 2, 6, ONE)):
+        assert checked_event(look, REPLACE) == look.event
+        assert look.event_under(relation).epsilon == rows_of_a_person
+        if rows_of_a_person > 1:
+            with pytest.raises(ParameterError):
+                checked_event(look, relation)
+
+
+@pytest.mark.parametrize(
+    ("look", "says"),
+    [
+        (CostsNothing(), r"under `replace` that is LaplaceNoise\(l1=Fraction\(2, 1\)"),
+        (NamesNoEvent(), "has a price, and this one names none"),
+        (HalfThePrice(), "the event of the noise that it draws"),
+        (DrawsLess(), "not by Quiet: only those are known to draw what their events say"),
+    ],
+)
+def test_a_look_whose_event_is_not_that_of_its_noise_is_refused_before_the_charge(look, says):
+    curator = SETTING.curator(ROWS, noise=SeededNoise(3))
+    with pytest.raises(ParameterError, match=says):
+        curator._buy(look)
+    assert not curator.ledger.debits()
+    assert len(curator._buy(Counts()).released) == AB.size  # the honest one is charged and told
+
+
+class Whole(Counts):
+    """The number of rows, which nobody can move where it is public."""
+
+    @property
+    def mechanism(self):
+        return LaplaceMechanism(epsilon=ONE, l1=0)
+
+
+def test_a_look_that_costs_nothing_reads_only_what_nobody_can_move():
+    curator = SETTING.curator(ROWS, noise=SeededNoise(3))
+    assert curator._buy(Whole(marginal=Marginal(DOMAIN, ()))).released == [curator.rows]
+    with pytest.raises(ParameterError):
+        curator._buy(Whole(marginal=A))
+    assert curator.ledger.spent.units == 0
+
+
+def test_a_prepared_measurement_is_held_against_this_curator_s_relation():
+    """It is a public value that a caller can build: a Curator checks it as it checks a look."""
+    curator = SETTING.curator(ROWS, noise=SeededNoise(3))
+    prepared = curator.prepare([A], EPSILON)
+    ((mechanism, resolution),) = prepared.mechanisms
+    for sensitivity in (0, 1, 3):
+        other = LaplaceMechanism(epsilon=mechanism.epsilon, l1=sensitivity)
+        with pytest.raises(ParameterError, match="another sensitivity"):
+            curator.perform(replace(prepared, mechanisms=((other, resolution),)))
+    with pytest.raises(ParameterError, match="another sensitivity"):
+        curator.perform(replace(prepared, mechanisms=((mechanism, 2),)))
+    assert not curator.ledger.debits()
+    assert curator.perform(prepared)[0].value.shape == A.shape
+
+
+def test_a_curator_offers_no_door_for_looks():
+    """What takes a look is private to the library: a project offers questions, measurements and handles."""
+    public = {name: method for name, method in vars(Curator).items() if not name.startswith("_")}
+    assert {"measure", "measure_all", "choose", "sparse"} <= public.keys()
+    taking = [n for n, m in public.items() if "Look" in getattr(m, "__annotations__", {}).values()]
+    assert not taking
+    assert "Look" in Curator._buy.__annotations__.values()  # the annotation that is looked for
+    assert "Look" not in us.__all__

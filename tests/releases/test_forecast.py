@@ -1,0 +1,167 @@
+"""What a release would say is forecast from public numbers, and comes out as forecast."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import understudy as us
+from program import call
+from understudy.declaration.file import parse
+from understudy.errors import RefusedError
+from understudy.noise.samplers import SeededNoise
+from understudy.query.workload import Workload
+from understudy.releases.forecast import plan_release
+
+TEXT = """\
+understudy: 1
+name: t
+source: t.csv
+neighbours: {neighbours}
+budget: {{epsilon: 1, delta: 1e-9}}
+attributes:
+  age: {{type: integer, edges: [0, 18, 30, 45, 65, 120]}}
+  sex: {{type: category, values: [F, M]}}
+  smoker: {{type: boolean}}
+"""
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.integers(0, 100, 20_000),
+        "sex": RNG.choice(["F", "M"], 20_000),
+        "smoker": RNG.random(20_000) < 0.2,
+    }
+)
+
+
+def project(neighbours: str = "replace", seed: int = 1) -> us.Project:
+    declared = parse(TEXT.format(neighbours=neighbours))
+    return us.Project.frame(FRAME, declared, noise=SeededNoise(seed))
+
+
+@pytest.mark.parametrize("method", ["residual", "mwem", "adaptive"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_errors_come_out_as_forecast(method, order):
+    p = project()
+    told = us.forecast(p, us.marginals(order), epsilon=0.5, method=method)
+    assert p.ledger.spent.units == 0
+    assert told.method == method
+    made = us.release(p, us.marginals(order), epsilon=0.5, method=method)
+    assert made.certificate["cost"]["amount"] <= told.cost.amount * (1 + 1e-9)
+    truth = {c: p.curator._truth.count(c) for c in Workload.all_marginals(p.domain, order)}
+    off = np.concatenate([np.abs(a.counts - truth[a.clique]).ravel() for a in made.answers])
+    forecasts = {one.clique: one for one in told.marginals}
+    for answer in made.answers:
+        one = forecasts[answer.clique]
+        assert one.cells == answer.counts.size
+        # A value lies anywhere in its interval, so that its bar reaches at most twice as far.
+        assert answer.error.max() <= 2 * one.error + 1
+    assert off.mean() <= 2 * np.mean([one.usual for one in told.marginals])
+    rows = made.sample(20_000)
+    drawn = np.array([(rows["sex"] == sex).mean() for sex in "FM"])
+    exact = np.array([(FRAME["sex"] == sex).mean() for sex in "FM"])
+    assert np.abs(drawn - exact).sum() / 2 <= 3 * told.rows_error + 0.01
+
+
+def test_the_method_is_the_one_that_release_takes():
+    for order in (1, 2, 3):
+        p = project()
+        told = us.forecast(p, us.marginals(order), epsilon=0.5)
+        assert told.method == us.release(p, us.marginals(order), epsilon=0.5).certificate["method"]
+        assert 0 < told.share < 0.5
+
+
+def test_what_is_not_known_beforehand_is_not_forecast():
+    told = us.forecast(project(), us.marginals(2), epsilon=0.5, method="aim")
+    assert told.largest_error is None
+    assert json.loads(json.dumps(told.as_dict()))["marginals"][0]["error"] is None
+    assert (
+        us.forecast(project("add-remove"), us.marginals(2), epsilon=0.5, method="residual").largest_error > 0
+    )
+    with pytest.raises(RefusedError, match="does not fit"):
+        us.forecast(project(), us.marginals(2), epsilon=0.5, delta=0, method="residual")
+
+
+def test_smalldb_and_the_construction_are_forecast_by_their_theorems():
+    for method in ("smalldb", "ic"):
+        p = project()
+        told = us.forecast(p, us.marginals(1), epsilon=1, method=method)
+        made = us.release(p, us.marginals(1), epsilon=1, method=method)
+        assert made.largest_error <= told.largest_error + 1
+
+
+# ---- the program
+
+
+@pytest.fixture
+def folder(tmp_path):
+    FRAME.head(2000).to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "understudy.yml").write_text(TEXT.format(neighbours="replace"))
+    return tmp_path
+
+
+def test_a_dry_run_forecasts_and_leaves_nothing(folder):
+    before = sorted(folder.iterdir())
+    said = call("release", "--workload", "all-2-way", "--epsilon", "0.5", "--dry-run", cwd=folder).stdout
+    for words in (
+        "age, sex",
+        "error (people)",
+        "usual error",
+        "synthetic rows",
+        "% of the budget",
+        "of memory",
+    ):
+        assert words in said
+    plain = json.loads(
+        call(
+            "release", "--workload", "all-2-way", "--epsilon", "0.5", "--dry-run", "--json", cwd=folder
+        ).stdout
+    )
+    assert {"method", "marginals", "rows_error", "memory", "share", "remaining_share"} <= plain.keys()
+    assert sorted(folder.iterdir()) == before
+    assert "--out FOLDER" in call("release", "--epsilon", "0.5", cwd=folder, status=2).stderr
+
+
+def test_a_release_that_is_too_large_says_so_with_options(folder):
+    options = ("--workload", "all-2-way", "--epsilon", "0.5", "--memory", "1KB", "--rows", "1", "-o", "out")
+    said = call("release", *options, cwd=folder, status=2).stderr
+    assert "1 KB is allowed" in said
+    assert "--max-cells" in said
+    assert "--memory " in said
+    assert not (folder / "understudy.ledger").exists()
+    rows = (
+        "--workload",
+        "all-1-way",
+        "--epsilon",
+        "0.5",
+        "--memory",
+        "1GB",
+        "--rows",
+        "900000000",
+        "-o",
+        "out",
+    )
+    assert "Draw fewer synthetic rows (--rows)" in call("release", *rows, cwd=folder, status=2).stderr
+    assert not (folder / "understudy.ledger").exists()
+
+
+def test_the_planner_knows_the_methods_of_a_release(folder):
+    declared = parse(TEXT.format(neighbours="replace"))
+    found = plan_release(declared, Workload.all_marginals(declared.domain, 2), rows=20_000)
+    assert {one.method for one in found} == {"smalldb", "ic", "mwem", "residual", "adaptive", "aim"}
+    (chosen,) = [one for one in found if one.chosen]
+    told = us.forecast(project(), us.marginals(2), epsilon=1)
+    assert chosen.method == told.method
+    assert chosen.error == pytest.approx(told.largest_error)
+    options = ("--project", "understudy.yml", "--rows", "20000", "--marginals", "2")
+    said = call("plan", *options, cwd=folder).stdout
+    assert f"* {chosen.method}" in said
+    plain = json.loads(call("plan", *options, "--json", cwd=folder).stdout)
+    assert {one["method"] for one in plain["release"]} == {one.method for one in found}
+    assert (
+        "as one release"
+        not in call("plan", "--rows", "1e5", "--queries", "9", "--epsilon", "1", cwd=folder).stdout
+    )

@@ -1,0 +1,184 @@
+"""A coded copy gives the same counts as the file, is used for its own rows alone, and is its owner's."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import understudy as us
+from understudy.declaration.declaration import SourceSpec, Unit
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.table.coded_copy import CodedCopy
+from understudy.table.source import Source, open_source
+from understudy.table.truth import Truth
+
+DOMAIN = Domain((Bins.integers("a", 0, 3), Bins.integers("b", 0, 299)))
+
+
+def frame(seed: int = 0) -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(seed).integers(0, 4, (500, 3)), columns=["a", "b", "person"])
+
+
+def opened(folder: Path) -> Source:
+    return open_source(SourceSpec("table.csv"), base=folder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a table and its coded copy."""
+    frame().to_csv(tmp_path / "table.csv", index=False)
+    Truth(opened(tmp_path), DOMAIN, copy=copy_in(tmp_path)).count(("a",))
+    assert copy_in(tmp_path).path.exists()
+    return tmp_path
+
+
+def copy_in(folder: Path) -> CodedCopy:
+    return CodedCopy(folder / "understudy.codes")
+
+
+@pytest.fixture
+def engine_is_closed(monkeypatch: pytest.MonkeyPatch):
+    """No look reaches the engine."""
+
+    def refuse(self: Source, *_: object) -> None:
+        raise AssertionError("the engine was asked")
+
+    monkeypatch.setattr(Source, "look", refuse)
+    monkeypatch.setattr(Source, "check", refuse)
+
+
+def test_it_answers_without_the_engine(folder: Path, engine_is_closed: None):
+    truth = Truth(opened(folder), DOMAIN, copy=copy_in(folder))
+    np.testing.assert_array_equal(truth.count(("a",)), frame().groupby("a").size())
+    pairs = pd.crosstab(frame().a, frame().b).to_numpy()
+    np.testing.assert_array_equal(truth.count(("a", "b"))[:, :4], pairs)
+    assert truth.rows == 500
+
+
+def changed_file(folder: Path) -> Truth:
+    frame(1).to_csv(folder / "table.csv", index=False)
+    return Truth(opened(folder), DOMAIN, copy=copy_in(folder))
+
+
+def other_cells(folder: Path) -> Truth:
+    domain = Domain((Bins.between("a", [0, 2, 4]), *tuple(DOMAIN)[1:]))
+    return Truth(opened(folder), domain, copy=copy_in(folder))
+
+
+def other_delimiter(folder: Path) -> Truth:
+    source = open_source(SourceSpec("table.csv", delimiter=";"), base=folder)
+    return Truth(replace(source, expression=opened(folder).expression), DOMAIN, copy=copy_in(folder))
+
+
+def with_a_unit(folder: Path) -> Truth:
+    return Truth(opened(folder), DOMAIN, Unit("person", 3), copy=copy_in(folder))
+
+
+def damaged(folder: Path) -> Truth:
+    copy = copy_in(folder).path
+    data = bytearray(copy.read_bytes())
+    data[-1] ^= 1
+    copy.write_bytes(data)
+    return Truth(opened(folder), DOMAIN, copy=copy_in(folder))
+
+
+def cut_short(folder: Path) -> Truth:
+    copy = copy_in(folder).path
+    copy.write_bytes(copy.read_bytes()[:-1])
+    return Truth(opened(folder), DOMAIN, copy=copy_in(folder))
+
+
+def not_a_copy(folder: Path) -> Truth:
+    copy_in(folder).path.write_bytes(b"UNDERSTUDYCODES\x01" + b"\xff" * 100)
+    return Truth(opened(folder), DOMAIN, copy=copy_in(folder))
+
+
+def writable_by_the_group(folder: Path) -> Truth:
+    copy_in(folder).path.chmod(0o620)
+    return Truth(opened(folder), DOMAIN, copy=copy_in(folder))
+
+
+def a_link(folder: Path) -> Truth:
+    copy = copy_in(folder).path
+    copy.rename(folder / "elsewhere")
+    copy.symlink_to(folder / "elsewhere")
+    return Truth(opened(folder), DOMAIN, copy=copy_in(folder))
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [
+        changed_file,
+        other_cells,
+        other_delimiter,
+        with_a_unit,
+        damaged,
+        cut_short,
+        not_a_copy,
+        writable_by_the_group,
+        a_link,
+    ],
+)
+def test_another_table_s_copy_or_a_damaged_one_is_not_used(folder: Path, stale, monkeypatch):
+    looks: list[str] = []
+    look = Source.look
+    monkeypatch.setattr(Source, "look", lambda self: looks.append("look") or look(self))
+    truth = stale(folder)
+    found = truth.count(("a",))
+    assert looks
+    rows = pd.read_csv(folder / "table.csv")
+    if truth.unit is None:
+        width = 4 // len(found)
+        np.testing.assert_array_equal(found, rows.groupby(rows.a // width).size())
+    else:
+        assert found.sum() == 12  # three rows of each of four persons
+
+
+def test_the_next_look_replaces_a_copy_that_is_stale(folder: Path):
+    changed_file(folder).count(("a",))
+    assert Truth(opened(folder), DOMAIN, copy=copy_in(folder))._kept
+
+
+def test_only_its_owner_can_read_it(folder: Path):
+    assert copy_in(folder).path.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_to_is_no_error(tmp_path: Path):
+    frame().to_csv(tmp_path / "table.csv", index=False)
+    tmp_path.chmod(0o500)
+    assert Truth(opened(tmp_path), DOMAIN, copy=copy_in(tmp_path)).count(("a",)).sum() == 500
+
+
+def test_a_place_that_cannot_be_written_to_is_no_error(tmp_path: Path):
+    frame().to_csv(tmp_path / "table.csv", index=False)
+    copy = CodedCopy(tmp_path / "no such folder" / "understudy.codes")
+    assert Truth(opened(tmp_path), DOMAIN, copy=copy).count(("a",)).sum() == 500
+
+
+DECLARED = """
+understudy: 1
+name: table
+source: table.csv
+budget: {epsilon: 10}
+attributes:
+  a: {type: integer, bounds: [0, 3]}
+"""
+
+
+@pytest.mark.parametrize("permitted", [False, True])
+def test_it_is_made_where_the_declaration_permits_it(tmp_path: Path, permitted):
+    frame().to_csv(tmp_path / "table.csv", index=False)
+    line = "coded_copy: true\n" if permitted else ""
+    (tmp_path / "understudy.yml").write_text(DECLARED + line)
+    us.open(tmp_path).ask("count by a", epsilon=1)
+    assert (tmp_path / "understudy.codes").exists() == permitted
+    again = us.open(tmp_path).ask("count by a", epsilon=1)
+    assert np.abs(np.asarray(again.value) - frame().groupby("a").size()).max() < 100
