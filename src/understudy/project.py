@@ -379,9 +379,10 @@ def open_project(
     """
     path = located(path)
     declaration = read(path)
-    source = open_source(declaration.source, base=path.parent, columns=declaration.columns)
+    copied = declaration.coded_copy
+    source = open_source(declaration.source, base=path.parent, columns=declaration.columns, late=copied)
     books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
-    copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if declaration.coded_copy else None
+    copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if copied else None
     reading = read_record(record_place(path), declaration, source)
     return Project.over(source, declaration, ledger=books, noise=noise, copy=copy, reading=reading)
 
