@@ -32,7 +32,7 @@ ENTRIES = 100_000
 TINY = Fraction(1, 10**9)
 BUDGET = Budget.of(1)
 BATCH = 250
-LEFT = Fraction(1, 10**7)
+LEFT = Fraction(1, 10**8)
 LATE = 100
 """What is left of the budget for the last questions, and how many they are."""
 
