@@ -109,7 +109,9 @@ def _drafted(data: Path, shape: TextShape | None, *, table: str, location: str) 
                 "the total for this table, for ever; keep delta far below 1 / people",
             ),
             OutlineEntry.of(
-                "coded_copy", "true", "keep the rows' cell codes beside this file, for its owner alone: faster"
+                "coded_copy",
+                "true",
+                "keep the rows' cell codes beside this file, for its owner alone: faster",
             ),
         ),
         attributes=tuple(entries),
