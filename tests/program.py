@@ -37,6 +37,6 @@ def call(*arguments: str, cwd: Path, status: int = 0) -> Done:
 
 def _checked(done: Done, status: int) -> Done:
     """It must end with that status, and never show its insides."""
-    assert done.returncode == status, done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done

@@ -20,7 +20,8 @@ from understudy.ledger.chain import Entry, is_sealed
 from understudy.ledger.store import DurableLedger
 from understudy.ledger.witness import Witness
 from understudy.privacy.budget import Budget
-from understudy.privacy.event import LaplaceNoise, Span, from_plain, from_text
+from understudy.privacy.event import LaplaceNoise, Located, Span, as_plain, from_plain, from_text
+from understudy.privacy.joint import RULES, Joint, JointState
 from understudy.releases.folder import CERTIFICATE, STANDIN
 from understudy.releases.release import Release
 from understudy.releases.workload_file import as_workload
@@ -74,7 +75,20 @@ def test_an_event_that_is_none_is_not_understood(name):
 
 def test_a_span_of_a_trillion_cells_takes_no_memory():
     assert Span("a", 10**12, 5).mask == 5
-    assert verifier.cells(10**12, 5) == [0, 2]
+    event = Located(
+        noise=LaplaceNoise(l1=Fraction(1), scale=Fraction(40)),
+        region=(Span("a", 10**12, 5),),
+        relation="replace",
+        split=False,
+    )
+    text = as_plain(event)
+    for rule in (1, 2):
+        purse = verifier.Purse("epsilon", 10**15, rule)
+        purse.pay(text)
+        state = Joint(Budget.of(1), RULES[rule]).after(JointState(), event)
+        assert purse.shown == state.shown > 0
+        assert not purse.blocks
+        assert not state.blocks
     with pytest.raises(ParameterError):
         from_plain(None)
 

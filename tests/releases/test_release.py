@@ -317,17 +317,17 @@ def wide_project():
 def test_auto_takes_what_fits():
     assert methods.chosen(run_of(tiny_release.project(), 2)) in methods.METHODS
     assert methods.fitting(run_of(wide_project(), 3)) == []
-    with pytest.raises(RefusedError, match=r"no method fits.*smalldb: .*mwem: it holds every cell"):
+    with pytest.raises(RefusedError, match=r"no method fits.*smalldb.*mwem: it holds every cell"):
         methods.chosen(run_of(wide_project(), 3))
 
 
 def test_a_method_that_does_not_fit_names_one_that_does(monkeypatch):
     project = wide_project()
     with pytest.raises(RefusedError, match=r"mwem does not fit: it holds every cell.*delta: 1e-9.*adaptive"):
-        release(project, "3-way", epsilon=1, method="mwem")
+        release(project, "2-way", epsilon=1, method="mwem")
     monkeypatch.setattr(methods, "METHODS", tiny_release.with_tiny())
     with pytest.raises(RefusedError, match=r"mwem does not fit: .*Take `method='tiny'`"):
-        release(project, "3-way", epsilon=1, method="mwem")
+        release(project, "2-way", epsilon=1, method="mwem")
     assert project.ledger.spent.units == 0
     assert release(project, "1-way", epsilon=1, method="auto").certificate["method"] == "tiny"
 

@@ -38,7 +38,8 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": TESTS, **more}
+    path = os.pathsep.join(filter(None, [TESTS, os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, **more}
 
 
 @pytest.fixture
@@ -78,8 +79,8 @@ HOME = {"people.parquet", "understudy.yml", "understudy.ledger"}
 def test_a_release_for_people_and_for_machines(folder, run):
     done = run("--out", "out", *TINY, "--rows", "50", cwd=folder)
     assert "50 synthetic rows; 18 answers in 5 marginals" in done.stdout
-    assert "spent epsilon 2, 0 of 2 left" in done.stdout
-    assert done.stderr == ""
+    assert "spent epsilon 2; 0% of the budget left" in done.stdout
+    assert done.stderr.startswith("As it is now, this table was never read through")
     assert visible(folder) == HOME | {"out"}
     assert parquet.read_metadata(folder / "out" / "synthetic.parquet").num_rows == 50
     made = Release.load(folder / "out")

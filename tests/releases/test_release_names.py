@@ -89,9 +89,9 @@ def test_a_name_under_other_terms_is_refused_and_leaves_no_note(folder, program,
 
 def test_the_same_name_and_terms_spend_nothing_new(folder, program):
     told, _ = program("--out", "y", *TINY, "--epsilon", "0.1", "--name", "spring")
-    assert "spent epsilon 0.1, 1.9 of 2 left" in told
+    assert "spent epsilon 0.1; 95% of the budget left" in told
     told, _ = program("--out", "z", *TINY, "--epsilon", "0.1", "--name", "spring")
-    assert "nothing new was spent (epsilon 0.1 was, before), 1.9 of 2 left" in told
+    assert "nothing new was spent (epsilon 0.1 was, before); 95% of the budget left" in told
     reply = json.loads(program("--out", "w", *TINY, "--epsilon", "0.1", "--name", "spring", "--json")[0])
     assert (reply["spent"], reply["cost"]["amount"]) == ({"epsilon": 0.0}, 0.1)
     reply = json.loads(program("--out", "v", *TINY, "--epsilon", "0.1", "--json")[0])

@@ -87,7 +87,6 @@ def ask(
     if session == "":
         raise ParameterError("a session's name must not be empty: write --session NAME")
     opened = open_project(project)
-    tell_unread(opened)
     _check_out(out, opened, project, questions, overwrite=overwrite)
     most = MAX_CELLS if max_cells is None else max_cells
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "noise": noise}
@@ -96,6 +95,7 @@ def ask(
 
         terms = {"alpha": alpha, "beta": beta, "queries": queries, "analyst": analyst}
         entered = open_named(opened, session, **terms, price=price, request=request, max_cells=most)
+        tell_unread(opened, quiet=as_json)
         if dry_run:
             _show_session_prices(entered, questions, as_json=as_json)
             return
@@ -107,6 +107,7 @@ def ask(
     prepared = [
         opened.prepare(question, **price, max_cells=most) for question in questions
     ]  # finds every mistake before any look
+    tell_unread(opened, quiet=as_json)
     if dry_run:
         _show_quotes(opened, questions, prepared, as_json=as_json)
         return

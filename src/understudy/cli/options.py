@@ -102,12 +102,15 @@ def emit(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False))
 
 
-def tell_unread(project: Project) -> None:
-    """Say that nobody has read the table through under its present declaration, where that is so."""
-    if project.curator.reading is None:
+def tell_unread(project: Project, *, quiet: bool) -> None:
+    """Say that nobody has read the table through under its present declaration, where that is so.
+
+    `quiet` is a command that speaks to machines.
+    """
+    if project.curator.reading is None and not quiet:
         typer.secho(
-            "This table, as it is and as it is declared now, was never read through by `understudy check "
-            "--read`: whether its columns can be read as they are declared is not known.",
+            "As it is now, this table was never read through by `understudy check --read`: whether its columns "
+            "are written as declared is not known.",
             fg="yellow",
             err=True,
         )

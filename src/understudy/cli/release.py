@@ -100,7 +100,6 @@ def release(
     if abandon and out is not None:
         _abandon(opened, Unfinished(out), as_json=as_json)
         return
-    tell_unread(opened)
     if epsilon is None:
         raise ParameterError("say what the release may spend: --epsilon 1")
     rule = as_rule(within)  # mistakes are found before anything is bought
@@ -120,6 +119,7 @@ def release(
 
         terms = {key: value for key, value in settings.items() if key != "analyst"}
         show_forecast(opened, wanted, terms, rows=rows, as_json=as_json)
+        tell_unread(opened, quiet=as_json)
         return
     assert out is not None
     note = Unfinished(out)
@@ -131,6 +131,7 @@ def release(
         made = _made(opened, wanted, settings | {"rows": rows}, before.name, report)
         made.save(out, rows=rows, seed=seed, within=rule, force=force)
     _tell(opened, made, out, before, rows=rows, resumed=started is not None, as_json=as_json)
+    tell_unread(opened, quiet=as_json)
 
 
 def _check_apart(out: Path, opened: Project, project: Path) -> None:

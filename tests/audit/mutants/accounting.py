@@ -34,7 +34,7 @@ def joint_total(factor=None) -> PureDP:
             state = accountant.after(state, event)
         return accountant.cost(state)  # type: ignore[return-value]
     for event in EVENTS:
-        state = replace(joint._added(state, event, UNITS), factor=factor)
+        state = replace(accountant._added(state, event, UNITS), factor=factor)
     return PureDP(factor * max(block.largest for block in state.blocks.values()))
 
 

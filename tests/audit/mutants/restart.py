@@ -52,7 +52,7 @@ class Blank(PurchaseJournal):
     def later(self):
         return iter(())
 
-    def plan(self, kind, purchase):
+    def plan(self, kind, purchase, words=""):
         return None
 
     @property
