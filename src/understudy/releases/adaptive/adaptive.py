@@ -38,8 +38,10 @@ from understudy.releases.adaptive.rule import (
     first_prices,
     most_cells,
     rule_for,
+    told,
     triples_are_few,
 )
+from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.adaptive.shrink import shrunk
 from understudy.releases.evidence import Evidence
 from understudy.releases.run import Outcome, Progress, Run
@@ -47,6 +49,9 @@ from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
 
 Values = NDArray[np.float64]
+
+CLOSE_ENOUGH = 0.75
+"""Of a direct question's variance: what a round's may be for no wider a bar, as it has a smaller part of β."""
 
 
 def adaptive(
@@ -142,8 +147,12 @@ class _Adaptive:
             private_rows=self.evidence.private_rows,
             pairs=bool(len(self.candidates)),
             sweep=bool(self.rule.guard),
-            sweeps_workload=self.rule.guard_order == 0,
+            sweeps_workload=self._sweeps_workload,
         )
+
+    @property
+    def _sweeps_workload(self) -> bool:
+        return bool(self.rule.guard) and self.rule.guard_order == 0
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -180,7 +189,7 @@ class _Adaptive:
         tables = dict(zip(self.run.workload, self._combined(standin, swept), strict=True))
         beside = list(dict.fromkeys(c for c in (*self.below, *self.evidence.beside) if c not in tables))
         measured = dict(zip(beside, standin.grouped(beside), strict=True))
-        told, also = (
+        answers, also = (
             self.evidence.answers(
                 {c: learner.merging.expand(c, t) for c, t in found.items()},
                 rounds.bounds,
@@ -189,7 +198,7 @@ class _Adaptive:
             for found in (tables, measured)
         )
         proof = self._proof(learner, rounds, swept)
-        return Outcome("adaptive", standin, self.evidence.rows, told, proof, also=also)
+        return Outcome("adaptive", standin, self.evidence.rows, answers, proof, also=also)
 
     def _prove(self, learner: Learner, rounds: Rounds, swept: Sweep) -> None:
         """Intervals from the sweep, alone or with a round's first measurement, and of the 1-way marginals."""
@@ -209,7 +218,7 @@ class _Adaptive:
         """Bars of 1-way and 2-way marginals if the price were spent on direct questions, in equal parts, to all
         marginals that are told, and these bars held jointly.
         """
-        asked = len({*self.run.workload, *self.below})
+        asked = told(self.run.domain, self.run.workload)
         noise = self.evidence.noise(Price("rho", rounded_down(self.run.total / asked)))
         size, beta = self.run.domain.size, self.run.beta / asked
         return {c: float(noise.error(beta, cells=size(c))) for c in cliques if len(c) in (1, 2)}
@@ -223,9 +232,10 @@ class _Adaptive:
         share = self.rule.first * (1 - self.rule.guard) if len(self.candidates) else 1 - ROWS_SHARE
         prices = [self.unspent.spend(part) for part in first_prices(run.domain, run.total * share).values()]
         asked = [Price("rho", price) for price in prices]
-        public, again = not evidence.private_rows, bool(len(self.candidates))
+        public = not evidence.private_rows
+        again = (HIGH_LEVELS if self._sweeps_workload else LEVELS) if len(self.candidates) else ()
         shares = {
-            name: OneWayShares.of(run.domain, name, self.beta.one_way, rows_public=public, again=again)
+            name: OneWayShares.of(run.domain, name, self.beta.one_way, again, rows_public=public)
             for name in run.domain.names
         }
         own = next(iter(shares.values())).own  # the same for all
@@ -264,7 +274,7 @@ class _Adaptive:
 
     def _planned(self, learner: Learner) -> SweepPlan | None:
         """The last sweep, where it is over the workload, before any round: nothing in it depends on them."""
-        if not self.rule.guard or self.rule.guard_order or not len(self.candidates):
+        if not self._sweeps_workload or not len(self.candidates):
             return None
         workload, price = self.run.workload, rounded_down(self._kept)
         if not self._any_useful(learner):  # no round can measure anything
@@ -295,9 +305,15 @@ class _Adaptive:
         return swept
 
     def _pairs_to_sweep(self, learner: Learner) -> list[Clique]:
-        """Pairs that were not measured as well as a direct question to each, for a part of what is left, would."""
+        """Pairs that were not measured as well as by direct questions: to all of them for what is left, or to all
+        that is told for the whole price.
+        """
         pairs, size = self.candidates.cliques[: self.candidates.pairs], learner.merging.coarse.size
-        variance = len(pairs) / self.evidence.precision(self.unspent.left)
+        asked = told(self.run.domain, self.run.workload)
+        variance = CLOSE_ENOUGH * min(
+            len(pairs) / self.evidence.precision(self.unspent.left),
+            asked / self.evidence.precision(self.run.total),
+        )
         known = [
             (set(m.clique), m.variance * m.counts.size)
             for m in self.evidence.measurements
@@ -305,7 +321,7 @@ class _Adaptive:
         ]
 
         def measured(pair: Clique) -> bool:
-            return any(held.issuperset(pair) and told <= variance * size(pair) for held, told in known)
+            return any(held.issuperset(pair) and spread <= variance * size(pair) for held, spread in known)
 
         return [pair for pair in pairs if not measured(pair)] or list(pairs)
 

@@ -14,8 +14,8 @@ The rule for every bar
 The shares
     A quantile depends on the logarithm of its probability, so most of β goes where most cells are: 8 parts of 10
     to the last sweep, 1 to the measurements of the rounds, 1 to the 1-way marginals. A sweep over pairs alone
-    leaves one part more to the 1-way marginals, and one to the last gaps, which bound what it does not measure. The
-    number of rows, where it is private, has its twelfth of β before that: it is bought before anything is decided.
+    leaves one part more to the 1-way marginals, and one to the last gaps, which bound what it does not measure.
+    The number of rows, where it is private, has its twelfth of β before that: it is bought before all else.
 """
 
 from __future__ import annotations

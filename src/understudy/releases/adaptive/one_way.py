@@ -13,7 +13,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.query.merging import Merging
 from understudy.releases.adaptive.beta import cells_to_cover
 from understudy.releases.adaptive.guard import Sweep
-from understudy.releases.adaptive.sequential import LEVELS, NoisyTable, SequentialCells
+from understudy.releases.adaptive.sequential import NoisyTable, SequentialCells
 from understudy.releases.evidence import Interval
 
 Values = NDArray[np.float64]
@@ -28,12 +28,15 @@ class OneWayShares:
     cell: Fraction
 
     @classmethod
-    def of(cls, domain: Domain, name: str, beta: Fraction, *, rows_public: bool, again: bool) -> OneWayShares:
-        """The part of one attribute, of `beta` for all; `again` if more than its own table may be bought.
+    def of(
+        cls, domain: Domain, name: str, beta: Fraction, again: Sequence[float], *, rows_public: bool
+    ) -> OneWayShares:
+        """The part of one attribute, of `beta` for all; `again` are levels that more tables may reach.
 
-        Half is for its own measurement, which is all that merged values have. Where the number of rows is public, that alone makes a table more precise: a level of its own.
+        Half is for its own measurement, which is all that merged values have. Where the number of rows is public,
+        that alone makes a table more precise: a level of its own.
         """
-        levels = ((1.0,) if rows_public else ()) + (LEVELS if again else ())
+        levels = ((1.0,) if rows_public else ()) + tuple(again)
         own = beta / len(domain) / (2 if levels else 1)
         rest = (beta / len(domain) - own) / max(len(levels), 1)
         return cls(own, levels, rest / cells_to_cover(domain, (name,), rows_public=rows_public))

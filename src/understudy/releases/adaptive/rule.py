@@ -115,9 +115,9 @@ def rule_for(
     rounds = min(max(round(1 - 1.4 * log10(max(looked, 1e-12))), 3), MOST_ROUNDS)
     if order == 0 and guard and sweep_noise(domain, workload.cliques, precision, rows) <= QUIET:
         rounds = 2  # the sweep knows it all
-    first = max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15))
+    first = max(0.13 * noise**0.5, min(0.067 * doubt**0.5, 0.15)) * (FIRST_BEFORE_PAIRS if order else 1.0)
     return Rule(
-        first=_share(first * (FIRST_BEFORE_PAIRS if order else 1.0), 0.03, 0.4),
+        first=_share(max(first, _direct_share(domain, workload) / float(1 - guard)), 0.03, 0.4),
         select=_share(0.06 * doubt**0.25, 0.03, 0.15),
         guard=guard,
         guard_order=order,
@@ -130,14 +130,29 @@ def rule_for(
     )
 
 
+def told(domain: Domain, workload: Workload) -> int:
+    """How many marginals a release tells: the workload's, and the 1-way and 2-way ones below them."""
+    small = {*map(frozenset, _pairs(workload)), *(frozenset([name]) for name in domain.names)}
+    return len({*map(frozenset, workload), *small})
+
+
+def _direct_share(domain: Domain, workload: Workload) -> float:
+    """Of the price, for the 1-way marginals if all that is told were asked directly, each for an equal part.
+
+    Values that are merged afterwards have no other measurement, so 1-way marginals never get less.
+    """
+    return len(domain) / told(domain, workload)
+
+
 def _share(value: float, low: float, high: float) -> Fraction:
     return Fraction(round(1000 * min(max(value, low), high)), 1000)
 
 
-SWEEP_WORKLOAD, SWEEP_PAIRS = Fraction(7, 10), Fraction(3, 10)
-"""Shares of the last sweep."""
+SWEEP_WORKLOAD = Fraction(7, 10)
+SWEEP_PAIRS = (0.25, 0.4)
+"""Shares of the last sweep; over pairs, their part of all that is told, within these limits."""
 
-FIRST_BEFORE_PAIRS = 1.7
+FIRST_BEFORE_PAIRS = 1.6
 """Where the sweep is over pairs, 1-way marginals get so much more: shorter bars, at the same accuracy."""
 
 QUIET = 0.005
@@ -157,7 +172,7 @@ def _guard(domain: Domain, workload: Workload, precision: float, rows: float) ->
     wide = [tuple(sorted(pair, key=domain.position)) for pair in _pairs(workload)]
     for cliques, share, order, least, small in (
         (list(workload), SWEEP_WORKLOAD, 0, 0.001, 0.025),
-        (wide, SWEEP_PAIRS, 2, 0.003, 0.05),
+        (wide, _share(len(wide) / told(domain, workload), *SWEEP_PAIRS), 2, 0.003, 0.05),
     ):
         if cliques and _can_sweep(domain, cliques):
             std = sqrt(len(cliques) / precision) / max(rows, 1.0)

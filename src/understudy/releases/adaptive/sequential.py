@@ -46,6 +46,9 @@ Values = NDArray[np.float64]
 LEVELS = (1.4, 1.8, 2.3, 3.0, 4.0, 6.0)
 """Precisions at which bars may be told, in those of the first table."""
 
+HIGH_LEVELS = (1.6, 2.2, 3.0, 4.0, 5.5, 7.5, 10.0, 14.0)
+"""The same where most of the price goes to a sweep over the workload, which tells most of each attribute."""
+
 MOST_LIFT = 0.05
 """Of the logarithm of a probability: it lengthens a bar by about a hundredth."""
 
