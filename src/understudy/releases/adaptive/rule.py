@@ -148,11 +148,11 @@ def _share(value: float, low: float, high: float) -> Fraction:
     return Fraction(round(1000 * min(max(value, low), high)), 1000)
 
 
-SWEEP_WORKLOAD = Fraction(7, 10)
-SWEEP_PAIRS = (0.25, 0.4)
-"""Shares of the last sweep; over pairs, their part of all that is told, within these limits."""
+SWEEP_WORKLOAD, SWEEP_PAIRS = (0.5, 0.7), (0.25, 0.4)
+"""Limits of the share of the last sweep. One over the workload leaves a quarter of the price to the rounds, beside a
+direct question's part to each 1-way marginal; one over pairs has the pairs' part of all that is told."""
 
-FIRST_BEFORE_PAIRS = 1.6
+FIRST_BEFORE_PAIRS = 1.7
 """Where the sweep is over pairs, 1-way marginals get so much more: shorter bars, at the same accuracy."""
 
 QUIET = 0.005
@@ -171,7 +171,7 @@ def _guard(domain: Domain, workload: Workload, precision: float, rows: float) ->
     """
     wide = [tuple(sorted(pair, key=domain.position)) for pair in _pairs(workload)]
     for cliques, share, order, least, small in (
-        (list(workload), SWEEP_WORKLOAD, 0, 0.001, 0.025),
+        (list(workload), _share(0.75 - _direct_share(domain, workload), *SWEEP_WORKLOAD), 0, 0.001, 0.025),
         (wide, _share(len(wide) / told(domain, workload), *SWEEP_PAIRS), 2, 0.003, 0.05),
     ):
         if cliques and _can_sweep(domain, cliques):
