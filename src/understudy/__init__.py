@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from understudy.domain.bins import Bins as Bins
     from understudy.domain.domain import Domain as Domain
     from understudy.errors import UnderstudyError as UnderstudyError
+    from understudy.frame_project import declare as declare
     from understudy.ledger.interface import Ledger as Ledger
     from understudy.planner.solve import Plan as Plan
     from understudy.planner.solve import plan as plan
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from understudy.project import PreparedQuestion as PreparedQuestion
     from understudy.project import Project as Project
     from understudy.project import Quote as Quote
-    from understudy.project import declare as declare
     from understudy.project import open_project as open  # noqa: F401 (a public name)
     from understudy.query.linear import LinearQuery as LinearQuery
     from understudy.query.marginal import Marginal as Marginal
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# Where each public name lives. They are imported when first used: the engine behind `open` takes a second to
-# load, and a program that only plans or reads a domain should not wait for it.
+# Where each public name lives; one without an attribute is a module. They are imported when first used: the engine
+# behind `open` takes a second to load, and a program that only plans or reads a domain should not wait for it.
 _HOME = {
     "Answer": "understudy.answer.answer:Answer",
     "Bins": "understudy.domain.bins:Bins",
@@ -85,10 +85,10 @@ _HOME = {
     "Unit": "understudy.declaration.declaration:Unit",
     "Workload": "understudy.query.workload:Workload",
     "conjunctions": "understudy.sessions.terms:conjunctions",
-    "declare": "understudy.project:declare",
+    "declare": "understudy.frame_project:declare",
     "forecast": "understudy.releases.forecast:forecast",
     "marginals": "understudy.query.workload:marginals",
-    "metrics": "understudy.validity:metrics",
+    "metrics": "understudy.validity.metrics:",
     "open": "understudy.project:open_project",
     "plan": "understudy.planner.solve:plan",
     "pool": "understudy.sessions.terms:pool",
@@ -106,7 +106,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'understudy' has no attribute {name!r}")
     module, attribute = home.split(":")
     found = import_module(module)
-    return getattr(found, attribute) if hasattr(found, attribute) else import_module(f"{module}.{attribute}")
+    return getattr(found, attribute) if attribute else found
 
 
 def __dir__() -> list[str]:

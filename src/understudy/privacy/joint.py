@@ -24,11 +24,11 @@ then for any messages whatever
 since the messages cancel at every x. Better messages are found by sweeps of max-product (MPLP); bad ones cost
 accuracy, never soundness. Everything is whole units, so that a verifier elsewhere finds the same numbers.
 
-The work is bounded by a numbered rule (`AccountingRule`) that the first entry of a ledger names. Whoever may ask can ask a
-hundred thousand questions that hardly cost anything, about cells that all have to be told apart; so under rule 2
-tables are capped, and every event brings the same small credit of work, from which tables and sweeps are paid: what
-the credit cannot pay for is not done. An event then counts for a larger region, or for everybody, and the bound keeps
-the messages that it has: both are sound.
+The work is bounded by a numbered rule (`AccountingRule`) that the first entry of a ledger names. Whoever may ask
+can ask a hundred thousand questions that hardly cost anything, about cells that all have to be told apart. So
+under rule 2 tables are capped, and every event brings the same small credit of work, whatever it costs, from which
+tables and sweeps are paid. What the credit cannot pay for is not done: an event then counts for a larger region or
+for everybody, and the bound keeps the messages that it has. Both are sound.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class AccountingRule:
 
     `number`       The name of the rule.
     `attribute`    The most cells of an attribute that a region is taken by; None: as many as a table may have.
-    `width`        The most parts that an attribute is cut into: beyond it, runs of neighbouring cells are one part.
+    `width`        The most parts that an attribute is cut into: in a larger one, runs of cells are one part.
     `table`        The most cells of a clique, counted without classes; None: no such cap.
     `tables`       The most cells of all cliques, counted so.
     `block`        The most products of classes of a clique, beyond which its classes are cut no more.
@@ -138,10 +138,10 @@ RULES = {rule.number: rule for rule in (RULE_1, RULE_2)}
 class JointState:
     """The located events of the latest `relation`, and the plain sum of all that was before and beside them.
 
-    `shown` is what the located events cost: it never falls, also where a sweep finds that less would do. `rests` and
-    `peaks` are the two sums of the bound: of what remains of the blocks, and of the largest beliefs. `room` is that
-    of all blocks. `joined` counts the events that were priced jointly and `work` the numbers touched for them, under
-    all relations.
+    `shown` is what the located events cost: it never falls, also where a sweep finds that less would do. `rests`
+    and `peaks` are the two sums of the bound: of what remains of the blocks, and of the largest beliefs. `room`,
+    `tables` are the sizes of all blocks, with classes and without. `joined` counts the events that were priced
+    jointly and `work` the numbers touched for them, under all relations.
     """
 
     others: int = 0
@@ -149,8 +149,8 @@ class JointState:
     relation: str = ""
     factor: int = 0
     constant: int = 0
-    blocks: Mapping[Clique, CliqueBlock] = field(default_factory=dict)
-    beliefs: Mapping[Attribute, Units] = field(default_factory=dict)
+    blocks: Mapping[Clique, CliqueBlock] = field(default_factory=dict[Clique, CliqueBlock])
+    beliefs: Mapping[Attribute, Units] = field(default_factory=dict[Attribute, Units])
     shown: int = 0
     swept: int = 0
     rests: int = 0
@@ -196,7 +196,7 @@ class Joint:
         """Whether an event can be priced jointly: the currency's noise, and totals within 64 bits."""
         wanted = LaplaceNoise if self.budget.is_pure else GaussianNoise
         fits = state.flat + _price(self.budget, event) <= LARGEST
-        return fits and isinstance(event.noise, wanted)
+        return fits and type(event.noise) is wanted
 
     def _added(self, state: JointState, event: Located, price: int) -> JointState:
         """One more located event; sound at once, without a sweep."""
@@ -349,7 +349,7 @@ def _inside(span: Span | None, size: int, run: int) -> Inside:
     raw = np.frombuffer(span.mask.to_bytes(-(-size // 8), "little"), np.uint8)
     cells = np.zeros(parts * run, np.bool_)
     cells[:size] = np.unpackbits(raw, count=size, bitorder="little")
-    return cells.reshape(parts, run).any(axis=1)
+    return np.asarray(cells.reshape(parts, run).any(axis=1), np.bool_)
 
 
 def _swept(state: JointState) -> JointState:

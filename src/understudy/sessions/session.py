@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import floor, inf
-from threading import RLock
 from typing import overload
 
 import numpy as np
@@ -45,6 +44,7 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
+from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import JournalStep, Ledger, fresh_request
 from understudy.ledger.view import spent_of
 from understudy.pages import notebook
@@ -118,7 +118,7 @@ class Session:
             raise ParameterError(
                 f"alpha {float(terms.alpha):g} of {self.rows} rows is less than one person: ask for a wider error"
             )
-        self._lock = RLock()
+        self._lock = AskingLock("session")
         self._asked = 0
         self._words = ""  # of the question that is being answered
         self._memory = AnswerMemory()
@@ -193,9 +193,11 @@ class Session:
         """Counts of marginals, in people, each within α of all rows: all are bought that have to be, or none.
 
         What cannot be paid for is answered uncertified, or refused, as by `ask`. More cells than the session's
-        `max_cells` are refused with a `QueryError`.
+        `max_cells` are refused with a `QueryError`, and what the custodian's reading found to be unreadable with
+        an `UnreadableError`.
         """
         check_cells(marginals, self.max_cells)
+        self.curator.check_readable(marginals)
         with self._lock:
             whole = len(marginals) == 1 or self._is_affordable(marginals, refuse=not uncertified)
             answers = [self._answered(part, uncertified=uncertified, buy=whole) for part in marginals]
@@ -218,6 +220,7 @@ class Session:
         """
         needed = self._reader.read(question).marginals
         check_cells(needed, self.max_cells)
+        self.curator.check_readable(needed)
         with self._lock:
             return self._funds.quote(self._needed(needed))
 
@@ -227,6 +230,7 @@ class Session:
 
     def ask_marginal(self, marginal: Marginal, *, uncertified: bool = True) -> Answer:
         """Counts of a marginal's cells, in people, each within α of all rows: `ask` for a marginal alone."""
+        self.curator.check_readable([marginal])
         return self._answered(marginal, uncertified=uncertified)
 
     def _answered(self, marginal: Marginal, *, uncertified: bool, buy: bool = True) -> Answer:

@@ -22,7 +22,7 @@ from ibis.backends.sql.datatypes import PostgresType
 from understudy.declaration.declaration import SourceSpec
 from understudy.errors import SourceChangedError, SourceError
 from understudy.table.dialect import POSTGRES, Dialect, Expression
-from understudy.table.engine import Columns, Habits, View
+from understudy.table.engine import Columns, Habits, View, step_by_step
 
 FETCH_ROWS = 1 << 16
 """Rows that are fetched at once from a cursor on the server."""
@@ -128,8 +128,24 @@ class PostgresEngine:
             )
 
     def prepare(self, expression: Expression) -> None:
+        wanted = _sql(expression)
         with self._transaction() as connection:
-            connection.execute("EXPLAIN " + _sql(expression))
+            if "NORMALIZE(" in wanted.upper():  # units that are text; a plan alone does not try it
+                self._check_composes(connection)
+            connection.execute("EXPLAIN " + wanted)
+
+    def _check_composes(self, connection: Any) -> None:
+        """Refuse, before anything is charged, a server that cannot bring texts into one normal form."""
+        import psycopg
+
+        try:
+            connection.execute("SELECT pg_catalog.normalize('a')")
+        except psycopg.Error:
+            raise SourceError(
+                "a `unit` column of text needs Postgres 13 or later and a database in UTF-8: only these bring "
+                "texts that Unicode writes in two ways into one form. Declare a unit column of numbers, or move "
+                "the table"
+            ) from None
 
     @contextmanager
     def look(self) -> Iterator[View]:
@@ -225,7 +241,8 @@ def _connected(address: _Address) -> Iterator[Any]:
 
 
 def _sql(expression: Expression) -> str:
-    return ibis.to_sql(expression, dialect="postgres")
+    with step_by_step:
+        return ibis.to_sql(expression, dialect="postgres")
 
 
 def _relation(connection: Any, schema: str, name: str) -> PostgresTable | None:
