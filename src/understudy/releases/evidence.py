@@ -90,10 +90,13 @@ class ProvedIntervals:
                 if names.issuperset(part):
                     yield self._known[part]
 
-    def answer(self, clique: Clique, counts: Values, bound: Interval | None) -> MarginalAnswer:
+    def answer(
+        self, clique: Clique, counts: Values, bound: Interval | None, widest: float = inf
+    ) -> MarginalAnswer:
         """The counts, moved into every interval about the clique; their errors reach to the farther end.
 
-        A cell is never more than the cells of smaller marginals that hold it.
+        A cell is never more than the cells of smaller marginals that hold it. A count is moved on towards the
+        middle of its interval until its error is at most `widest`, where the interval is short enough for that.
         """
         own = self._known.get(clique)
         low = np.zeros(counts.shape) if own is None else own.low
@@ -107,6 +110,7 @@ class ProvedIntervals:
                 high = np.minimum(high, part.high.reshape(kept))
         high = np.maximum(high, low)
         value = np.clip(counts, low, high)
+        value = np.where(high - low <= 2 * widest, np.clip(value, high - widest, low + widest), value)
         error = np.maximum(high - value, value - low)
         return MarginalAnswer(clique, value, error, basis if np.isfinite(error).all() else "uncertified")
 
@@ -121,7 +125,9 @@ class Evidence:
     The intervals are proved by the law of the noise alone, which is public: a step's noisy counts are all within
     the step's error except with probability β_step, its share of the run's β. The shares of all steps sum to β at
     most, so all intervals hold jointly with probability 1 - β, whatever steps were chosen in between by looking at
-    earlier answers. No interval rests on a stand-in; moving an answer into its intervals is post-processing.
+    earlier answers. An interval that combines noises of several steps gives each a weight that was fixed before
+    the noise was drawn (`adaptive.beta`). No interval rests on a stand-in; moving an answer into its intervals is
+    post-processing.
     """
 
     run: Run
@@ -224,8 +230,16 @@ class Evidence:
         return [clique for clique in self.intervals.cliques if clique not in asked]
 
     def answers(
-        self, counts: Mapping[Clique, Values], bounds: Mapping[Clique, Interval] | None = None
+        self,
+        counts: Mapping[Clique, Values],
+        bounds: Mapping[Clique, Interval] | None = None,
+        widest: Mapping[Clique, float] | None = None,
     ) -> tuple[MarginalAnswer, ...]:
-        """Counts by a stand-in, moved into all intervals that are proved, and into `bounds` that were paid for."""
-        paid = bounds or {}
-        return tuple(self.intervals.answer(c, table, paid.get(c)) for c, table in counts.items())
+        """Counts by a stand-in, moved into all intervals that are proved, and into `bounds` that were paid for.
+
+        `widest` are errors that need not be exceeded, even where the stand-in is far from an interval's middle.
+        """
+        paid, most = bounds or {}, widest or {}
+        return tuple(
+            self.intervals.answer(c, table, paid.get(c), most.get(c, inf)) for c, table in counts.items()
+        )

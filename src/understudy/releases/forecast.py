@@ -30,7 +30,10 @@ from understudy.query.marginal import Marginal
 from understudy.query.workload import AllMarginals, Workload
 from understudy.rational import Number, probability
 from understudy.releases import demand
+from understudy.releases.adaptive.beta import BetaShares, beta_of_cells
+from understudy.releases.adaptive.one_way import OneWayShares
 from understudy.releases.adaptive.rule import ROWS_SHARE, Rule, first_prices, noise_to_signal, rule_for
+from understudy.releases.adaptive.sequential import LEVELS
 from understudy.releases.demand import Demand
 from understudy.releases.evidence import Evidence
 from understudy.releases.iterative import certified_error
@@ -263,7 +266,10 @@ def _first_marginals(run: Run, rule: Rule) -> _Told:
     rounds = any(len(clique) > 1 for clique in run.workload)
     share = rule.first * (1 - rule.guard) if rounds else 1 - ROWS_SHARE
     price = first_prices(run.domain, run.total * share)
-    beta = run.beta / (rule.rounds + 4) / len(run.domain)
+    public = run.curator.relation.rows_are_public
+    again = LEVELS if rounds else ()
+    parts = _shares_of_beta(run, rule).one_way
+    beta = OneWayShares.of(run.domain, run.domain.names[0], parts, again, rows_public=public).own
 
     def told(clique: Clique) -> tuple[float, float] | None:
         if len(clique) != 1:
@@ -287,16 +293,26 @@ def _last_sweep(run: Run, rule: Rule) -> _Told:
     price = run.total * rule.guard * (1 - ROWS_SHARE)
     look = residuals.strategies(residuals.precisions(), run.curator.relation, price)
     tables = ResidualTables(residuals, look, np.zeros(look.cells, np.int64), None if private else 0.0)
-    beta = run.beta / (rule.rounds + 4) / sum(map(run.domain.size, cliques))
-    swept = set(cliques)
+    share = _shares_of_beta(run, rule).sweep
+    beta = beta_of_cells(run.domain, cliques, share, rows_public=not private)
 
     def told(clique: Clique) -> tuple[float, float] | None:
-        if clique not in swept:
+        if clique not in beta:
             return None
         usual = MEAN_ABSOLUTE * float(np.sqrt(tables.variance(clique)).mean())
-        return float(tables.error(clique, beta).max()), usual
+        return float(tables.error(clique, beta[clique]).max()), usual
 
     return told
+
+
+def _shares_of_beta(run: Run, rule: Rule) -> BetaShares:
+    return BetaShares.of(
+        run.beta,
+        private_rows=not run.curator.relation.rows_are_public,
+        pairs=any(len(clique) > 1 for clique in run.workload),
+        sweep=bool(rule.guard),
+        sweeps_workload=bool(rule.guard) and rule.guard_order == 0,
+    )
 
 
 def _swept(domain: Domain, workload: Workload, order: int) -> list[Clique]:

@@ -9,7 +9,7 @@ what it learns in `learner`, the sweep in `guard`, the combination in `shrink`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,24 +20,28 @@ from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
 from understudy.errors import RefusedError
+from understudy.privacy.cost import rounded_down
 from understudy.privacy.price import Price
 from understudy.query.constraint import Constraint
 from understudy.query.marginal import Marginal
 from understudy.query.merging import Merging, simplex
-from understudy.releases.adaptive.guard import Sweep, sweep
+from understudy.releases.adaptive.beta import ROWS_PART, BetaShares
+from understudy.releases.adaptive.guard import Sweep, SweepPlan
 from understudy.releases.adaptive.learner import ROUGH, Learner
+from understudy.releases.adaptive.one_way import OneWayBars, OneWayShares
 from understudy.releases.adaptive.pick import Candidates
 from understudy.releases.adaptive.rounds import Rounds
 from understudy.releases.adaptive.rows import AdaptiveStandIn
 from understudy.releases.adaptive.rule import (
-    MOST_ROUNDS,
     ROWS_SHARE,
     Rule,
     first_prices,
     most_cells,
     rule_for,
+    told,
     triples_are_few,
 )
+from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.adaptive.shrink import shrunk
 from understudy.releases.evidence import Evidence
 from understudy.releases.run import Outcome, Progress, Run
@@ -45,6 +49,9 @@ from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
 
 Values = NDArray[np.float64]
+
+CLOSE_ENOUGH = 0.75
+"""Of a direct question's variance: what a round's may be for no wider a bar, as it has a smaller part of β."""
 
 
 def adaptive(
@@ -66,7 +73,10 @@ def adaptive(
                 (`MergedStrategy`). What is asked in a step depends on answers released before it, so zCDP adds
                 up. [BunSteinke16, Lemma 1.7]
     Accuracy    Measured marginals by the law of their noise; others by the last noisy gaps and by the counts that
-                hold theirs. All intervals hold jointly, with probability 1 - β.
+                hold theirs. All intervals hold jointly, with probability 1 - β (`beta`). 1-way marginals have
+                bars from all tables that hold them (`sequential`); what a round measured and the planned sweep
+                measures too has bars from both (`combined`). 1-way and 2-way marginals below the workload are
+                always among the answers.
     Complexity  Passes over a tree of at most `rule.cells` cells; one count of the candidates for each round.
     Gap         No theorem about the stand-in itself. A killed run is resumed by refitting, which needs the same
                 floating-point results, up to rounding to whole people.
@@ -112,8 +122,7 @@ def _rows(
     )
     if noisy is not None:
         noise = evidence.noise(Price("rho", price))
-        # Its share is fixed beforehand: the number of rounds, which the others depend on, follows the noise.
-        error = float(noise.error(run.beta / (max(MOST_ROUNDS, used.rounds) + 4)))
+        error = float(noise.error(run.beta * ROWS_PART))
         evidence.keep_rows(noisy, 1 / evidence.precision(price), error)
     return used
 
@@ -131,56 +140,120 @@ class _Adaptive:
     def run(self) -> Run:
         return self.evidence.run
 
+    @cached_property
+    def beta(self) -> BetaShares:
+        return BetaShares.of(
+            self.run.beta,
+            private_rows=self.evidence.private_rows,
+            pairs=bool(len(self.candidates)),
+            sweep=bool(self.rule.guard),
+            sweeps_workload=self._sweeps_workload,
+        )
+
     @property
-    def beta(self) -> Fraction:
-        """Of each step that proves intervals: rows, first marginals, each round, the last gaps, the sweep."""
-        return self.run.beta / (self.rule.rounds + 4)
+    def _sweeps_workload(self) -> bool:
+        return bool(self.rule.guard) and self.rule.guard_order == 0
 
     @cached_property
     def candidates(self) -> Candidates:
         return Candidates.of(self.run.workload, triples=self.rule.triples)
 
+    @cached_property
+    def below(self) -> list[Clique]:
+        """The 1-way and 2-way marginals that are told whether or not the workload lists them."""
+        pairs = self.candidates.cliques[: self.candidates.pairs]
+        return [*((name,) for name in self.run.domain.names), *pairs]
+
     def outcome(self) -> Outcome:
         """Buy everything, and answer."""
-        learner = self._first()
-        # The number of rows was paid from the whole price: the rounds bear that.
-        kept = self.run.total * self.rule.guard * (1 - ROWS_SHARE)
-        rounds = Rounds(self.evidence, learner, self.candidates, self.rule, self.unspent, kept, self.beta)
+        learner, one_way = self._first()
+        plan = self._planned(learner)
+        rounds = Rounds(
+            self.evidence,
+            learner,
+            self.candidates,
+            self.rule,
+            self.unspent,
+            self._kept,
+            self.beta,
+            one_way,
+            frozenset(() if plan is None else plan.cliques),
+        )
         if len(self.candidates):
             for t in range(1, self.rule.rounds + 1):
                 rounds.round(t)
                 self._report(t, learner)
-        swept = self._guard(learner)
+        swept = self._guard(learner, plan)
+        self._prove(learner, rounds, swept)
         standin = learner.standin
         tables = dict(zip(self.run.workload, self._combined(standin, swept), strict=True))
-        below = self.evidence.beside
-        measured = dict(zip(below, standin.grouped(below), strict=True))
-        told, also = (
-            self.evidence.answers({c: learner.merging.expand(c, t) for c, t in found.items()}, rounds.bounds)
+        beside = list(dict.fromkeys(c for c in (*self.below, *self.evidence.beside) if c not in tables))
+        measured = dict(zip(beside, standin.grouped(beside), strict=True))
+        answers, also = (
+            self.evidence.answers(
+                {c: learner.merging.expand(c, t) for c, t in found.items()},
+                rounds.bounds,
+                self._direct(found),
+            )
             for found in (tables, measured)
         )
-        return Outcome("adaptive", standin, self.evidence.rows, told, self._proof(learner), also=also)
+        proof = self._proof(learner, rounds, swept)
+        return Outcome("adaptive", standin, self.evidence.rows, answers, proof, also=also)
+
+    def _prove(self, learner: Learner, rounds: Rounds, swept: Sweep) -> None:
+        """Intervals from the sweep, alone or with a round's first measurement, and of the 1-way marginals."""
+        for clique, beta in swept.beta_of_cells(self.beta.sweep).items():
+            first = rounds.firsts.get(clique)
+            assert swept.tables is not None
+            if first is None:
+                counts, error = swept.tables.table(clique), swept.tables.error(clique, beta)
+            else:
+                counts, error = first.with_sweep(swept.tables, beta)
+            self.evidence.prove(learner.merging, clique, counts, error)
+        rounds.one_way.swept(swept)
+        for interval in rounds.one_way.intervals():
+            self.evidence.intervals.add(interval)
+
+    def _direct(self, cliques: Iterable[Clique]) -> dict[Clique, float]:
+        """Bars of 1-way and 2-way marginals if the price were spent on direct questions, in equal parts, to all
+        marginals that are told, and these bars held jointly.
+        """
+        asked = told(self.run.domain, self.run.workload)
+        noise = self.evidence.noise(Price("rho", rounded_down(self.run.total / asked)))
+        size, beta = self.run.domain.size, self.run.beta / asked
+        return {c: float(noise.error(beta, cells=size(c))) for c in cliques if len(c) in (1, 2)}
 
     # ---- first marginals
 
-    def _first(self) -> Learner:
+    def _first(self) -> tuple[Learner, OneWayBars]:
         """All 1-way marginals, larger ones for more; then rare values are merged, and a first tree is fitted."""
         run, evidence = self.run, self.evidence
         marginals = [Marginal(run.domain, (name,)) for name in run.domain.names]
         share = self.rule.first * (1 - self.rule.guard) if len(self.candidates) else 1 - ROWS_SHARE
         prices = [self.unspent.spend(part) for part in first_prices(run.domain, run.total * share).values()]
         asked = [Price("rho", price) for price in prices]
-        found = run.measure("first", marginals, asked, beta=self.beta / len(marginals))
+        public = not evidence.private_rows
+        again = (HIGH_LEVELS if self._sweeps_workload else LEVELS) if len(self.candidates) else ()
+        shares = {
+            name: OneWayShares.of(run.domain, name, self.beta.one_way, again, rows_public=public)
+            for name in run.domain.names
+        }
+        own = next(iter(shares.values())).own  # the same for all
+        found = run.measure("first", marginals, asked, beta=own)
         merging = self._merged(Merging.of(run.domain, [a.noisy for a in found], self.rule.merge))
+        one_way = OneWayBars(merging, float(run.curator.rows) if public else None)
         for marginal, answer, price, begin in zip(marginals, found, prices, merging.starts, strict=True):
             evidence.prove(evidence.plain, marginal.by, answer.noisy, answer.error)
+            variance = 1 / evidence.precision(price)
+            if marginal.size > 1:
+                one_way.first(marginal.by[0], answer.noisy, variance, shares[marginal.by[0]])
             merged = np.add.reduceat(answer.noisy, begin)
-            spread = marginal.size / merged.size / evidence.precision(price)
+            spread = marginal.size / merged.size * variance
             evidence.measurements.append(Measurement(marginal.by, merged, spread))
         tree = [m.by for m in marginals]
         learner = Learner(evidence, merging, self.constraints, self.rule.cells, tree)
         learner.refit(ROUGH)
-        return learner
+        return learner, one_way
 
     def _merged(self, merging: Merging) -> Merging:
         """The merging, but for attributes that a constraint speaks of: it is about their values."""
@@ -194,27 +267,63 @@ class _Adaptive:
 
     # ---- the last sweep
 
-    def _guard(self, learner: Learner) -> Sweep:
-        """The last sweep, for all that is left; the stand-in learns from it."""
-        run, rule = self.run, self.rule
-        if not rule.guard or not len(self.candidates):
+    @property
+    def _kept(self) -> Fraction:
+        """The price of the last sweep. That of the number of rows was paid from the whole: the rounds bear it."""
+        return self.run.total * self.rule.guard * (1 - ROWS_SHARE)
+
+    def _planned(self, learner: Learner) -> SweepPlan | None:
+        """The last sweep, where it is over the workload, before any round: nothing in it depends on them."""
+        if not self._sweeps_workload or not len(self.candidates):
+            return None
+        workload, price = self.run.workload, rounded_down(self._kept)
+        if not self._any_useful(learner):  # no round can measure anything
+            price = self.unspent.left
+        return self._plan(learner, workload.cliques, workload.weights, price)
+
+    def _any_useful(self, learner: Learner) -> bool:
+        """Whether some candidate has two attributes with more than one group of values."""
+        wide = {a.name for a in learner.merging.coarse if a.size > 1}
+        return any(len(wide.intersection(clique)) > 1 for clique in self.candidates.cliques)
+
+    def _plan(
+        self, learner: Learner, cliques: Sequence[Clique], weights: Sequence[Fraction], price: Fraction
+    ) -> SweepPlan:
+        return SweepPlan.of(self.run.curator.relation, learner.merging, cliques, weights, price)
+
+    def _guard(self, learner: Learner, plan: SweepPlan | None) -> Sweep:
+        """The last sweep, as planned, or over pairs for all that is left; the stand-in learns from it."""
+        if not self.rule.guard or not len(self.candidates):
             return Sweep()
-        if rule.guard_order == 0:
-            asked, weights = run.workload.cliques, run.workload.weights
-        else:
-            asked = tuple(self._unmeasured_pairs())
-            weights = (Fraction(1),) * len(asked)
-        swept = sweep(run, learner.merging, asked, weights, self.unspent.spend(self.unspent.left))
-        for clique, error in swept.errors(self.beta).items():
-            self.evidence.prove(learner.merging, clique, swept.measured[clique].counts, error)
+        if plan is None:
+            asked = self._pairs_to_sweep(learner)
+            plan = self._plan(learner, asked, (Fraction(1),) * len(asked), self.unspent.left)
+        self.unspent.spend(self.unspent.left)
+        swept = plan.buy(self.run)
         learner.learn(swept)
-        self._report(rule.rounds + 1, learner)
+        self._report(self.rule.rounds + 1, learner)
         return swept
 
-    def _unmeasured_pairs(self) -> list[Clique]:
-        held = [set(m.clique) for m in self.evidence.measurements]
-        pairs = self.candidates.cliques[: self.candidates.pairs]
-        return [p for p in pairs if not any(h.issuperset(p) for h in held)] or list(pairs)
+    def _pairs_to_sweep(self, learner: Learner) -> list[Clique]:
+        """Pairs that were not measured as well as by direct questions: to all of them for what is left, or to all
+        that is told for the whole price.
+        """
+        pairs, size = self.candidates.cliques[: self.candidates.pairs], learner.merging.coarse.size
+        asked = told(self.run.domain, self.run.workload)
+        variance = CLOSE_ENOUGH * min(
+            len(pairs) / self.evidence.precision(self.unspent.left),
+            asked / self.evidence.precision(self.run.total),
+        )
+        known = [
+            (set(m.clique), m.variance * m.counts.size)
+            for m in self.evidence.measurements
+            if len(m.clique) > 1
+        ]
+
+        def measured(pair: Clique) -> bool:
+            return any(held.issuperset(pair) and spread <= variance * size(pair) for held, spread in known)
+
+        return [pair for pair in pairs if not measured(pair)] or list(pairs)
 
     # ---- what is said
 
@@ -235,7 +344,7 @@ class _Adaptive:
         }
         self.run.report(Progress("adaptive", t, self.rule.rounds + 1, self.run.spent.amount, details))
 
-    def _proof(self, learner: Learner) -> dict[str, Any]:
+    def _proof(self, learner: Learner, rounds: Rounds, swept: Sweep) -> dict[str, Any]:
         rule, rows, (low, high) = self.rule, self.evidence.rows, self.evidence.proved_rows
         return {
             "mechanism": "adaptive",
@@ -248,5 +357,22 @@ class _Adaptive:
             "cells": learner.model.cells,
             "most_cells": rule.cells,
             "beta": float(self.run.beta),
+            "bars": self._bars(rounds, swept),
             "rows_error": max(rows - low, high - rows),
         }
+
+    def _bars(self, rounds: Rounds, swept: Sweep) -> dict[str, Any]:
+        """Which noises the bars combine, and how β is shared."""
+        found: dict[str, Any] = {
+            "beta": {name: float(share) for name, share in vars(self.beta).items() if share},
+            "one_way": "own measurement; and all tables in order, at precisions listed beforehand",
+            "levels_reached": list(rounds.one_way.reached),
+        }
+        if len(self.candidates):
+            found["measured_in_rounds"] = "own measurement"
+        if swept.cliques:
+            found["swept"] = "the last sweep"
+        if rounds.firsts:
+            found["measured_and_swept"] = "first measurement and the planned sweep, residual by residual"
+            found["combined"] = len(rounds.firsts)
+        return found

@@ -6,19 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
+from understudy.mechanism.additive import Additive
 from understudy.mechanism.merged import MergedGaps, MergedMarginals
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
+from understudy.releases.adaptive.beta import BetaShares
+from understudy.releases.adaptive.combined import FirstMeasurement
 from understudy.releases.adaptive.learner import FINAL, ROUGH, Learner
+from understudy.releases.adaptive.one_way import OneWayBars
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, Picks, RoundSituation, pick
 from understudy.releases.adaptive.rule import Rule
 from understudy.releases.evidence import Evidence, Interval
+from understudy.releases.residual.tables import half_width
 from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
 
@@ -37,7 +43,8 @@ class Rounds:
     """What all rounds share. `kept` is the part of the price that the last sweep will take.
 
     `bounds` are the intervals that the last round's gaps prove of candidates that no sweep will measure. They hold
-    jointly with those of the evidence: each round has the same share `beta` of the run's β.
+    jointly with those of the evidence: `beta` shares the run's β among the steps. `firsts` has the first
+    measurement of each clique that is in the `planned` sweep too: its bar combines both.
     """
 
     evidence: Evidence
@@ -46,8 +53,11 @@ class Rounds:
     rule: Rule
     unspent: UnspentPrice
     kept: Fraction
-    beta: Fraction
+    beta: BetaShares
+    one_way: OneWayBars
+    planned: frozenset[Clique] = frozenset()
     bounds: dict[Clique, Interval] = field(default_factory=dict)
+    firsts: dict[Clique, FirstMeasurement] = field(default_factory=dict)
 
     def round(self, t: int) -> None:
         """Look at gaps, pick what pays, measure it, refit."""
@@ -93,7 +103,7 @@ class Rounds:
         scale = np.array(weights, np.float64)
         noisy = np.array(run.look(f"round {t} gaps", look), np.float64) / scale
         if t == self.rule.rounds and not self._sweeps_all:
-            reach = look.mechanism.error(self.beta, cells=len(noisy))
+            reach = look.mechanism.error(self.beta.gaps, cells=len(noisy))
             for clique, guess, gap in zip(
                 self.candidates.cliques, guesses, noisy + reach / scale, strict=True
             ):
@@ -122,10 +132,29 @@ class Rounds:
         prices = tuple(Price("rho", self.unspent.spend(price * part / sum(parts))) for part in parts)
         marginals = tuple(self._marginals[i] for i in found.which)
         look = MergedMarginals(merging, marginals, prices, run.curator.relation)
-        beta = self.beta / len(prices)
+        beta = self.beta.picks / self.rule.rounds / len(prices)
         released = run.look(f"round {t} measure", look)
         for marginal, mechanism, counts in zip(marginals, look.mechanism.mechanisms, released, strict=True):
             shaped = np.array(counts, np.float64).reshape(merging.coarse.shape(marginal.by))
-            error = float(mechanism.error(beta, cells=shaped.size))
-            self.evidence.prove(merging, marginal.by, shaped, error)
-            self.evidence.average(Measurement(marginal.by, shaped, float(mechanism.variance)))
+            self._prove(marginal.by, shaped, mechanism, beta)
+            variance = float(mechanism.variance)
+            self.one_way.measured(marginal.by, shaped, variance)
+            if marginal.by in self.planned and marginal.by not in self.firsts:
+                self.firsts[marginal.by] = FirstMeasurement(marginal.by, shaped, variance)
+            self.evidence.average(Measurement(marginal.by, shaped, variance))
+
+    def _prove(self, clique: Clique, counts: Values, mechanism: Additive, beta: Fraction) -> None:
+        """Intervals of what was measured, and of the pairs in it, each cell with the same part of `beta`."""
+        merging = self.learner.merging
+        pairs = [pair for pair in combinations(clique, 2) if pair != clique]
+        coarse, variance = merging.coarse, float(mechanism.variance)
+        cell = beta / (counts.size + sum(map(coarse.size, pairs)))
+        error = float(mechanism.error(cell * counts.size, cells=counts.size))
+        self.evidence.prove(merging, clique, counts, error)
+        for pair in pairs:
+            others = tuple(i for i, name in enumerate(clique) if name not in pair)
+            summed = counts.sum(axis=others)
+            draws = counts.size // summed.size
+            law = np.full(summed.shape, draws * variance)
+            error = half_width(law, cell, reach=float(draws), lift=draws / (24 * variance))
+            self.evidence.prove(merging, pair, summed, error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from math import inf, pi
 from typing import Any
 
@@ -54,9 +55,9 @@ def residual(
     variance of an answer, or the sum of them, each times its marginal's weight.
 
     Privacy     The run's ρ, in one debit for the worst pair of neighbours: `JointStrategy`.
-    Accuracy    Every cell of the workload within its stated error, and every range of `ranges` (`RangeSums`),
-                jointly, except with probability β: a union bound over the exact variances of sums of discrete
-                Gaussians (`half_width`).
+    Accuracy    Every cell of the workload, and of the 1-way and 2-way marginals below it, within its stated error,
+                and every range of `ranges` (`RangeSums`), jointly, except with probability β: a union bound over
+                the exact variances of sums of discrete Gaussians (`half_width`).
     Complexity  O(Σ_C |C's cells|·2^|C|), and a table of all cells of a small universe, or a junction tree, for the
                 stand-in.
     Gap         Pure budgets are refused. What the stand-in says of cliques outside of the workload has no theorem.
@@ -148,9 +149,19 @@ def residual_error(run: Run) -> float:
 
 
 def share_of_beta(run: Run, residuals: Residuals) -> Fraction:
-    """β of each answer: of every cell, or every question about ranges, and of the number of rows."""
+    """β of each answer: of every cell, or every question about ranges, and of the number of rows.
+
+    Cells of the 1-way and 2-way marginals below the workload are counted too: they are told beside it.
+    """
     asked = RangeSums.questions(residuals) if _has_ranges(residuals) else run.workload.queries
-    return run.beta / (asked + 1)
+    return run.beta / (asked + sum(map(run.domain.size, below(run.workload))) + 1)
+
+
+def below(workload: Workload) -> list[Clique]:
+    """The 1-way and 2-way marginals that lie in a marginal of the workload and are not in it themselves."""
+    parts = (part for clique in workload for order in (1, 2) for part in combinations(clique, order))
+    known = set(workload)
+    return [part for part in dict.fromkeys(parts) if part not in known]
 
 
 def _has_ranges(residuals: Residuals) -> bool:
@@ -169,13 +180,15 @@ class _Answers:
         run = self.run
         rows, rows_error = self._rows()
         model = stand_in(run.domain, self.tables.told(), rows=rows, constraints=run.constraints)
-        cliques = list(run.workload)
-        guesses = _projections(model, cliques)
+        cliques, small = list(run.workload), below(run.workload)
+        guesses = _projections(model, [*cliques, *small])
         answers = tuple(
-            self._answer(clique, rows * guess) for clique, guess in zip(cliques, guesses, strict=True)
+            self._answer(clique, rows * guess)
+            for clique, guess in zip((*cliques, *small), guesses, strict=True)
         )
+        told, also = answers[: len(cliques)], answers[len(cliques) :]
         sums = RangeSums(self.tables, self.share) if _has_ranges(self.tables.residuals) else None
-        return Outcome("residual", model, rows, answers, self._proof(rows_error), sums)
+        return Outcome("residual", model, rows, told, self._proof(rows_error), sums, also)
 
     def _rows(self) -> tuple[float, float]:
         """How many rows there are, and how far that can be off."""

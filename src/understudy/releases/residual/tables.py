@@ -117,17 +117,21 @@ class ResidualTables:
     def _numbers(self) -> dict[Clique, int]:
         return {part.clique: prod(self.look.shape(part)) for part in self.look.parts}
 
-    def error(self, clique: Clique, beta: Number) -> Values:
-        """Half-widths that hold for each cell alone with probability 1 - `beta`."""
+    def lift(self, clique: Clique) -> float:
+        """Σ 1/(24v) over the noises that a marginal's cells are made of (`half_width`)."""
+        return sum(self._numbers[part] / (24 * self.noise[part]) for part in self._inside(clique))
+
+    def reach(self, clique: Clique) -> float:
+        """The largest sum of the absolute weights with which noises enter a cell of a marginal (`half_width`)."""
         domain, bases = self.residuals.domain, self.residuals.bases
         even = prod(1 / domain[name].size for name in clique)
         reach = prod(1 / domain[name].size + bases[name].reach for name in clique)
-        lift = sum(self._numbers[part] / (24 * self.noise[part]) for part in self._inside(clique))
+        return reach if self.rows is None else reach - even
+
+    def error(self, clique: Clique, beta: Number) -> Values:
+        """Half-widths that hold for each cell alone with probability 1 - `beta`."""
         return half_width(
-            self.variance(clique),
-            probability(beta),
-            reach=reach if self.rows is None else reach - even,
-            lift=lift,
+            self.variance(clique), probability(beta), reach=self.reach(clique), lift=self.lift(clique)
         )
 
     def sums(self, weights: Mapping[str, Values], beta: Number) -> tuple[Values, Values]:
@@ -158,7 +162,7 @@ class ResidualTables:
                     [lengths[name] if name in own else even[name] ** 2 for name in clique]
                 )
                 reach += _product([reaches[name] if name in own else np.abs(even[name]) for name in clique])
-        lift = sum(self._numbers[part] / (24 * self.noise[part]) for part in inside)
+        lift = self.lift(clique)
         widest = float(reach.max(initial=0.0))
         return value, half_width(variance, probability(beta), reach=widest, lift=lift)
 
