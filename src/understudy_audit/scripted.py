@@ -149,6 +149,7 @@ class ScriptedCurator(Curator):
         analyst: str,
         look: Callable[[], Any],
         step: JournalStep | None = None,
+        words: str | None = None,
     ) -> Paid:
         many, self._many = self._many, None
 
@@ -160,7 +161,7 @@ class ScriptedCurator(Curator):
                 raise UnfoldingError(f"a run spent {self.ledger.spent}, not {self._spends} at most")
             return self._script.outcome(values)
 
-        return super()._paid(event, question, request, analyst, outcome, step)
+        return super()._paid(event, question, request, analyst, outcome, step, words)
 
     def _sparse_vector(
         self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool
