@@ -15,7 +15,7 @@ help:
 	@echo "make test   install what is needed and run every test"
 	@echo "make lint   formatting, types, the direction of imports, and the links of the documentation"
 	@echo "make docs   the documentation as a site that opens from disk: site/index.html"
-	@echo "make tables the table of mechanisms in README.md, anew from their cards"
+	@echo "make tables the table in docs/mechanisms.md, anew from the mechanisms' cards"
 	@echo "make dist   a wheel and a source archive in dist/, and the demonstration run from the wheel alone"
 	@echo "make bench  speed and accuracy against peers, as ratios"
 	@echo "make audit  the long tests of privacy: millions of draws, planted faults, a million fuzzed inputs"

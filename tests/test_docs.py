@@ -32,7 +32,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def test_the_documented_declaration_is_one():
-    (text,) = blocks(DECLARATION, "yaml")
+    text = blocks(DECLARATION, "yaml")[0]
     declared = parse(text)
     assert {attribute.kind for attribute in declared.domain} == {
         "integer",
@@ -41,6 +41,16 @@ def test_the_documented_declaration_is_one():
         "category",
         "boolean",
     }
+
+
+def test_the_documented_ways_of_writing_can_be_declared():
+    _, attributes, source = blocks(DECLARATION, "yaml")
+    declared = parse(f"understudy: 1\nname: t\nbudget: {{epsilon: 1}}\n{source}{attributes}")
+    assert (declared.source.encoding, declared.source.header) == ("cp1252", False)
+    written = {"joined": "31/12/2015", "pay": "€ 1.234,50", "share": "13,5%", "age": "N/A", "zip": "01067"}
+    domain = declared.domain
+    codes = {name: domain[name].code(text) for name, text in written.items()}
+    assert codes == {"joined": 0, "pay": 0, "share": 2, "age": domain["age"].null_cell, "zip": 0}
 
 
 def test_the_documented_questions_can_be_asked():
@@ -79,8 +89,8 @@ def test_every_target_of_the_readme_exists():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 
 
 def anchors(page: Path) -> set[str]:

@@ -1,4 +1,4 @@
-"""Write the table of mechanisms in README anew, from their cards: `make tables`."""
+"""Write the table of mechanisms in docs/mechanisms.md anew, from their cards: `make tables`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from understudy.mechanism.cards import table
 
-README = Path(__file__).resolve().parent.parent / "README.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "mechanisms.md"
 BEGIN = "<!-- The mechanisms, by their cards: written by `make tables`. -->\n\n"
 END = "\n<!-- The end of the mechanisms. -->\n"
 
@@ -19,4 +19,4 @@ def with_table(text: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

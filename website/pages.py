@@ -28,7 +28,7 @@ AT_ROOT = {
 }
 """Files of the repository's root, and their pages."""
 
-LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 
 
@@ -69,7 +69,7 @@ def _in_site(path: str, anchor: str) -> str:
     hash_ = f"#{anchor}" if anchor else ""
     if path in AT_ROOT:
         return AT_ROOT[path] + hash_
-    if path.startswith("docs/") and path.endswith(".md"):
+    if path.startswith("docs/") and path.endswith((".md", ".svg")):
         return path.removeprefix("docs/") + hash_
     if path.startswith("src/"):
         module = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
@@ -160,7 +160,7 @@ def _surface_page(rooms: list[str]) -> str:
     lines += ["| name | what it is |", "|---|---|"]
     for name, home in sorted(homes.items(), key=lambda item: item[0].lower()):
         module, attribute = home.split(":")
-        link = f"{_room_of(module)}.md#{module}.{attribute}"
+        link = f"{_room_of(module)}.md#{module}.{attribute}".rstrip(".")  # some names are modules
         lines.append(f"| [`us.{name}`]({link}) | {_summary(module, attribute)} |")
     lines += ["", "## The rooms", "", "| package | what it is for |", "|---|---|"]
     for room in rooms:
@@ -171,6 +171,8 @@ def _surface_page(rooms: list[str]) -> str:
 def _summary(module: str, attribute: str) -> str:
     """The first paragraph of a docstring."""
     path = SRC / module.replace(".", "/")
+    if attribute and (path / f"{attribute}.py").exists():  # a public name that is a module
+        return _summary(f"{module}.{attribute}", "")
     tree: ast.AST = ast.parse(
         (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8")
     )

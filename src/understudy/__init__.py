@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# Where each public name lives. They are imported when first used: the engine behind `open` takes a second to
-# load, and a program that only plans or reads a domain should not wait for it.
+# Where each public name lives; one without an attribute is a module. They are imported when first used: the engine
+# behind `open` takes a second to load, and a program that only plans or reads a domain should not wait for it.
 _HOME = {
     "Answer": "understudy.answer.answer:Answer",
     "Bins": "understudy.domain.bins:Bins",
@@ -88,7 +88,7 @@ _HOME = {
     "declare": "understudy.project:declare",
     "forecast": "understudy.releases.forecast:forecast",
     "marginals": "understudy.query.workload:marginals",
-    "metrics": "understudy.validity:metrics",
+    "metrics": "understudy.validity.metrics:",
     "open": "understudy.project:open_project",
     "plan": "understudy.planner.solve:plan",
     "pool": "understudy.sessions.terms:pool",
@@ -106,7 +106,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'understudy' has no attribute {name!r}")
     module, attribute = home.split(":")
     found = import_module(module)
-    return getattr(found, attribute) if hasattr(found, attribute) else import_module(f"{module}.{attribute}")
+    return getattr(found, attribute) if attribute else found
 
 
 def __dir__() -> list[str]:

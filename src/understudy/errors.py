@@ -14,6 +14,7 @@ UnderstudyError
     ├── RequestConflictError     one request id, two different questions
     ├── OvertakenError           another process took this step of a journal first
     ├── HandleClosedError        a sparse vector that has said its last word
+    ├── UnreadableError          about a column that its custodian found not to be what it is declared as
     └── ProtectionError          the exact door is closed under ``protect: privacy``
 """
 
@@ -96,6 +97,29 @@ class LedgerError(UnderstudyError):
 
 class RefusedError(UnderstudyError):
     """A well-formed request that this project does not grant. Nothing was spent."""
+
+
+class UnreadableError(RefusedError):
+    """The custodian's reading found that the table, or `attributes` of it, cannot be read as it is declared.
+
+    Without any names it is about the whole table, of which lines are lost. `when` says when it was read.
+    """
+
+    def __init__(self, attributes: tuple[str, ...], *, when: str) -> None:
+        self.attributes = attributes
+        self.when = when
+        what = ", ".join(attributes) if attributes else "the table"
+        why = (
+            "too many values cannot be read as they are declared"
+            if attributes
+            else "too many lines cannot be read as rows"
+        )
+        super().__init__(
+            f"{what}: {why}, so that answers would be wrong; so says the custodian's reading of {when}. "
+            f"Nothing was spent. The custodian mends how the text is declared to be written (`format`, "
+            f"`missing`, `encoding` and others), or tolerates more with `unreadable`, and runs `understudy "
+            f"check --read` again"
+        )
 
 
 class InsufficientBudgetError(RefusedError):

@@ -22,7 +22,7 @@ from understudy.curator.curator import Curator, PreparedMeasurement
 from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
 from understudy.declaration.arguments import AttributeCells, domain_of
 from understudy.declaration.declaration import Declaration, Protect, SourceSpec, Unit
-from understudy.declaration.file import located, read
+from understudy.declaration.file import located, read, record_place
 from understudy.declaration.outline import name_from
 from understudy.domain.domain import Domain, attribute_table
 from understudy.errors import InsufficientBudgetError, ParameterError
@@ -41,6 +41,7 @@ from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.draft import MARK, drafted
+from understudy.table.read_record import ReadRecord, read_record
 from understudy.table.source import Source, in_memory, open_source
 from understudy.table.truth import Truth
 
@@ -204,15 +205,17 @@ class Project:
         ledger: Ledger | None = None,
         noise: NoiseSource | None = None,
         copy: CodedCopy | None = None,
+        reading: ReadRecord | None = None,
     ) -> Project:
         """A project over an open source; without a ledger, its budget lasts as long as the project lives.
 
-        `copy` is where the codes of the rows may be kept. `noise` is for tests and simulations.
+        `copy` is where the codes of the rows may be kept. `noise` is for tests and simulations. `reading` is the
+        custodian's record of what was read from the table.
         """
         truth = Truth(source, declaration.domain, declaration.unit, copy=copy)
         if ledger is None:
             ledger = MemoryLedger(declaration.budget, opening=declaration.opening, limits=declaration.limits)
-        return cls(declaration, Curator(truth, ledger, declaration, noise=noise))
+        return cls(declaration, Curator(truth, ledger, declaration, noise=noise, reading=reading))
 
     @classmethod
     def frame(
@@ -268,8 +271,8 @@ class Project:
         is refused before anything is charged.
 
         Raises a `QueryError` where the question is not understood or has too many cells, a `ParameterError` where
-        the price makes no sense, and an `InsufficientBudgetError` where the ledger cannot pay: nothing is charged
-        then.
+        the price makes no sense, an `UnreadableError` where the custodian's reading found an attribute of it to be
+        unreadable, and an `InsufficientBudgetError` where the ledger cannot pay: nothing is charged then.
         """
         return self.prepare(question, **price).run(request=request, analyst=analyst)
 
@@ -309,6 +312,7 @@ class Project:
         """The question with the noise that is best for it at its price; refused where it has too many cells."""
         most = price.pop("max_cells", MAX_CELLS)
         check_cells(question.marginals, most)
+        self.curator.check_readable(question.marginals)
         asked = QuestionPrice(**price)
         rounded = isinstance(question, SelectQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
@@ -378,7 +382,8 @@ def open_project(
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns)
     books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
     copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if declaration.coded_copy else None
-    return Project.over(source, declaration, ledger=books, noise=noise, copy=copy)
+    reading = read_record(record_place(path), declaration, source)
+    return Project.over(source, declaration, ledger=books, noise=noise, copy=copy, reading=reading)
 
 
 def declare(

@@ -164,9 +164,9 @@ class ScriptedCurator(Curator):
         return super()._paid(event, question, request, analyst, outcome, step, words)
 
     def _sparse_vector(
-        self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool
+        self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool, share: Fraction
     ) -> AboveThreshold | NumericSparse:
-        mechanism = super()._sparse_vector(threshold, epsilon, hits, numeric=numeric)
+        mechanism = super()._sparse_vector(threshold, epsilon, hits, numeric=numeric, share=share)
         return cast("AboveThreshold", _ScriptedSparse(mechanism, self._script))
 
 

@@ -84,7 +84,7 @@ def made(mode: str, rows: int, queries: int, beta: float, rejections: int = 10) 
     """A mode by its name, the plain holdout among them."""
     if mode == PLAIN:
         return Plain(rows, queries, beta)
-    return mode_of(mode, rows, queries, beta, rejections=rejections, theorem="cvar")
+    return mode_of(mode, rows, queries, beta, rejections=rejections)
 
 
 def play(

@@ -28,7 +28,7 @@ from sparse_worker import (
 )
 from understudy.errors import HandleClosedError, RequestConflictError
 from understudy.ledger.store import DurableLedger
-from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
+from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState, best_share
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import concentrated
 from understudy.privacy.event import SparseVector
@@ -152,3 +152,21 @@ def test_a_killed_construction_goes_on_and_its_answers_hold(where, number, tmp_p
     assert runs == pytest.approx(round(runs), abs=1e-6)
     assert again.updates <= round(runs) <= again.updates + 2
     ledger.close()
+
+
+def test_a_handle_keeps_the_share_that_it_was_opened_with():
+    """Asked for 1,000 values it shares its price for them; one that was opened in equal parts goes on so."""
+    one = curator_of(Truth(in_memory(pa.table({"x": CODES})), DOMAIN), epsilon=10)
+    ledger = one.ledger
+    wide = one.sparse(threshold=THRESHOLD, epsilon=1, request="equal")
+    near = one.sparse(threshold=THRESHOLD, epsilon=1, request="near", queries=1000)
+    assert wide._mechanism.share == Fraction(1, 2)
+    assert near._mechanism.share == best_share(1000, 0.05)
+    assert near.alpha(1000, 0.05) < wide.alpha(1000, 0.05)
+    assert ledger.find("equal").event == ledger.find("near").event  # shared otherwise, charged the same
+    assert ledger.find("equal").question.startswith(f"sparse threshold {THRESHOLD} hits 1")
+    assert " share " not in ledger.find("equal").question  # as earlier versions wrote it
+    again = one.sparse(threshold=THRESHOLD, epsilon=1, request="near")
+    assert again._mechanism == near._mechanism
+    same = one.sparse(threshold=THRESHOLD, epsilon=1, request="equal", queries=1000)
+    assert same._mechanism == wide._mechanism

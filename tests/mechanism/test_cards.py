@@ -16,7 +16,7 @@ from understudy.privacy import event as events
 from understudy.privacy.event import Event, Pure, SpentBefore, as_plain, from_plain
 from understudy_audit.registry import subjects
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "mechanisms.md"
 
 
 def kinds(of: type[Event]) -> set[type[Event]]:
@@ -68,7 +68,7 @@ def test_an_audited_mechanism_is_charged_for_an_event_of_its_card(card):
 
 
 def test_the_table_of_the_readme_is_that_of_the_cards():
-    assert table() in README.read_text(encoding="utf-8"), "run `make tables`"
+    assert table() in PAGE.read_text(encoding="utf-8"), "run `make tables`"
 
 
 def test_a_mechanism_is_imported_without_what_plans_it():

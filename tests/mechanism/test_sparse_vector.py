@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from statistical import assert_at_most, assert_does_not_follow, assert_follows
 from understudy.errors import HandleClosedError, ParameterError
-from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
+from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, SparseState, best_share
 from understudy.noise.law import discrete_laplace_log_law
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import epsilon, rho
 from understudy.privacy.event import LaplaceNoise, RandomizedReport, SparseVector
+from understudy.theory.sparse_vector import sparse_alpha
 
 ROUNDING = 1e-9
 ALPHA_PIN = 0.008477307786476857
@@ -142,6 +143,7 @@ def neighbours(draw: st.DrawFn) -> tuple[AboveThreshold, list[int], list[int]]:
         sensitivity=delta,
         threshold=draw(st.integers(-50, 50)),
         hits=draw(st.integers(1, 2)),
+        share=draw(st.sampled_from([HALF, Fraction(301, 1000), Fraction(7, 10)])),
     )
     reach = int(4 * mechanism.value_scale) + 1
     distances = draw(st.lists(st.integers(-reach, reach), min_size=1, max_size=4))
@@ -622,8 +624,31 @@ def test_what_makes_no_sense_is_refused(kind, wrong):
 
 def test_dworkroth14_theorem_3_24_pins():
     rows = 10**4
-    assert one_hit().alpha(1000, 0.05) / rows == pytest.approx(ALPHA_PIN, rel=1e-12)
-    assert one_hit(hits=10).alpha(1000, 0.05) / rows == pytest.approx(SPARSE_ALPHA_PIN, rel=1e-6)
+    assert sparse_alpha(rows, 1000, 1, 1, 0.05) == pytest.approx(ALPHA_PIN, rel=1e-12)
+    assert sparse_alpha(rows, 1000, 10, 1, 0.05) == pytest.approx(SPARSE_ALPHA_PIN, rel=1e-6)
+    # each value errs on one side only: less than printed, in equal parts too
+    for hits in (1, 10):
+        assert one_hit(hits=hits).alpha(1000, 0.05) < 0.6 * sparse_alpha(1, 1000, hits, 1, 0.05)
+
+
+@pytest.mark.parametrize(("hits", "pin"), [(1, 40.591532), (10, 475.858479)])
+def test_the_best_share_is_right_nearest_to_the_threshold(hits, pin):
+    """(sqrt(ln 2c/β) + sqrt(2 ln k/β))²cΔ/ε, and 2 steps; printed 84.77 and 1031.9."""
+    best = best_share(1000, 0.05, hits)
+    found = replace(one_hit(hits=hits), share=best).alpha(1000, 0.05)
+    assert found == pytest.approx(pin + 2, rel=1e-5)
+    for other in (best - Fraction(1, 20), best + Fraction(1, 20), HALF):
+        assert replace(one_hit(hits=hits), share=other).alpha(1000, 0.05) > found
+    with pytest.raises(ParameterError):
+        replace(one_hit(), share=Fraction(1))
+
+
+def test_a_share_changes_the_noise_and_not_the_price():
+    mechanism = AboveThreshold(epsilon=Fraction(1), sensitivity=2, threshold=0, share=Fraction(1, 4))
+    assert (mechanism.threshold_scale, mechanism.value_scale) == (8, Fraction(16, 3))
+    assert mechanism.event == AboveThreshold(epsilon=Fraction(1), sensitivity=2, threshold=0).event
+    told = NumericSparse(epsilon=Fraction(1), sensitivity=1, threshold=0, share=Fraction(1, 4))
+    assert told.compare.share == Fraction(1, 4)
 
 
 @given(
@@ -631,10 +656,12 @@ def test_dworkroth14_theorem_3_24_pins():
     st.integers(1, 3),
     st.integers(1, 500),
     st.sampled_from([0.3, 0.05, 0.001]),
+    st.booleans(),
 )
-def test_dworkroth14_theorem_3_24_on_the_exact_law(epsilon, delta, k, beta):
+def test_dworkroth14_theorem_3_24_on_the_exact_law(epsilon, delta, k, beta, halves):
     """The hardest stream, k - 1 values just far enough below and then one just far enough above."""
-    mechanism = AboveThreshold(epsilon=epsilon, sensitivity=delta, threshold=0)
+    share = HALF if halves else best_share(k, beta)
+    mechanism = AboveThreshold(epsilon=epsilon, sensitivity=delta, threshold=0, share=share)
     far = int(mechanism.alpha(k, beta)) + 1
     stream = Stream.of(mechanism)
     noise = np.arange(-int(60 * stream.threshold_scale) - 1, int(60 * stream.threshold_scale) + 2)

@@ -41,10 +41,13 @@ def test_without_a_universe_there_are_still_ten():
     json.dumps(reply)
 
 
-def test_the_conservative_certificate_is_recommended_and_the_other_offered():
+def test_theorem_t_is_recommended_and_the_drift_certificates_are_offered():
     found = plan(rows=100_000, queries=10_000, **VALIDITY)
-    assert found.recommended.mechanism == "cvar"
-    assert {o.mechanism for o in found.options[:2]} == {"drift", "drift-sharp"}
+    assert found.recommended.mechanism == "bounded"
+    named = [o.mechanism for o in found.options[:5]]
+    assert named == ["bounded", "tilting", "tilting-discrete", "drift-sharp", "drift"]
+    assert all("not peer reviewed" in o.note for o in found.options[:5])
+    assert plan(rows=100_000, alpha=0.05, **VALIDITY).recommended.solved == 1489
 
 
 def test_privacy_mechanisms_are_ranked():
@@ -158,7 +161,7 @@ def test_a_workload_stands_for_its_queries_and_universe():
 
 def test_it_shows_itself():
     found = us.plan(rows=100_000, queries=10_000, **VALIDITY)
-    assert "recommended: cvar" in str(found)
+    assert "recommended: bounded" in str(found)
     assert found._repr_html_().count("<tr>") == len(found.options) + 1
     assert "needs the size of the universe" in found.left_out["median"]
 

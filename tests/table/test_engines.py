@@ -15,7 +15,9 @@ import pytest
 from understudy.declaration.declaration import Counting, SourceSpec, Unit
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
+from understudy.domain.date_format import DateFormat
 from understudy.domain.domain import Domain
+from understudy.domain.intake import Intake
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.table import truth as truth_module
@@ -62,6 +64,24 @@ WORDS = [
     "so-so", "", " ",
     "falsef", "n", "N", "on", "1.0", None,
 ]  # fmt: skip
+WRITTEN_DAYS = [
+    "31/12/1999", "1/1/2000", "01/01/2000", " 29/02/2000 ", "29/02/1900", "30/02/2000", "12/31/1999", "1/1/00",
+    "01-Jan-2000", "1-JAN-2000", "1-january-2000", "31 december 1999", "3 Mai 2000", "20000229", "2000229",
+    "2000-02-29", "0000-00-00", "00/00/0000", "N/A", " N/A", "n/a", "-", "", " ", "31/12/1999 23:59",
+    "31/12/1999 23:59:59", "31/12/1999  7:05", "31/12/1999x", "x31/12/1999", "31/12/99", "01/01/0000",
+    "01/01/9999", "٣١/12/1999", "31/12/1999\n", "31//12/1999", "1/1/68", "1/1/69", "é", "e\u0301", "it's",
+    "\\N", None,
+]  # fmt: skip
+AMOUNTS = [
+    "€ 1.234,50", "1.234,50 €", "1234,5", "1.5", "1,5", "-€ 3", "€ -3", "-3,00", "+3", "1.23", "12.345",
+    "1.234.567,00", "12.34.567,5", "1.2345", "1..234", ".234", ",5", "5,", "1,2,3", "1e3", "1,5e3", "nan", "inf",
+    "NaN", "€", "", " ", "N/A", "-", "'; DROP TABLE x; --", "\\", "$1", "1 234", "€\u00a07,25", "7,25\t",
+    "9" * 30, "0,0", "007", None,
+]  # fmt: skip
+RATES = [
+    "13.5%", "13.5 %", "13.5", "%", "%%", "13%%", "13,5%", " 7% ", "-1%", "1e1%", "1%2", "inf%", "100%",
+    "1,234.5%", "12,34,567%", "1,23", "N/A", "it's", "?", "é", "e\u0301", None,
+]  # fmt: skip
 REALS = [
     float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 0.1, np.nextafter(0.1, 0), np.nextafter(0.1, 1),
     5e-324, 1e308,
@@ -107,6 +127,10 @@ COLUMNS: dict[str, tuple[list, pa.DataType, str]] = {
     "number": ([None if t is not None and "\0" in t else t for t in NUMBERS], pa.string(), "text"),
     "day": (DAYS, pa.string(), "varchar(40)"),
     "word": (WORDS, pa.string(), "text"),
+    "written day": (WRITTEN_DAYS, pa.string(), "text"),
+    "amount": (AMOUNTS, pa.string(), "text"),
+    "rate": (RATES, pa.string(), "text"),
+    "digits": ([20000229, 20000230, 19991231, -1, 0, 20100101, None], pa.int32(), "int"),
     "real": (REALS, pa.float64(), "double precision"),
     "single": (REALS, pa.float32(), "real"),
     "whole": (WHOLE, pa.int64(), "bigint"),
@@ -156,13 +180,56 @@ def _attributes() -> list[Attribute]:
         Bins(name="date", starts=tuple(EDGES[:-1]), upper=EDGES[-1], outside=Outside.OTHER, null=True),
         Bins(name="time", starts=tuple(EDGES[:-1]), upper=EDGES[-1], null=True),
         Bins(name="zoned", starts=tuple(EDGES[:-1]), upper=EDGES[-1]),
+        *_taken_in(),
     ]
+
+
+def _formats(*texts: str) -> tuple[DateFormat, ...]:
+    return tuple(DateFormat(text) for text in texts)
+
+
+def _taken_in() -> list[Attribute]:
+    """Attributes whose columns are written otherwise than the engines write."""
+    tokens = ("N/A", "-", "0000-00-00", "é", "it's", "\\N", "${x}", "🦊", "%")
+    days = {"starts": tuple(EDGES[:-1]), "upper": EDGES[-1], "outside": Outside.OTHER, "null": True}
+    several = _formats("%d/%m/%Y", "%d-%b-%Y", "%d %B %Y", "%Y%m%d", "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S")
+    return [
+        Bins(name="one format", column="written day", intake=Intake(_formats("%d/%m/%Y"), tokens), **days),
+        Bins(name="formats", column="written day", intake=Intake(several, ("",)), **days),
+        Bins(name="short years", column="written day", intake=Intake(_formats("%d/%m/%y", "%m/%d/%Y")), **days),
+        Bins(name="day of digits", column="digits", intake=Intake(_formats("%Y%m%d"), ("-1", "x")), **days),
+        Bins(name="missing day", column="date", intake=Intake(missing=("2000-02-29", "N/A")), **days),
+        Bins(name="missing time", column="time", intake=Intake(missing=("2000-02-29",)), **days),
+        Bins(
+            name="amount", starts=(-5.0, 0.0, 3.0, 1000.0, 12345.0), upper=1e7, outside=Outside.OTHER, null=True,
+            intake=Intake((), tokens, ("€", " ", "\u00a0"), ",", "."),
+        ),
+        Bins(
+            name="grouped", column="amount", starts=(0.0, 2.0, 500.0), upper=1e7, null=True,
+            intake=Intake(strip=("€",), thousands=" "),
+        ),
+        Bins(name="rate", starts=(0.0, 7.0, 13.5), upper=100.0, outside=Outside.OTHER, null=True,
+             intake=Intake(missing=tokens, percent=True)),
+        Bins(name="grouped rate", column="rate", starts=(0, 100, 10_000), upper=10**7, null=True,
+             intake=Intake(thousands=",", percent=True)),
+        Bins(name="missing real", column="real", starts=(-1.0, 0.5), upper=8.0, null=True,
+             intake=Intake(missing=("0.1", "7.25", "inf", "x"))),
+        Bins(name="missing whole", column="whole", starts=(-1, 1), upper=7, null=True,
+             intake=Intake(missing=("-1", "7", "9223372036854775807", "7.5"))),
+        Bins(name="missing decimal", column="decimal", starts=(-1.0, 0.5), upper=8.0, null=True,
+             intake=Intake(missing=("0.1", "5"))),
+        Categories(name="missing text", column="text", values=KNOWN, null=True, intake=Intake(missing=tokens)),
+        Boolean(name="missing word", column="word", null=True, intake=Intake(missing=("so-so", "N", "1"))),
+        Boolean(name="missing flag", column="flag", null=True, intake=Intake(missing=("false", "x"))),
+    ]  # fmt: skip
 
 
 DOMAIN = Domain((Bins.integers("id", 0, ROWS - 1), *_attributes()))
 PAIRS = [("id", attribute.name) for attribute in _attributes()]
 BY_RULE = [
-    a.name for a in _attributes() if a.column in ("text", "many", "real", "whole", "short", "date", "time", "flag")
+    a.name for a in _attributes()
+    if a.column in ("text", "many", "real", "whole", "short", "date", "time", "flag", "written day", "rate")
+    and not (a.intake.missing and a.column not in ("text", "written day", "rate"))
 ]  # fmt: skip
 """Attributes whose every value Python holds as it is, so that `Attribute.code` is the rule."""
 
@@ -316,6 +383,15 @@ def test_every_engine_keeps_the_same_rows_of_a_person(source, kept):
         streamed = Truth(replace(source, count=Counting.STREAM), FEW, UNIT)
         np.testing.assert_array_equal(streamed.count(("id",)), kept)
     assert truth.rows == kept.sum()
+
+
+def test_a_person_s_rows_are_read_as_they_are_written_on_every_engine(source, parquet):
+    written = Domain(tuple(DOMAIN[name] for name in ("id", "formats", "amount", "rate", "missing text")))
+    pairs = [("id", name) for name in written.names[1:]]
+    here = Truth(open_source(SourceSpec(str(parquet)), base=Path()), written, UNIT).counts(pairs)
+    found = Truth(source, written, UNIT).counts(pairs)
+    for pair in pairs:
+        np.testing.assert_array_equal(found[pair], here[pair])
 
 
 def test_two_spellings_of_a_name_are_one_person_on_every_engine(source):

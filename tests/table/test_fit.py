@@ -137,14 +137,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_check_read_shows_a_column_that_is_not_what_it_is_declared_as(folder):
-    done = call("check", "--read", cwd=folder)
+    done = call("check", "--read", cwd=folder, status=1)
     assert "100 rows were read" in done.stdout
     assert "not for publication" in done.stdout
-    assert "sex: 100 of 100 rows fit no declared cell: 100 cannot be read as integer" in done.stderr
+    assert "sex: 100 of 100 rows cannot be read as integer, more than the tolerated 0.01" in done.stderr
     assert "age:" not in done.stderr
-    told = json.loads(call("check", "--read", "--json", cwd=folder).stdout)["read"]
+    told = json.loads(call("check", "--read", "--json", cwd=folder, status=1).stdout)["read"]
     assert told["note"] == "exact counts of the table, not for publication"
     assert told["rows"] == 100
     assert told["misfits"]["sex"] == {"missing": 0, "unreadable": 100, "outside": 0}
     assert [said.split(":")[0] for said in told["warnings"]] == ["sex"]
+    assert [said.split(":")[0] for said in told["failures"]] == ["sex"]
     assert "read" not in json.loads(call("check", "--json", cwd=folder).stdout)

@@ -19,6 +19,7 @@ from understudy.curator.curator import Curator
 from understudy.declaration.declaration import Declaration, SourceSpec
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.domain.intake import Intake
 from understudy.errors import RequestConflictError, SourceChangedError, SourceError
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
@@ -26,9 +27,10 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.table.files import MAX_COLUMNS, MAX_HEADER, read_header
+from understudy.table.file_view import MAX_COLUMNS
 from understudy.table.source import open_source
 from understudy.table.stamp import COARSE_STEP_NS, STEP_NS, FileStamp, _until_settled, settled_stamps
+from understudy.table.text_file import MAX_HEADER, read_header
 from understudy.table.truth import Truth
 
 DOMAIN = Domain((Bins.integers("age", 0, 9),))
@@ -322,7 +324,7 @@ def test_a_header_is_read_within_bounds(tmp_path):
             file.write(b"a" * (1 << 20))
     program = (
         "import resource, sys\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
-        "from pathlib import Path\nfrom understudy.table.files import read_header\n"
+        "from pathlib import Path\nfrom understudy.table.text_file import read_header\n"
         "try:\n    read_header(Path(sys.argv[1]), ',')\nexcept Exception as error:\n    print(error)\n"
     )
     done = subprocess.run(
@@ -373,3 +375,22 @@ def test_a_blank_line_is_a_missing_value_in_one_column_and_no_row_in_several(new
     two = Truth(open_source(SourceSpec("two.csv"), base=tmp_path, columns={"age"}), missing)
     assert two.rows == 3
     assert two.count(("age",)).tolist() == [0, 1, 1, *[0] * 7, 1]
+
+
+def test_how_text_is_read_is_part_of_the_version(tmp_path):
+    """Rows that are read otherwise are other rows: their debits add up, and their answers are not repeated."""
+    (tmp_path / "t.csv").write_text("age\n1\n2\n")
+    source = open_source(SourceSpec("t.csv"), base=tmp_path)
+    age = {"name": "age", "starts": tuple(range(10)), "upper": 9}
+    intakes = [
+        Intake(),
+        Intake(missing=("1",)),
+        Intake(strip=("x",)),
+        Intake(percent=True),
+        Intake(thousands=","),
+    ]
+    versions = {Truth(source, Domain((Bins(**age, intake=intake),))).version for intake in intakes}
+    assert len(versions) == 5
+    assert (
+        Truth(source, DOMAIN).version in versions
+    )  # without any, the version is what it was before there were any

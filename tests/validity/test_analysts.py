@@ -21,7 +21,7 @@ from understudy_audit.analysts.others import (
 )
 from understudy_audit.validity import draw_findings, made, play, validity_audit
 
-CERTIFIED = ("gaussian", "check", "realised", "ladder")
+CERTIFIED = ("bounded", "gaussian", "check", "realised", "ladder")
 LONG = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 SIZES = ((500, 200), (2000, 500), (10_000, 1000)) if LONG else ((500, 200),)
 RUNS = 1000 if LONG else 60

@@ -14,8 +14,8 @@ from sklearn.metrics import f1_score, log_loss, mean_absolute_error, r2_score, r
 import understudy as us
 from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
 from understudy.noise.samplers import SeededNoise
+from understudy.validity.bounded import Bounded
 from understudy.validity.metrics import METRICS, metric_of
-from understudy.validity.modes import Gaussian
 from understudy.validity.propagated import explained_variance, harmonic_mean, root_mean_square
 
 DRAW = np.random.default_rng(7)
@@ -233,7 +233,7 @@ def test_every_mean_is_a_query_of_the_certificate():
     labels = Y[SEALED] > 50
     f1 = us.Holdout(None, labels, queries=10, metric="f1", noise=SeededNoise(1))
     assert f1.mode.queries == 20
-    assert f1.width == Gaussian(24_000, 20, 0.05).certificate.width
+    assert f1.width == Bounded(24_000, 20, 0.05).certificate.width
     for left in range(9, -1, -1):
         assert f1.score_predictions(labels).left == f1.left == left
     with pytest.raises(HandleClosedError, match="all 10 scores"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.options import Json, Overwrite, ProjectFile, busy, check_output, emit
+from understudy.cli.options import Json, Overwrite, ProjectFile, busy, check_output, emit, tell_unread
 
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer
@@ -87,6 +87,7 @@ def ask(
     if session == "":
         raise ParameterError("a session's name must not be empty: write --session NAME")
     opened = open_project(project)
+    tell_unread(opened)
     _check_out(out, opened, project, questions, overwrite=overwrite)
     most = MAX_CELLS if max_cells is None else max_cells
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "noise": noise}

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from understudy.cli.options import Json, ProjectFile, busy, emit, listed
+
+if TYPE_CHECKING:
+    from understudy.declaration.declaration import Declaration
+    from understudy.table.fit import Fit
+    from understudy.table.read_record import ReadRecord
 
 
 def check(
@@ -16,16 +22,23 @@ def check(
         bool,
         typer.Option(
             "--read",
-            help="Also read every row once: damage shows here, and how many rows fit no declared cell.",
+            help="Also read every row once: damage shows here, and how many rows fit no declared cell. "
+            "Status 1 where more cannot be read than is tolerated.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Validate a declaration against its source, by schema only: no row is read unless --read asks for it."""
-    from understudy.declaration.file import located, read
+    """Validate a declaration against its source, by schema only: no row is read unless --read asks for it.
+
+    What --read finds is written down beside the declaration, for its owner alone. Where more values or lines
+    cannot be read than the declaration tolerates, the exit status is 1, and questions about them are refused
+    from then on.
+    """
+    from understudy.declaration.file import located, read, record_place
     from understudy.ledger.declared import check_ledger
     from understudy.query.constraint import described
     from understudy.table.draft import unreviewed
+    from understudy.table.read_record import write_record
     from understudy.table.source import open_source
 
     path = located(project)
@@ -33,10 +46,12 @@ def check(
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns, candid=True)
     source.check(declaration.domain, declaration.unit)
     check_ledger(declaration, base=path.parent)
-    fit = None
+    fit, found, failed = None, None, list[str]()
     if read_through:
         with busy("Reading the table", quiet=as_json):
             fit = source.read_through(declaration.domain, declaration.unit)
+        found = write_record(record_place(path), declaration, source, fit)
+        failed = _failures(declaration, fit, found)
     marked = unreviewed(path.read_text(encoding="utf-8"))
     domain = declaration.domain
     if as_json:
@@ -50,9 +65,11 @@ def check(
                 "protect": declaration.protect,
                 "constraints": described(declaration.constraints),
                 "lines_to_review": marked,
-                **({"read": fit.as_dict()} if fit else {}),
+                **({"read": {**fit.as_dict(), "failures": failed}} if fit else {}),
             }
         )
+        if failed:
+            sys.exit(1)
         return
     width = max(len(attribute.name) for attribute in domain)
     for attribute in domain:
@@ -65,10 +82,47 @@ def check(
         typer.echo(f"  declared: {line}")
     for line in fit.lines() if fit else []:
         typer.echo(line)
-    for warning in fit.warnings if fit else []:
+    for warning in fit.lost_lines + fit.warnings_beside(found.unreadable) if fit and found else []:
         typer.secho(f"{warning}.", fg="yellow", err=True)
+    for attribute in domain:
+        dtype = source.columns[attribute.column]
+        if (idle := attribute.intake.reads_text_only) and not (dtype.is_string() or dtype.is_integer()):
+            keys = " and ".join(f"`{key}`" for key in idle)
+            typer.secho(
+                f"{attribute.name}: {keys} says how text is read, and the column is no text: it is read as it is.",
+                fg="yellow",
+                err=True,
+            )
     if marked:
         typer.secho(f"Lines still marked READ OFF THE DATA: {listed(marked)}.", fg="yellow", err=True)
+    for failure in failed:
+        typer.secho(f"{failure}.", fg="red", err=True)
+    if failed:
+        sys.exit(1)
+
+
+def _failures(declaration: Declaration, fit: Fit, found: ReadRecord) -> list[str]:
+    """What could not be read well enough, with what to do about it: exact counts, for the custodian."""
+    said = []
+    if found.incomplete:
+        said.append(
+            f"{fit.lost.dropped:,} lines cannot be read as rows, more than the tolerated "
+            f"{float(declaration.unreadable):.4g} of them: declare the file's `encoding`, or tolerate more "
+            f"with `unreadable`. Until then every question is refused"
+        )
+    for misfits in fit.attributes:
+        attribute = misfits.attribute
+        if attribute.name in found.unreadable:
+            keys = {"date": "`format`, `missing`", "boolean": "`missing`, or another type"}
+            usual = "`missing`, `strip`, `decimal`, `thousands`, `percent`, or another type"
+            said.append(
+                f"{attribute.name}: {misfits.unreadable:,} of {fit.rows:,} rows cannot be read as "
+                f"{attribute.kind}, more than the tolerated {float(declaration.tolerated(attribute)):.4g} "
+                f"of them. Declare how the column {attribute.column!r} is written "
+                f"({keys.get(attribute.kind, usual)}), or tolerate more with `unreadable`. Until then "
+                f"questions about {attribute.name} are refused"
+            )
+    return said
 
 
 def _large(count: int) -> str:

@@ -39,7 +39,7 @@ def create(
             "free-ladder keeps no file: Python only."
         ),
     ] = "ladder",
-    theorem: Annotated[str, typer.Option(help="Certificate of the mode gaussian.")] = "cvar",
+    theorem: Annotated[str, typer.Option(help="Certificate of the mode gaussian.")] = "tilting",
     rejections: Annotated[int | None, typer.Option(help="Guesses that may be wrong.")] = None,
     public: Annotated[float, typer.Option(help="Share of rows that guesses are made from.")] = 0.0,
     beta: Annotated[float, typer.Option(help="Chance that any of the widths does not hold.")] = 0.05,

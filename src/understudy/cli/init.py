@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import Json, busy, emit, listed
+from understudy.cli.options import Json, emit, listed
 
 if TYPE_CHECKING:
     from understudy.declaration.outline import Outline
+    from understudy.table.draft import Drafted
+    from understudy.table.text_shape import Custodian
 
 
 def init(
@@ -34,6 +38,14 @@ def init(
     ),
     table: Annotated[str, typer.Option(help="The table, in a database or a description of several.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first line of a text file names its columns."),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="Of a text file: utf-8, cp1252, latin-1, utf-16 …; found out otherwise."),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing: mark what FILE lacks as MISSING.")
     ] = False,
@@ -43,13 +55,19 @@ def init(
 
     Every line read off the data is marked for review. What a description lacks is asked for at a terminal, else
     marked as MISSING; then the exit status is 1, and `understudy check` refuses the draft until it is filled in.
+
+    A column is what nine in ten of its values are; how they are written (dates, currencies, decimal commas,
+    words for missing values) becomes part of the draft, and what was made of each column is told, and why.
     """
     from understudy.table.draft import unreviewed, write, write_described
     from understudy_importers.formats import read
 
     lacking: dict[int, str] = {}
+    drafted = None
+    talking = sys.stdin.isatty() and sys.stderr.isatty() and not (yes or as_json)
     if description is not None:
-        talking = sys.stdin.isatty() and sys.stderr.isatty() and not (yes or as_json)
+        if header is not None or encoding is not None:
+            raise typer.BadParameter("--header and --encoding are about a table without --from")
         outline = write_described(
             description,
             output,
@@ -61,11 +79,20 @@ def init(
         )
         text, lacking = outline.text(), outline.unfilled()
     elif data is not None:
-        with busy("Reading the table", quiet=as_json):
-            text = write(data, output, table=table, overwrite=overwrite)
+        with _reading(quiet=as_json) as pause:
+            drafted = write(
+                data,
+                output,
+                table=table,
+                overwrite=overwrite,
+                encoding=encoding,
+                header=header,
+                custodian=_custodian(pause) if talking else None,
+            )
+        text = drafted.text
     else:
         raise typer.BadParameter("name the data, or a description with --from")
-    _show_draft(output, unreviewed(text), lacking, as_json=as_json)
+    _show_draft(output, unreviewed(text), lacking, drafted, as_json=as_json)
     if lacking:
         sys.exit(1)
 
@@ -83,12 +110,84 @@ def _ask_for_lacks(outline: Outline) -> Outline:
     )
 
 
-def _show_draft(output: Path, marked: list[int], lacking: dict[int, str], *, as_json: bool) -> None:
+@contextmanager
+def _reading(*, quiet: bool) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """A spinner while the table is read; what is yielded takes it away for as long as a question is open."""
+    if quiet or not sys.stderr.isatty():
+        yield nullcontext
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("Reading the table") as status:
+
+        @contextmanager
+        def pause() -> Iterator[None]:
+            status.stop()
+            yield
+            status.start()
+
+        yield pause
+
+
+def _custodian(pause: Callable[[], AbstractContextManager[None]]) -> Custodian:
+    """The person at the terminal."""
+    from understudy.table.text_shape import Custodian
+
+    def confirm(question: str) -> bool:
+        with pause():
+            return typer.confirm(question, default=False, err=True)
+
+    def enter(question: str, usual: str) -> str:
+        with pause():
+            return typer.prompt(question, default=usual, err=True)
+
+    return Custodian(confirm, enter)
+
+
+def _show_columns(drafted: Drafted) -> None:
+    """What was made of each column, and why: a table at a terminal, a line for each elsewhere."""
+    for note in drafted.notes:
+        typer.echo(f"{note[0].upper()}{note[1:]}.")
+    if not sys.stdout.isatty():
+        for column in drafted.columns:
+            kind = f"{column.kind}; " if column.kind and column.why else column.kind
+            typer.echo(f"  {column.name}: {kind}{column.why}")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("column", "type", "what was made of it")
+    for column in drafted.columns:
+        style = "" if column.kind else "dim"
+        table.add_row(
+            Text(column.name),
+            Text(column.kind or "left out"),
+            Text(column.why.removeprefix("left out: ")),
+            style=style,
+        )
+    Console().print(table)
+
+
+def _show_draft(
+    output: Path,
+    marked: list[int],
+    lacking: dict[int, str],
+    drafted: Drafted | None,
+    *,
+    as_json: bool,
+) -> None:
     if as_json:
         lines = [{"line": line, "missing": what} for line, what in lacking.items()]
-        emit({"written": str(output), "lines_to_review": marked, "lines_to_fill": lines})
+        told = {"written": str(output), "lines_to_review": marked, "lines_to_fill": lines}
+        if drafted is not None:
+            columns = [{"column": c.name, "type": c.kind or None, "why": c.why} for c in drafted.columns]
+            told |= {"notes": list(drafted.notes), "columns": columns}
+        emit(told)
         return
     typer.echo(f"Wrote {output}.")
+    if drafted is not None:
+        _show_columns(drafted)
     if marked:
         typer.secho(
             f"{len(marked)} lines were READ OFF THE DATA (lines {listed(marked)}). Publishing them tells what "

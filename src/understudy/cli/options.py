@@ -9,12 +9,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from understudy.errors import ParameterError
 from understudy.output import check_no_dangling_link
+
+if TYPE_CHECKING:
+    from understudy.project import Project
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ProjectFile = Annotated[Path, typer.Option("--project", "-p", help="The declaration file, or its folder.")]
@@ -97,6 +100,17 @@ def _as_option(code: str) -> str:
 def emit(value: Any) -> None:
     """One line of JSON on the output."""
     typer.echo(json.dumps(value, ensure_ascii=False))
+
+
+def tell_unread(project: Project) -> None:
+    """Say that nobody has read the table through under its present declaration, where that is so."""
+    if project.curator.reading is None:
+        typer.secho(
+            "This table, as it is and as it is declared now, was never read through by `understudy check "
+            "--read`: whether its columns can be read as they are declared is not known.",
+            fg="yellow",
+            err=True,
+        )
 
 
 @contextmanager

@@ -25,6 +25,8 @@ LEGEND = {
     "rz": "normal noise, Rogers et al. 2020",
     "CVaR": "normal noise, CVaR transfer",
     "DRIFT": "normal noise, posterior drift (our own)",
+    "T": "normal noise, Theorem T (our own)",
+    "T*": "bounded noise, Theorem T (our own)",
     "e": "GuessAndCheck, no guess wrong",
     "e'": "GuessAndCheck, guesses typically off",
     "f": "median mechanism, |X| = 1024",

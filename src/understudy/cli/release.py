@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.options import Json, ProjectFile, emit
+from understudy.cli.options import Json, ProjectFile, emit, tell_unread
 from understudy.errors import ParameterError, RequestConflictError, UnderstudyError
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def release(
     if abandon and out is not None:
         _abandon(opened, Unfinished(out), as_json=as_json)
         return
+    tell_unread(opened)
     if epsilon is None:
         raise ParameterError("say what the release may spend: --epsilon 1")
     rule = as_rule(within)  # mistakes are found before anything is bought

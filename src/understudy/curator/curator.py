@@ -7,6 +7,7 @@ What is charged is the event of the very mechanism object that then runs, so the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,7 +34,7 @@ from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
-from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse
+from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT, CountColumns
@@ -45,9 +46,13 @@ from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, positive, probability
+from understudy.table.read_record import ReadRecord
 from understudy.table.truth import Truth
 
 Result = TypeVar("Result")
+
+SHARE = re.compile(r"sparse (?:numeric )?threshold -?\d+ hits \d+ share (\d+/\d+)")
+"""How a sparse vector shares its price, as its handle's record says it; equally where it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +95,21 @@ class PreparedMeasurement:
 
 
 class Curator:
-    """Charge, then look.
+    """The only door to one table: it charges the ledger, durably, and only then looks and adds noise.
 
-    `noise` is the operating system's unless a test or a simulation passes another one.
+    A project has one (`Project.curator`). `measure` and `measure_all` give noisy counts, `choose` picks a
+    candidate privately, `sparse` opens a handle that compares many counts with a threshold for one price; `quote`,
+    `error` and `price_of` say beforehand what a measurement costs and how far off it can be. Prices are in epsilon
+    or rho, errors in people. What decides a price, a refusal or the next step is public or was released before.
+
+    Every call that charges takes two names. `request` is the caller's name for the purchase: the same name with
+    the same question is charged once and gets the same answer again, and with another question raises
+    `RequestConflictError`; without one, each call is a purchase of its own. `analyst` is whose share of the budget
+    pays, where the declaration has shares. Where the ledger cannot pay, `InsufficientBudgetError` is raised; where
+    the table changed under the program, `SourceChangedError`. Nothing is charged then.
+
+    `noise` is the operating system's unless a test or a simulation passes another source. `reading` is what the
+    custodian's own reading of the table has found; None where there was none.
     """
 
     def __init__(
@@ -102,8 +119,10 @@ class Curator:
         declaration: Declaration,
         *,
         noise: NoiseSource | None = None,
+        reading: ReadRecord | None = None,
     ) -> None:
         self._truth = truth
+        self.reading = reading
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
         self.ledger = ledger
         self.declaration = declaration
@@ -120,6 +139,16 @@ class Curator:
     def relation(self) -> Relation:
         """The declared neighbours, which every look protects."""
         return self.declaration.relation
+
+    def check_readable(self, marginals: Iterable[Marginal]) -> None:
+        """Refuse a question about attributes that the custodian found to be unreadable. Reads no data."""
+        if self.reading is not None:
+            self.reading.check(name for marginal in marginals for name in marginal.clique)
+
+    def check_all_readable(self) -> None:
+        """Refuse what shows every attribute, where the custodian found one to be unreadable. Reads no data."""
+        if self.reading is not None:
+            self.reading.check(self.domain.names)
 
     @property
     def edition(self) -> str:
@@ -149,7 +178,7 @@ class Curator:
 
     @property
     def rows(self) -> int:
-        """The number of rows, where it is public."""
+        """The number of rows, where it is public (`neighbours: replace`); else RefusedError."""
         if not self.relation.rows_are_public:
             raise RefusedError(
                 "under `neighbours: add-remove` the number of rows is private: ask for it, `count`"
@@ -158,7 +187,7 @@ class Curator:
 
     @property
     def rows_at_least(self) -> int:
-        """A public lower bound on the number of rows."""
+        """A public lower bound on the number of rows: their number, or the declared one; RefusedError without."""
         if self.relation.rows_are_public:
             return self._truth.rows
         if self.declaration.rows_at_least is None:
@@ -169,7 +198,7 @@ class Curator:
 
     @property
     def rows_at_most(self) -> int | None:
-        """A public upper bound on the number of rows, if there is one."""
+        """A public upper bound on the number of rows: their number, or the declared one; None without."""
         if self.relation.rows_are_public:
             return self._truth.rows
         return self.declaration.rows_at_most
@@ -227,14 +256,21 @@ class Curator:
         return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
 
     def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
-        """Half-width of every cell's count, joint at 1 - `beta`: noise, and the rounding of weights."""
+        """The half-width in people within which all cells of a measured marginal are, with probability 1 - `beta`.
+
+        It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1.
+        """
         noise = mechanism.error(beta, cells=marginal.size) / resolution
         return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
 
     def price_of(
         self, marginal: Marginal, *, error: Number, beta: Number = 0.05, currency: Currency | None = None
     ) -> Price:
-        """The smallest price at which the error is at most `error` people, in the ledger's currency or another."""
+        """The smallest price, in the ledger's currency or another, at which all cells are within `error` people.
+
+        They are so together, with probability 1 - `beta`. Reads no data. Raises ParameterError for an error that
+        is not positive.
+        """
         target = positive(error, "error")
         currency = self.ledger.budget.currency if currency is None else currency
 
@@ -249,7 +285,10 @@ class Curator:
         return Price(currency, cheapest(suffices))
 
     def quote(self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None) -> Cost:
-        """What `measure` would be charged now. Reads no data."""
+        """What `measure` would be charged now, in the ledger's currency, given what was charged before.
+
+        That may be more or less than the price: questions about different people share a cost. Reads no data.
+        """
         mechanism, _ = self.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
         return self.ledger.quote(self._located(marginal, mechanism))
 
@@ -279,7 +318,11 @@ class Curator:
         request: str | None = None,
         analyst: str = "",
     ) -> Answer:
-        """Counts for each cell of a marginal, with Laplace noise for `epsilon` or Gaussian noise for `rho`."""
+        """Noisy counts, in people, for each cell of a marginal: Laplace noise for `epsilon`, Gaussian for `rho`.
+
+        All cells are within the answer's `error` together, with probability 1 - `beta`. Raises ParameterError
+        unless exactly one price is given, and where its noise cannot be drawn.
+        """
         price = Price.of(epsilon=epsilon, rho=rho)
         return self.measure_all([marginal], price, beta=beta, request=request, analyst=analyst)[0]
 
@@ -292,7 +335,10 @@ class Curator:
         request: str | None = None,
         analyst: str = "",
     ) -> list[Answer]:
-        """Several marginals at once, each at the given price or its own: all are paid and answered, or none."""
+        """An answer for each of several marginals, each at the given price or its own, in one debit.
+
+        All are paid and answered, or none. `beta` is the probability of failure of each answer on its own.
+        """
         prepared = self.prepare(marginals, price, beta=beta)
         return self.perform(prepared, request=request, analyst=analyst)
 
@@ -401,7 +447,11 @@ class Curator:
         request: str | None = None,
         analyst: str = "",
     ) -> int:
-        """The index of a candidate whose guess is far off: the exponential mechanism on |count - guess|."""
+        """The index of a candidate whose guess is far off: the exponential mechanism on |count - guess|.
+
+        Counts and guesses are in people; guesses are rounded to whole ones. Raises ParameterError without
+        candidates and QueryError for a query whose weights are not 0 and 1.
+        """
         if not candidates:
             raise ParameterError("a selection needs at least one candidate")
         marginals = [Marginal.of(candidate.query) for candidate in candidates]
@@ -474,21 +524,37 @@ class Curator:
         epsilon: Number,
         hits: int = 1,
         numeric: bool = False,
+        queries: int | None = None,
+        beta: Number = 0.05,
         request: str | None = None,
         analyst: str = "",
     ) -> SparseHandle:
-        """Open a sparse vector on counts: charged here, once, for everything that it will say.
+        """Open a sparse vector: a handle that says of count after count whether it is above `threshold` people.
 
-        Its first noisy threshold, which no data go into, is drawn before the charge and kept with it.
+        `epsilon` is charged here, once, for everything that the handle will say until it has said "above" `hits`
+        times. A `numeric` handle also tells the noisy counts that are above.
+
+        Where `queries` says how many values it will be asked about, threshold and comparisons share the price so
+        that all of these answers are right as near to the threshold as can be, except with probability `beta`;
+        else they share it equally. How they share it is kept with the handle, and costs the same.
+
+        The first noisy threshold, which no data go into, is drawn before the charge and kept with it.
 
         The same `request` gives the same handle again, where it stood. One whose opening was interrupted after
         the charge is opened now: nothing was ever said by it.
         """
-        mechanism = self._sparse_vector(threshold, exact(epsilon, "epsilon"), hits, numeric=numeric)
+        known = None if request is None else self.ledger.find(request)
+        share = HALF if queries is None else best_share(queries, float(probability(beta)), hits)
+        if known is not None:  # a handle goes on as it was opened; without a word, in equal parts
+            kept = SHARE.match(known.question)
+            share = HALF if kept is None else Fraction(kept[1])
+        mechanism = self._sparse_vector(
+            threshold, exact(epsilon, "epsilon"), hits, numeric=numeric, share=share
+        )
         question = f"sparse {'numeric ' if numeric else ''}threshold {threshold} hits {hits}"
+        question += "" if share == HALF else f" share {share}"
         self._truth.check_unchanged()
         event: Event = mechanism.event
-        known = None if request is None else self.ledger.find(request)
         if known is not None and known.event == SparseVector(epsilon=mechanism.epsilon):
             event = known.event  # opened by version 0.1, which recorded no hits and charged more
         journal = self.recorded(
@@ -507,16 +573,19 @@ class Curator:
         return handle
 
     def _sparse_vector(
-        self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool
+        self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool, share: Fraction
     ) -> AboveThreshold | NumericSparse:
         kind = NumericSparse if numeric else AboveThreshold
         moved = self.relation.moves(ONE_COUNT).of_distance.l1
-        return kind(epsilon=epsilon, sensitivity=moved, threshold=threshold, hits=hits)
+        return kind(epsilon=epsilon, sensitivity=moved, threshold=threshold, hits=hits, share=share)
 
     # ---- the exact door
 
     def exact(self, marginal: Marginal, *, resolution: int = 1) -> NDArray[np.int64]:
-        """Exact sums in steps of 1/resolution, for mechanisms that protect validity alone."""
+        """Exact sums in steps of 1/`resolution`, for mechanisms that protect validity alone.
+
+        Raises ProtectionError unless the project declares `protect: validity`.
+        """
         if self.declaration.protect is not Protect.VALIDITY:
             raise ProtectionError(
                 "exact values are for projects that declare `protect: validity`; this one protects privacy"

@@ -71,6 +71,11 @@ class SparseHandle:
         """Refuse a handle that was paid for but whose state was never stored."""
         self._latest()
 
+    def alpha(self, k: int, beta: float) -> float:
+        """How far from the threshold, in people, all of k answers are right, except with probability `beta`."""
+        compared = self._mechanism.compare if isinstance(self._mechanism, NumericSparse) else self._mechanism
+        return compared.alpha(k, beta)
+
     @property
     def hits_left(self) -> int:
         return self._mechanism.hits - SparseState.from_bytes(self._latest().state).above

@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from understudy.declaration.declaration import Counting, Declaration, Protect, SourceSpec, Unit
+from understudy.declaration.declaration import UNREADABLE, Counting, Declaration, Protect, SourceSpec, Unit
+from understudy.declaration.intake import INTAKE_FIELDS, UTF_8, column_names, encoding, intake_of, share
 from understudy.declaration.node import Node, text_of
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
@@ -36,6 +38,11 @@ def located(path: Path | str) -> Path:
     """The declaration file that a path means: itself, or the one in that folder."""
     path = Path(path)
     return path / "understudy.yml" if path.is_dir() else path
+
+
+def record_place(path: Path) -> Path:
+    """Where the custodian's reading of the table that a declaration file describes is written down."""
+    return path.with_name(f"{path.stem}.read.json")
 
 
 def read(path: Path | str) -> Declaration:
@@ -82,7 +89,8 @@ def parse(text: str, *, file: str = "understudy.yml") -> Declaration:
 def _declaration(root: Node) -> Declaration:
     keys = (
         "understudy", "name", "source", "table", "delimiter", "protect", "neighbours", "budget", "unit", "rows",
-        "attributes", "ledger", "witness", "opening", "limits", "constraints", "coded_copy",
+        "attributes", "ledger", "witness", "opening", "limits", "constraints", "coded_copy", "encoding", "header",
+        "columns", "unreadable",
     )  # fmt: skip
     top = root.mapping(keys)
     for key in ("understudy", "name", "source", "budget", "attributes"):
@@ -117,6 +125,7 @@ def _declaration(root: Node) -> Declaration:
             limits=_limits(top["limits"]) if "limits" in top else Limits(),
             constraints=_constraints(top["constraints"], domain) if "constraints" in top else (),
             coded_copy=top["coded_copy"].flag() if "coded_copy" in top else False,
+            unreadable=share(top["unreadable"]) if "unreadable" in top else UNREADABLE,
         ),
         "Change the declaration",
     )
@@ -131,17 +140,18 @@ def _name(node: Node) -> str:
 
 
 _SOURCE_FIELDS = (
-    "url", "path", "schema", "table", "delimiter", "password_variable", "password_file", "count", "time_limit"
+    "url", "path", "schema", "table", "delimiter", "password_variable", "password_file", "count", "time_limit",
+    "encoding", "header", "columns",
 )  # fmt: skip
 
 
 def _source(top: dict[str, Node]) -> SourceSpec:
-    """A path or URL, or a mapping with more about it; `table` and `delimiter` may also stand beside it."""
+    """A path or URL, or a mapping with more about it; what is said about a file may also stand beside it."""
     node = top["source"]
     fields: dict[str, Node] = {}
     if isinstance(node.yaml, yaml.MappingNode):
         fields = node.mapping(_SOURCE_FIELDS)
-    for key in ("table", "delimiter"):
+    for key in ("table", "delimiter", "encoding", "header", "columns"):
         if key in top and key in fields:
             top[key].fail(f"{key!r} stands here and in 'source'", "Keep one of them")
         if key in top:
@@ -166,6 +176,9 @@ def _source(top: dict[str, Node]) -> SourceSpec:
             delimiter=_delimiter(fields["delimiter"]) if "delimiter" in fields else ",",
             count=Counting(fields["count"].choice(tuple(Counting))) if "count" in fields else Counting.AUTO,
             time_limit=fields["time_limit"].integer() if "time_limit" in fields else None,
+            encoding=encoding(fields["encoding"]) if "encoding" in fields else UTF_8,
+            header=fields["header"].flag() if "header" in fields else True,
+            columns=column_names(fields["columns"]) if "columns" in fields else (),
             **texts,
         ),
         "Change the source",
@@ -286,35 +299,41 @@ _FIELDS = {
 
 
 def _attribute(name: str, node: Node) -> Attribute:
-    every = tuple(dict.fromkeys(key for keys in _FIELDS.values() for key in keys))
-    fields = node.mapping(("type", "column", "null", "outside", *every))
+    every = tuple(dict.fromkeys(key for kind in KINDS for key in (*_FIELDS[kind], *INTAKE_FIELDS[kind])))
+    fields = node.mapping(("type", "column", "null", "outside", "unreadable", *every))
     if "type" not in fields:
         node.fail("'type' is missing", f"Write `type:` and one of {', '.join(KINDS)}")
     kind = fields["type"].choice(KINDS)
     for key in every:
-        if key in fields and key not in _FIELDS[kind]:
-            allowed = ", ".join(_FIELDS[kind]) or "none of its own"
+        if key in fields and key not in _FIELDS[kind] + INTAKE_FIELDS[kind]:
+            allowed = ", ".join(_FIELDS[kind] + INTAKE_FIELDS[kind])
             fields[key].fail(f"{key!r} means nothing for a {kind}", f"Fields of a {kind}: {allowed}")
-    column = fields["column"].text() if "column" in fields else ""
-    null = fields["null"].flag() if "null" in fields else False
-    outside = {"outside": Outside(fields["outside"].choice(tuple(Outside)))} if "outside" in fields else {}
+    common: dict[str, Any] = {
+        "name": name,
+        "column": fields["column"].text() if "column" in fields else "",
+        "null": fields["null"].flag() if "null" in fields else False,
+        "intake": intake_of(node, fields),
+        "unreadable": share(fields["unreadable"]) if "unreadable" in fields else None,
+    }
+    outside: dict[str, Any] = {}
+    if "outside" in fields:
+        outside["outside"] = Outside(fields["outside"].choice(tuple(Outside)))
     remedy = "Change this attribute"
     if kind == "boolean":
         if outside:
             fields["outside"].fail(
                 "a boolean has no outside", "Remove the line; add `null: true` for missing values"
             )
-        return node.guard(lambda: Boolean(name=name, column=column, null=null), remedy)
+        return node.guard(lambda: Boolean(**common), remedy)
     if kind == "category":
         if "values" not in fields:
             node.fail("'values' is missing", "List them: `values: [red, green]`")
         values = tuple(value.text() for value in fields["values"].items())
-        return node.guard(
-            lambda: Categories(name=name, column=column, null=null, values=values, **outside), remedy
-        )
+        return node.guard(lambda: Categories(**common, values=values, **outside), remedy)
+    decimals = fields["decimals"].integer() if "decimals" in fields else None
     starts, upper = _bins(kind, node, fields)
     return node.guard(
-        lambda: Bins(name=name, column=column, null=null, starts=starts, upper=upper, **outside), remedy
+        lambda: Bins(**common, starts=starts, upper=upper, decimals=decimals, **outside), remedy
     )
 
 

@@ -11,9 +11,10 @@ import datetime as dt
 import difflib
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from math import isnan
@@ -22,13 +23,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.domain.intake import BLANKS, PLAIN, Intake
 from understudy.errors import DomainError, QueryError
 
 Value = str | int | float | bool | dt.date
 """A public constant: a category, or a number or date on an ordered attribute."""
-
-BLANKS = " \t\n\r\v\f"
-"""What is taken off around a yes or no: what every engine takes off."""
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
@@ -77,12 +76,19 @@ def spellings(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Attribute(ABC):
-    """A column of the table cut into finitely many public cells, then `other` and `null` where declared."""
+    """A column of the table cut into finitely many public cells, then `other` and `null` where declared.
+
+    `intake` says how the column's text is read. `unreadable` is the share of the rows that may be unreadable
+    before the custodian's reading of the table fails; None stands for what is declared for the whole table.
+    """
 
     name: str
     column: str = ""
     outside: Outside
     null: bool = False
+    # Not in the representation: the names that version 0.1 gave to attributes were made of it.
+    intake: Intake = field(default=PLAIN, repr=False)
+    unreadable: Fraction | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.name or self.name != self.name.strip():
@@ -91,6 +97,8 @@ class Attribute(ABC):
         object.__setattr__(self, "column", self.column or self.name)
         if self.outside is Outside.NULL and not self.null:
             raise DomainError(f"{self.name}: `outside: null` needs a null cell; add `null: true`")
+        if self.unreadable is not None and not 0 <= self.unreadable <= 1:
+            raise DomainError(f"{self.name}: a share of the rows is between 0 and 1, not {self.unreadable}")
 
     @property
     @abstractmethod
@@ -113,8 +121,18 @@ class Attribute(ABC):
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The names of all cells, with those for other and for missing values at the end."""
-        extra = (["other"] if self.outside is Outside.OTHER else []) + (["null"] if self.null else [])
-        return (*self.proper_labels, *extra)
+        other = [self.other_label] if self.outside is Outside.OTHER else []
+        return (*self.proper_labels, *other, *([self.null_label] if self.null else []))
+
+    @cached_property
+    def other_label(self) -> str:
+        """What the cell of values that are not declared is called, where there is one: a name of no other cell."""
+        return unique_label("other", self.proper_labels)
+
+    @cached_property
+    def null_label(self) -> str:
+        """What the cell of missing values is called, where there is one: a name of no other cell."""
+        return unique_label("null", self.proper_labels)
 
     @cached_property
     def size(self) -> int:
@@ -123,8 +141,13 @@ class Attribute(ABC):
 
     @cached_property
     def identity(self) -> str:
-        """A name for the attribute with its column and its cells: another one when it is cut otherwise."""
-        return f"{self.name} {sha256(repr(self).encode()).hexdigest()[:16]}"
+        """A name for the attribute with its column and its cells: another one when it is read or cut otherwise."""
+        return f"{self.name} {sha256(self.meaning.encode()).hexdigest()[:16]}"
+
+    @property
+    def meaning(self) -> str:
+        """All that decides which cell a value falls into."""
+        return f"{self!r} {self.intake!r}" if self.intake else repr(self)
 
     @cached_property
     def proper_size(self) -> int:
@@ -148,8 +171,10 @@ class Attribute(ABC):
 
         A missing value and a number that is not one (NaN) go to `null_cell`. Where cells are not ordered, a float
         is read as the whole number that it is, and as nothing declared where it is none: frames hold whole numbers
-        as floats where some are missing.
+        as floats where some are missing. Text is read as `intake` says, where that says anything.
         """
+        if isinstance(value, str) and self.intake:
+            value = self.intake.value(value, self.kind)
         if value is None or (isinstance(value, float) and isnan(value)):
             return self.null_cell
         if isinstance(value, float) and self.kind in ("category", "boolean"):
@@ -171,6 +196,8 @@ class Attribute(ABC):
         if operator not in ("=", "!="):
             raise QueryError(f"{self.name} is not ordered: compare it with =, != or in, not {operator}")
         mask = self._mask(np.arange(self.proper_size) == cell, other_is_known=True)
+        if cell == self.proper_size:  # the cell of all other values, asked for by its label
+            mask.true[cell], mask.false[cell] = True, False
         return mask if operator == "=" else ~mask
 
     def _mask(self, cells: NDArray[np.bool_], *, other_is_known: bool) -> Mask:
@@ -181,6 +208,17 @@ class Attribute(ABC):
         if self.outside is Outside.OTHER and other_is_known:
             false[self.proper_size] = True
         return Mask(true, false)
+
+
+def unique_label(word: str, taken: Collection[str]) -> str:
+    """The word, in as many brackets as it takes to be none of the names that are taken.
+
+    >>> unique_label("other", ["red"]), unique_label("other", ["red", "other"])
+    ('other', '(other)')
+    """
+    while word in taken:
+        word = f"({word})"
+    return word
 
 
 def nearest(value: str, known: Sequence[str]) -> str:
@@ -230,8 +268,13 @@ class Categories(Attribute):
         return self._index.get(str(value).lower() if isinstance(value, bool) else str(value))
 
     def compare(self, operator: str, value: Value) -> Mask:
-        """The cells that equal a declared value, or differ from it; raises a `QueryError` for any other value."""
+        """The cells that equal a declared value, or differ from it; raises a `QueryError` for any other value.
+
+        The cell of all other values may be named by its label, which is `other`, unless that is a declared value.
+        """
         cell = self.proper_code(value)
+        if cell is None and self.outside is Outside.OTHER and value == self.other_label:
+            return self._equals(self.proper_size, operator)
         if cell is None:
             raise QueryError(
                 f"{value!r} is not a declared value of {self.name}; try: {nearest(str(value), self.values)}"

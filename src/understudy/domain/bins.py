@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -30,6 +30,8 @@ class Bins(Attribute):
     starts: tuple[Ordered, ...]
     upper: Ordered
     outside: Outside = Outside.CLAMP
+    decimals: int | None = field(default=None, repr=False)
+    """So many decimals have the synthetic values of a real attribute; None: as many as they happen to have."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,6 +53,8 @@ class Bins(Attribute):
         closed = self.upper > self.starts[-1] or (self.discrete and self.upper == self.starts[-1])
         if not (rising and closed):
             raise DomainError(f"{self.name}: edges must rise strictly")
+        if self.decimals is not None and not (0 <= self.decimals <= 12 and self.kind == "real"):
+            raise DomainError(f"{self.name}: `decimals` is between 0 and 12, and for a real attribute")
 
     @classmethod
     def between(

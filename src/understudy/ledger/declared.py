@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy.engine import URL
 
 from understudy.declaration.declaration import Declaration
+from understudy.declaration.file import record_place
 from understudy.errors import LedgerError
 from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger
@@ -101,7 +102,7 @@ def project_files(
     """Every file that a project lives on, there or not yet: no command may write its output to one of them."""
     base, source = file.parent, declaration.source
     places = [source.location.rpartition("://")[2].partition("?")[0], source.path, source.password_file]
-    found = [file, *(base / place for place in places if place.strip("/"))]
+    found = [file, record_place(file), *(base / place for place in places if place.strip("/"))]
     ledger = ledger_place(declaration.ledger, base=base, environ=environ)
     if ledger.get_backend_name() == "sqlite":
         found += _files_of(ledger)

@@ -25,7 +25,7 @@ class Recorded:
         self.head = START
         self.at = ""
         self.total = 0
-        self.marked = (0, 0, 0)
+        self.marked: tuple[int, int, int] = (0, 0, 0)
         """Entries, joint events and their work at the newest snapshot."""
 
     def copy(self) -> Recorded:

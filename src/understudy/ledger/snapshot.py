@@ -182,7 +182,9 @@ def _restore(books: Books, whole: bytes) -> None:
 
 
 def _state(plain: dict[str, Any], numbers: Any, books: Books) -> JointState:
-    rule, at = books.accountant.rule, 0  # type: ignore[attr-defined]  # only joint books are kept
+    if not isinstance(books.accountant, Joint):
+        raise ValueError("only joint books are kept")
+    rule, at = books.accountant.rule, 0
 
     def read(size: int) -> Any:
         nonlocal at

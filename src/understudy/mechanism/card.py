@@ -1,7 +1,7 @@
 """A mechanism's card: what the rest of the program, and its documents, know of the mechanism.
 
 The file of a mechanism ends with its `CARD`. The planner takes its entries from the card, the audit the subjects
-that it attacks, and the table of mechanisms in README its line. Prices are not on the card: they stand with the
+that it attacks, and the table of docs/mechanisms.md its line. Prices are not on the card: they stand with the
 event (`privacy.event`), because ledgers read events without any mechanism.
 """
 
@@ -100,7 +100,7 @@ Audited = NoiseSubject | ReportSubject | ChoiceSubject | StreamSubject
 class Card:
     """What is known of one mechanism.
 
-    `name`, `privacy`, `accuracy` and `source` are its line in the table of README; `events` are the kinds of event
+    `name`, `privacy`, `accuracy` and `source` are its line in docs/mechanisms.md; `events` are the kinds of event
     that a ledger is charged for it. `plans` are the planner's entries and `audited` the audit's subjects: both may
     be empty where the mechanism is planned and audited through what is built of it.
     """

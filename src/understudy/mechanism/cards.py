@@ -25,7 +25,7 @@ def cards() -> tuple[Card, ...]:
 
 
 def table() -> str:
-    """The mechanisms as a table of Markdown: the one in README."""
+    """The mechanisms as a table of Markdown: the one in docs/mechanisms.md."""
     lines = ["| mechanism | privacy | accuracy | source |", "|---|---|---|---|"]
     lines += [f"| {c.name} | {c.privacy} | {c.accuracy} | {c.source} |" for c in cards()]
     return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from understudy.errors import ParameterError
 from understudy.rational import Number, probability
 
 
-def whole(number: int, name: str, *, at_least: int | None = None) -> None:
+def whole(number: object, name: str, *, at_least: int | None = None) -> None:
     """A whole number; a float, even 2.0, is refused: somebody forgot to round."""
     if isinstance(number, bool) or not isinstance(number, int):
         raise ParameterError(f"{name} must be a whole number, not {number!r}")

@@ -68,7 +68,8 @@ class RandomizedResponse:
     def estimate(self, reports: NDArray[np.integer], value: int) -> float:
         """The unbiased estimate of the share of rows whose true value is `value`."""
         chance = exp(-float(self.epsilon)) * self._truth
-        return (float(np.mean(np.asarray(reports) == value)) - chance) / (self._truth - chance)
+        is_value: NDArray[np.bool_] = np.equal(reports, value)
+        return (float(is_value.mean()) - chance) / (self._truth - chance)
 
     def standard_deviation(self, n: int) -> float:
         """Of the estimate from n rows, at most, for two values."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import log
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,27 @@ from understudy.mechanism.parameters import lattice_sensitivity, whole
 from understudy.noise.law import scale_parameter
 from understudy.noise.samplers import NoiseSource, discrete_laplace
 from understudy.privacy.event import SparseVector
-from understudy.rational import privacy_parameter
+from understudy.rational import privacy_parameter, probability
 
 TOLD = Fraction(1, 9)
 """Of the price of a sparse vector that tells values, the part for telling; the rest is for comparing."""
+
+HALF = Fraction(1, 2)
+"""The textbook's part of a run's price for its threshold; the rest is for the comparisons."""
+
+
+def best_share(k: int, beta: float, hits: int = 1) -> Fraction:
+    """The part of a run's price for its threshold at which all of k answers are right nearest to it, to 1/1000.
+
+    e₁ : e₂ = sqrt(ln(2c/β)) : sqrt(2 ln(k/β)) makes (Δ/e₁)·ln(2c/β) + (2Δ/e₂)·ln(k/β) least for a given e₁ + e₂.
+
+    >>> best_share(1000, 0.05)
+    Fraction(301, 1000)
+    """
+    whole(k, "the number of values", at_least=1)
+    failure = float(probability(beta))
+    threshold, values = sqrt(log(2 * hits / failure)), sqrt(2 * log(k / failure))
+    return Fraction(round(1000 * threshold / (threshold + values)), 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +73,19 @@ class SparseStates:
 class AboveThreshold:
     """Say for each value of a stream whether it is above a threshold, until `hits` were.
 
-    Per run: ρ ~ Lap(2Δ/ε') on the threshold, ν ~ Lap(4Δ/ε') on each value, above when value + ν ≥ threshold + ρ;
-    after each hit a fresh ρ. ε' = ε/`hits`.
+    Per run: ρ ~ Lap(Δ/e₁) on the threshold, ν ~ Lap(2Δ/e₂) on each value, above when value + ν ≥ threshold + ρ;
+    after each hit a fresh ρ. e₁ + e₂ = ε' = ε/`hits`, and e₁ is the part `share` of it: 1/2 in the textbook,
+    `best_share` where the number of values is known.
 
     Privacy     ε-DP for the whole stream, however long: each run is ε'-DP [DworkRoth14, Theorem 3.23] and runs
-                compose [Lecture 4, Theorem 8]. On integers the proof's shift of ρ by Δ and ν by 2Δ is a
-                bijection of the lattice. In zCDP `hits` runs of ε' are ε²/(2·hits) (`privacy.cost`).
-    Accuracy    For k values and one hit: except with probability β every answer is right about values that are
-                further than 8Δ(ln k + ln(2/β))/ε from the threshold. [DworkRoth14, Theorem 3.24]
+                compose [Lecture 4, Theorem 8]. The proof shifts ρ by Δ, which costs e₁, and the ν of the value
+                that is above by 2Δ, which costs e₂; on integers both are bijections of the lattice. In zCDP
+                `hits` runs of ε' are ε²/(2·hits) (`privacy.cost`), however they are shared.
+    Accuracy    Except with probability β every one of k answers is right about values that are further than
+                (Δ·hits/ε)(ln(2·hits/β)/`share` + 2 ln(k/β)/(1 - `share`)) and 2 steps from the threshold: some |ρ|
+                is beyond its part with probability β/2, and a value errs on one side only, with half of the
+                tail. That is less than the 8Δ(ln k + ln(2/β))/ε of [DworkRoth14, Theorem 3.24], which counts both
+                sides, already at 1/2.
     Complexity  O(1) for each value.
     Gap         None: integers, exact law. Every value must have been fixed before its answer is drawn.
     """
@@ -72,15 +94,18 @@ class AboveThreshold:
     sensitivity: int
     threshold: int
     hits: int = 1
+    share: Fraction = HALF
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", privacy_parameter(self.epsilon))
+        object.__setattr__(self, "share", probability(self.share, "share"))
         lattice_sensitivity(self.sensitivity)
         if self.sensitivity == 0:
             raise ParameterError("values that nobody can move need no sparse vector: compare them")
         whole(self.hits, "hits", at_least=1)
         whole(self.threshold, "the threshold, in lattice steps,")
-        scale_parameter(self.value_scale)  # refused here, not after it was paid for
+        scale_parameter(self.threshold_scale)  # refused here, not after it was paid for
+        scale_parameter(self.value_scale)
 
     @property
     def event(self) -> SparseVector:
@@ -88,15 +113,16 @@ class AboveThreshold:
 
     @property
     def threshold_scale(self) -> Fraction:
-        return 2 * self.sensitivity * self.hits / self.epsilon
+        return self.sensitivity * self.hits / (self.share * self.epsilon)
 
     @property
     def value_scale(self) -> Fraction:
-        return 4 * self.sensitivity * self.hits / self.epsilon
+        return 2 * self.sensitivity * self.hits / ((1 - self.share) * self.epsilon)
 
     def alpha(self, k: int, beta: float) -> float:
         """Distance from the threshold, in lattice steps, beyond which all of k answers are right."""
-        return float(8 * self.hits * self.sensitivity / self.epsilon) * (log(k) + log(2 * self.hits / beta))
+        threshold = float(self.threshold_scale) * log(2 * self.hits / beta)
+        return threshold + float(self.value_scale) * log(k / beta) + 2
 
     def open(self, *, noise: NoiseSource) -> SparseState:
         """The first noisy threshold."""
@@ -156,6 +182,8 @@ class NumericSparse:
     sensitivity: int
     threshold: int
     hits: int = 1
+    share: Fraction = HALF
+    """The part for the threshold, of the price of comparing."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", privacy_parameter(self.epsilon))
@@ -173,6 +201,7 @@ class NumericSparse:
             sensitivity=self.sensitivity,
             threshold=self.threshold,
             hits=self.hits,
+            share=self.share,
         )
 
     @property
@@ -208,7 +237,7 @@ CARD = Card(
     name="AboveThreshold, NumericSparse",
     family=Family.STREAM,
     privacy="ε for the whole stream",
-    accuracy="8cΔ(ln k + ln 2c/β)/ε",
+    accuracy="(sqrt(ln 2c/β) + sqrt(2 ln k/β))²cΔ/ε",
     source="Dwork, Roth 2014, section 3.6",
     events=(SparseVector,),
     audited=(

@@ -58,7 +58,8 @@ class RoundedCosine:
         words = noise.words(count)
         minus = words >> np.uint64(WORD - 1) == 0
         starts = words & np.uint64((1 << WORD - 1) - 1)
-        low, high = starts * 2.0**-WORD, (starts + np.uint64(1)) * 2.0**-WORD
+        low = starts.astype(np.float64) * 2.0**-WORD
+        high = (starts + np.uint64(1)).astype(np.float64) * 2.0**-WORD
         reach = float(self.reach)
         m = np.maximum(np.rint(reach * (1 - _edge(high))), 0.0)
         beyond, before = (np.clip((reach - m - half) / reach, 0.0, 1.0) for half in (0.5, -0.5))

@@ -53,7 +53,12 @@ class Option:
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """The options, best first, and the quantity that was solved for."""
+    """What `plan` found: the mechanisms that could do the task, best first.
+
+    `situation` is what was given, `unknown` the quantity that was solved for (`alpha`, the width, unless another
+    one was left open), `options` the mechanisms with what each needs or reaches, and `left_out` says of each other
+    one why it does not apply.
+    """
 
     situation: PlanInputs
     unknown: str
@@ -158,7 +163,7 @@ def plan(
 
     >>> best = plan(rows=100_000, queries=10_000, promise="validity").recommended
     >>> best.mechanism, round(best.width, 3)
-    ('cvar', 0.15)
+    ('bounded', 0.08)
     """
     wanted = Promise(_choice(promise))
     if workload is not None:

@@ -100,10 +100,8 @@ class Budget:
         is at most the product of e^εᵢ. zCDP: exp((α-1)L - α(α-1)Σρᵢ) is a supermartingale for each order α.
         [FeldmanZrnic21]
         """
-        total: Cost = PureDP(0) if self.is_pure else ZCDP(0)
-        for event in events:
-            total = total + self.price(event)  # type: ignore[operator]  # one currency throughout
-        return total
+        units = sum(self.price(event).units for event in events)
+        return PureDP(units) if self.is_pure else ZCDP(units)
 
     def __repr__(self) -> str:
         return f"Budget({self})"

@@ -70,7 +70,7 @@ class CliqueBlock:
             cut = np.flatnonzero(_any(label, within, size) & _any(label, ~within, size))
             if not len(cut):
                 continue
-            renamed = np.arange(size)
+            renamed: NDArray[np.intp] = np.arange(size, dtype=np.intp)
             renamed[cut] = size + np.arange(len(cut))
             labels[axis] = np.where(within, renamed[label], label)
             table = np.concatenate([table, table.take(cut, axis=axis)], axis=axis)

@@ -13,7 +13,7 @@ import re
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from understudy.errors import ParameterError, RefusedError
 
@@ -63,7 +63,7 @@ def recorded(kind: Kind) -> Kind:
     return kind
 
 
-def known_event(event: Any) -> Event:
+def known_event(event: object) -> Event:
     """The event itself; what is no event has no price and is refused, never guessed."""
     if not isinstance(event, Event):
         raise ParameterError(f"no cost is known for {type(event).__name__}")
@@ -321,18 +321,21 @@ def as_plain(event: Event) -> dict[str, Any]:
     return {"event": type(event).__name__, **parameters}
 
 
-def from_plain(plain: Any) -> Event:
+def from_plain(plain: object) -> Event:
     """The inverse of `as_plain`; what is not known is refused, never guessed."""
-    kind = plain.get("event") if isinstance(plain, dict) else None
-    parts = plain.get("events") if kind == "Together" else None
-    if isinstance(parts, list) and len(plain) == 2:
-        return Together(tuple(from_plain(part) for part in parts))
+    if not isinstance(plain, dict):
+        raise _not_understood()
+    written = cast("dict[object, object]", plain)
+    kind = written.get("event")
+    parts = written.get("events") if kind == "Together" else None
+    if isinstance(parts, list) and len(written) == 2:
+        return Together(tuple(from_plain(part) for part in cast("list[object]", parts)))
     if kind == "Located":
-        return _located(plain)
+        return _located(written)
     known = _RECORDED.get(kind) if isinstance(kind, str) else None
     if known is None:
         raise _not_understood()
-    numbers = {name: recorded_number(text) for name, text in plain.items() if name != "event"}
+    numbers = {str(name): recorded_number(text) for name, text in written.items() if name != "event"}
     needed = {field.name for field in fields(known) if field.default is MISSING}
     if not needed <= numbers.keys() <= {field.name for field in fields(known)}:
         raise _not_understood()
@@ -347,7 +350,7 @@ def from_text(text: str) -> Event:
         raise _not_understood() from None
 
 
-def _located(plain: dict[str, Any]) -> Located:
+def _located(plain: dict[object, object]) -> Located:
     if plain.keys() != {"event", "noise", "region", "relation", "split"}:
         raise _not_understood()
     noise, region, relation, split = (plain[key] for key in ("noise", "region", "relation", "split"))
@@ -356,19 +359,21 @@ def _located(plain: dict[str, Any]) -> Located:
         raise _not_understood()
     if not isinstance(found, LaplaceNoise | GaussianNoise):
         raise _not_understood()
-    return Located(noise=found, region=tuple(_span(part) for part in region), relation=relation, split=split)
+    spans = tuple(_span(part) for part in cast("list[object]", region))
+    return Located(noise=found, region=spans, relation=relation, split=split)
 
 
-def _span(plain: Any) -> Span:
-    if not (isinstance(plain, list) and len(plain) == 3):
+def _span(plain: object) -> Span:
+    written = cast("list[object]", plain) if isinstance(plain, list) else []
+    if len(written) != 3:
         raise _not_understood()
-    name, size, mask = plain
+    name, size, mask = written
     if not (isinstance(name, str) and type(size) is int and isinstance(mask, str) and MASK.fullmatch(mask)):
         raise _not_understood()
     return Span(name, size, int(mask, 16))
 
 
-def recorded_number(text: Any) -> Fraction:
+def recorded_number(text: object) -> Fraction:
     """A number as `str` of a Fraction writes it: an exponent could stand for a number that fills the memory."""
     if not isinstance(text, str) or not RATIONAL.fullmatch(text):
         raise _not_understood()

@@ -149,8 +149,8 @@ class JointState:
     relation: str = ""
     factor: int = 0
     constant: int = 0
-    blocks: Mapping[Clique, CliqueBlock] = field(default_factory=dict)
-    beliefs: Mapping[Attribute, Units] = field(default_factory=dict)
+    blocks: Mapping[Clique, CliqueBlock] = field(default_factory=dict[Clique, CliqueBlock])
+    beliefs: Mapping[Attribute, Units] = field(default_factory=dict[Attribute, Units])
     shown: int = 0
     swept: int = 0
     rests: int = 0
@@ -196,7 +196,7 @@ class Joint:
         """Whether an event can be priced jointly: the currency's noise, and totals within 64 bits."""
         wanted = LaplaceNoise if self.budget.is_pure else GaussianNoise
         fits = state.flat + _price(self.budget, event) <= LARGEST
-        return fits and isinstance(event.noise, wanted)
+        return fits and type(event.noise) is wanted
 
     def _added(self, state: JointState, event: Located, price: int) -> JointState:
         """One more located event; sound at once, without a sweep."""
@@ -349,7 +349,7 @@ def _inside(span: Span | None, size: int, run: int) -> Inside:
     raw = np.frombuffer(span.mask.to_bytes(-(-size // 8), "little"), np.uint8)
     cells = np.zeros(parts * run, np.bool_)
     cells[:size] = np.unpackbits(raw, count=size, bitorder="little")
-    return cells.reshape(parts, run).any(axis=1)
+    return np.asarray(cells.reshape(parts, run).any(axis=1), np.bool_)
 
 
 def _swept(state: JointState) -> JointState:

@@ -32,7 +32,9 @@ import pyarrow.parquet as parquet
 
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
+from understudy.domain.date_format import DateFormat
 from understudy.domain.domain import Domain
+from understudy.domain.intake import Intake
 from understudy.errors import RefusedError, SourceError
 from understudy.query.projection import Projection
 from understudy.releases.range_sums import RangeSums
@@ -159,11 +161,38 @@ def _attribute_as_plain(attribute: Attribute) -> dict[str, Any]:
     if isinstance(attribute, Bins):
         edges = [*attribute.starts, attribute.upper]
         plain["edges"] = [edge.isoformat() if isinstance(edge, dt.date) else edge for edge in edges]
+        plain |= {} if attribute.decimals is None else {"decimals": attribute.decimals}
+    if attribute.intake:
+        plain["intake"] = _intake_as_plain(attribute.intake)
     return plain
+
+
+def _intake_as_plain(intake: Intake) -> dict[str, Any]:
+    return {
+        "formats": [format.text for format in intake.formats],
+        "missing": list(intake.missing),
+        "strip": list(intake.strip),
+        "decimal": intake.decimal,
+        "thousands": intake.thousands,
+        "percent": intake.percent,
+    }
+
+
+def _intake_from_plain(plain: Mapping[str, Any]) -> Intake:
+    return Intake(
+        formats=tuple(DateFormat(text) for text in plain["formats"]),
+        missing=tuple(plain["missing"]),
+        strip=tuple(plain["strip"]),
+        decimal=plain["decimal"],
+        thousands=plain["thousands"],
+        percent=plain["percent"],
+    )
 
 
 def _attribute_from_plain(plain: Mapping[str, Any]) -> Attribute:
     common: dict[str, Any] = {"name": plain["name"], "column": plain["column"], "null": plain["null"]}
+    if "intake" in plain:
+        common["intake"] = _intake_from_plain(plain["intake"])
     if plain["type"] == "boolean":
         return Boolean(**common)
     common["outside"] = Outside(plain["outside"])
@@ -171,7 +200,7 @@ def _attribute_from_plain(plain: Mapping[str, Any]) -> Attribute:
         return Categories(**common, values=tuple(plain["values"]))
     read = {"integer": int, "real": float, "date": dt.date.fromisoformat}[plain["type"]]
     *starts, upper = (read(edge) for edge in plain["edges"])
-    return Bins(**common, starts=tuple(starts), upper=upper)
+    return Bins(**common, starts=tuple(starts), upper=upper, decimals=plain.get("decimals"))
 
 
 # ---- the answers

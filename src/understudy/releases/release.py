@@ -52,12 +52,14 @@ SOURCES = {"measured": "measured", "certified": "checked", "bounded": "checked"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """Made of public numbers alone: asking it, sampling it and showing it costs nothing.
+    """A public stand-in for a table, with the workload's answers and what is proved about them.
 
-    `rows` is how many people it stands for. `certificate` says in plain values what is proved, by which theorem,
-    at what price, and which requests to the ledger paid for it. All answers with a finite error hold together,
-    except with the probability `beta` of the certificate. `answers` are the workload's; `also` are marginals that
-    were measured beside it, and answer what they contain with smaller errors.
+    `understudy.release` makes one, and `Release.load` reads a saved one. It is made of released numbers alone: to
+    ask it, sample it and show it costs nothing. `rows` is how many people it stands for. `certificate` says in
+    plain values what is proved, by which theorem, at what price, and which requests to the ledger paid for it. All
+    answers with a finite error hold together, except with the probability `beta` of the certificate. `answers` are
+    the workload's; `also` are marginals that were measured beside it, and answer what they contain with smaller
+    errors.
     """
 
     domain: Domain
@@ -384,12 +386,14 @@ def release(
 
     Under the same `name` a release that was interrupted goes on: what was bought comes back from the ledger for
     nothing. A name that belongs to a release with other terms is refused, and so is, before the first step, what
-    the ledger cannot pay to the last one.
+    the ledger cannot pay to the last one. A release shows every attribute: it is refused with an
+    `UnreadableError` where the custodian's reading found one to be unreadable.
 
     `memory` is how many bytes the release may take, half of the machine's where nothing is said, and `rows`
     how many synthetic rows will be drawn from it, as many as there are people where nothing is said. What
     would take more is refused with a `TooLargeError` before anything is spent (`releases.demand`).
     """
+    project.curator.check_all_readable()
     budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)
     run = _Resumable(
         curator=project.curator,

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
+from understudy.domain.attribute import Attribute, Boolean, Categories, Outside, unique_label
 from understudy.domain.bins import Bins
 from understudy.domain.domain import CELL_LIMIT, Domain
 from understudy.errors import ParameterError, TooLargeError
@@ -102,9 +102,9 @@ def as_table(
 
     The rules are such that the declaration reads the very same codes back from the table:
 
-    category            the declared value; `other` becomes the word other
-    integer, real, date a value inside the bin (`within`); `other` is missing, or, where missing values have a
-                        cell of their own, a value just outside the bounds
+    category            the declared value; the cell of all others becomes its label, other where that is not
+                        declared integer, real, date a value inside the bin (`within`); `other` is missing,
+                        or, where missing values have a cell of their own, a value just outside the bounds
     boolean             true or false
     null                missing
     """
@@ -136,10 +136,8 @@ def _values(
 
 
 def _other_word(attribute: Categories) -> str:
-    word = "other"
-    while attribute.proper_code(word) is not None:
-        word += " value"
-    return word
+    """The label of the cell, or a longer one where that is a text that stands for a missing value."""
+    return unique_label(attribute.other_label, attribute.intake.missing)
 
 
 def _numbers(
@@ -166,6 +164,8 @@ def _numbers(
         part = rng.random(proper.shape) if within is Within.UNIFORM else 0.5
         below = np.nextafter(high, low)  # the end belongs to the next bin
         values = np.clip(low + part * (high - low), low, below)
+        if attribute.decimals is not None:
+            values = _rounded(values, low, below, attribute.decimals)
     beyond = _outside(attribute)
     if beyond is None:
         missing = missing | other
@@ -174,6 +174,19 @@ def _numbers(
     if attribute.kind == "date":
         return pa.array(values.astype(np.int32), mask=missing).cast(pa.date32())
     return pa.array(values, mask=missing)
+
+
+def _rounded(
+    values: NDArray[np.float64], low: NDArray[np.float64], last: NDArray[np.float64], decimals: int
+) -> NDArray[np.float64]:
+    """Values with so many decimals, in their own bin; a bin that has no such value keeps what was drawn."""
+    step = 10.0**-decimals
+    rounded, settled = values, np.zeros(values.shape, bool)
+    for candidate in (values, values - step, values + step):
+        near = np.round(candidate, decimals)
+        fits = ~settled & (near >= low) & (near <= last)
+        rounded, settled = np.where(fits, near, rounded), settled | fits
+    return rounded
 
 
 def _outside(attribute: Bins) -> float | int | None:

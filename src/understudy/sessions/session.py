@@ -193,9 +193,11 @@ class Session:
         """Counts of marginals, in people, each within α of all rows: all are bought that have to be, or none.
 
         What cannot be paid for is answered uncertified, or refused, as by `ask`. More cells than the session's
-        `max_cells` are refused with a `QueryError`.
+        `max_cells` are refused with a `QueryError`, and what the custodian's reading found to be unreadable with
+        an `UnreadableError`.
         """
         check_cells(marginals, self.max_cells)
+        self.curator.check_readable(marginals)
         with self._lock:
             whole = len(marginals) == 1 or self._is_affordable(marginals, refuse=not uncertified)
             answers = [self._answered(part, uncertified=uncertified, buy=whole) for part in marginals]
@@ -218,6 +220,7 @@ class Session:
         """
         needed = self._reader.read(question).marginals
         check_cells(needed, self.max_cells)
+        self.curator.check_readable(needed)
         with self._lock:
             return self._funds.quote(self._needed(needed))
 
@@ -227,6 +230,7 @@ class Session:
 
     def ask_marginal(self, marginal: Marginal, *, uncertified: bool = True) -> Answer:
         """Counts of a marginal's cells, in people, each within α of all rows: `ask` for a marginal alone."""
+        self.curator.check_readable([marginal])
         return self._answered(marginal, uncertified=uncertified)
 
     def _answered(self, marginal: Marginal, *, uncertified: bool, buy: bool = True) -> Answer:

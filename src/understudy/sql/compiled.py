@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from understudy.domain.attribute import Attribute, unique_label
 from understudy.errors import QueryError
 from understudy.query.marginal import Marginal
 from understudy.sql.aggregate import Aggregate, Folded
@@ -266,8 +267,11 @@ def _ranks(value: Value, term: Order, count: int) -> list[NDArray[np.int64]]:
     return [np.where(missing, 0, ranks), first]
 
 
-def group_names(value: Value, count: int) -> list[Key] | None:
-    """What an exact value over groups is called in each; None where it is not exact."""
+def group_names(value: Value, count: int, attribute: Attribute | None = None) -> list[Key] | None:
+    """What an exact value over groups is called in each; None where it is not exact.
+
+    Where the value is that of an attribute, its cell of all other values bears the label that it has everywhere.
+    """
     if isinstance(value, Nothing):
         return list[Key]([None]) * count
     null = np.broadcast_to(value.null, (count,))
@@ -283,4 +287,10 @@ def group_names(value: Value, count: int) -> list[Key] | None:
         points = np.broadcast_to(value.point, (count,)).tolist()
         form = {"integer": int, "date": as_date, "real": float}[value.kind]
         plain = [form(point) for point in points]
-    return [None if n else "other" if u else name for name, n, u in zip(plain, null, unknown, strict=True)]
+    taken = {
+        name
+        for name, n, u in zip(plain, null, unknown, strict=True)
+        if isinstance(name, str) and not (n or u)
+    }
+    other = unique_label("other", taken) if attribute is None else attribute.other_label
+    return [None if n else other if u else name for name, n, u in zip(plain, null, unknown, strict=True)]

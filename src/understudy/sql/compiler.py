@@ -254,6 +254,7 @@ def _names(domain: Domain, node: Node, groups: Grouping, leaves: _Leaves) -> lis
             assert isinstance(cells, Numbers)
             labels = [*attribute.labels[:-1], None] if attribute.null else attribute.labels
             return [labels[int(i)] for i in cells.point]
+        return group_names(value, groups.count, attribute)
     return group_names(value, groups.count)
 
 

@@ -36,6 +36,9 @@ DAY = r"^(-?[0-9]{1,6})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})([^0-9]|"
 MAX_TEXT = 1000
 """Characters of a number; longer text is none. Within it no number exceeds what a wide decimal can hold."""
 
+ALL = 2**62
+"""More rows than any table has."""
+
 EXACT = 2**50
 """Whole numbers up to here are told apart, and divided exactly, in floating point."""
 
@@ -48,6 +51,19 @@ SMALLEST = 1e-300
 
 class Dialect(Protocol):
     """How one engine says it. Text that cannot be read becomes null; NaN may become null."""
+
+    @property
+    def end(self) -> str:
+        """The end of a text in the engine's regular expressions."""
+        ...
+
+    def stripped(self, text: Expression) -> Expression:
+        """Text without white space around it."""
+        ...
+
+    def staged(self, rows: Expression) -> Expression:
+        """Rows whose computed columns the engine computes once, however often they are used."""
+        ...
 
     def find(self, text: Expression, known: Mapping[str, int]) -> Expression:
         """The number that belongs to a text; null where it is not known."""
@@ -159,6 +175,14 @@ def nfc_normalize(text: str) -> str:
 
 class DuckDB:
     """The embedded engine, whose `TRY_CAST` sets the rule for the others."""
+
+    end = "$"
+
+    def stripped(self, text: Expression) -> Expression:
+        return text.strip()
+
+    def staged(self, rows: Expression) -> Expression:
+        return rows
 
     def find(self, text: Expression, known: Mapping[str, int]) -> Expression:
         # One search in a constant array: many times faster than a condition for each value.
@@ -293,6 +317,12 @@ class Postgres:
 
     end = "$"
 
+    def stripped(self, text: Expression) -> Expression:
+        return text.strip()
+
+    def staged(self, rows: Expression) -> Expression:
+        return rows.limit(ALL)  # else the planner writes a subquery's expressions wherever they are used
+
     def find(self, text: Expression, known: Mapping[str, int]) -> Expression:
         # No text of this engine has a zero byte, and none may be sent to it.
         members = {spelling: cell for spelling, cell in known.items() if "\0" not in spelling}
@@ -399,14 +429,17 @@ class Spark:
             return ibis.literal(text)
         return decode(unhex(text.encode().hex()), "utf-8")
 
-    def _stripped(self, text: Expression) -> Expression:
+    def stripped(self, text: Expression) -> Expression:
         return text.re_replace(rf"^{WHITE}+|{WHITE}+" + self.end, "")
 
+    def staged(self, rows: Expression) -> Expression:
+        return rows
+
     def word(self, text: Expression) -> Expression:
-        return self._stripped(text).lower()
+        return self.stripped(text).lower()
 
     def number(self, text: Expression) -> Expression:
-        stripped = self._stripped(text)
+        stripped = self.stripped(text)
         sound = stripped.re_search(NUMBER + self.end) & (stripped.length() <= MAX_TEXT)
         read = stripped.replace("_", "").try_cast("float64")
         return ibis.ifelse(sound, read, _infinite(stripped, self.end))
@@ -415,7 +448,7 @@ class Spark:
         return column.cast("float64")
 
     def day(self, text: Expression) -> Expression:
-        return _read_day(self._stripped(text), self.end, lambda digits: digits.try_cast("int32"))
+        return _read_day(self.stripped(text), self.end, lambda digits: digits.try_cast("int32"))
 
     def is_nan(self, number: Expression) -> Expression:
         return number.isnan()
@@ -435,8 +468,16 @@ class Portable:
     `composing` is the engine's function for Unicode's normal form C, where it is known to have one.
     """
 
+    end = "$"
+
     def __init__(self, composing: Callable[[Expression], Expression] | None = None) -> None:
         self._composing = composing
+
+    def stripped(self, text: Expression) -> Expression:
+        return text.strip()
+
+    def staged(self, rows: Expression) -> Expression:
+        return rows
 
     def find(self, text: Expression, known: Mapping[str, int]) -> Expression:
         return chain(text, known)

@@ -8,19 +8,16 @@ refuses the file until it is filled in.
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, isfinite
 from pathlib import Path
-from typing import Any
-
-import ibis
+from typing import Any, TypeVar
 
 from understudy.declaration import cells
-from understudy.declaration.declaration import SourceSpec
+from understudy.declaration.declaration import UNREADABLE, SourceSpec
 from understudy.declaration.file import parse
 from understudy.declaration.outline import (
     MARK,
@@ -34,44 +31,63 @@ from understudy.declaration.outline import (
 from understudy.domain.attribute import Attribute
 from understudy.errors import SourceError
 from understudy.output import check_no_dangling_link, write_file
-from understudy.table.source import TEXT_ENDINGS, open_source, read_header
+from understudy.table.source import Source, open_source
+from understudy.table.survey import ColumnSummary, intake_of, look, survey
+from understudy.table.text_file import is_text
+from understudy.table.text_shape import Custodian, TextShape, shape_of
 
-__all__ = ["MARK", "draft", "drafted", "unreviewed", "write", "write_described"]
+__all__ = ["MARK", "ColumnNote", "Drafted", "draft", "drafted", "unreviewed", "write", "write_described"]
 
-MAX_CATEGORIES = 60
+Result = TypeVar("Result")
 
 URL = re.compile(r"[a-z][a-z0-9+.-]*:/|spark(:|$)")
 """The beginning of a URL, of which a path keeps one slash; or of one of Spark's own places."""
 
 
-@dataclass(frozen=True)
-class ColumnSummary:
-    """What was seen in one column."""
+@dataclass(frozen=True, slots=True)
+class ColumnNote:
+    """What was made of a column, and why. `kind` is empty where it was left out."""
 
     name: str
     kind: str
-    rows: int
-    distinct: int
-    nulls: bool
-    low: Any = None
-    high: Any = None
-    values: tuple[str, ...] = ()
+    why: str
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """A draft: its text, what was made of each column, and what was found out about the file."""
+
+    text: str
+    columns: tuple[ColumnNote, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def draft(data: Path, *, table: str = "", location: str | None = None) -> str:
     """The text of a declaration for a data file."""
-    return _outline(data, table=table, location=location or str(data)).text()
+    return _drafted(data, _shape(data), table=table, location=location or str(data)).text
 
 
-def _outline(data: Path, *, table: str, location: str) -> Outline:
+def _shape(data: Path, **given: Any) -> TextShape | None:
+    """How a file of text is made; None for any other file, about which nothing of that kind can be given."""
+    if is_text(data):
+        return shape_of(data, **given)
+    if given.get("encoding") is not None or given.get("header") is not None:
+        raise SourceError(f"{data.name} is no file of text: leave --encoding, --header and --no-header out")
+    return None
+
+
+def _drafted(data: Path, shape: TextShape | None, *, table: str, location: str) -> Drafted:
     if table and _is_one_table(data):
         raise SourceError(
             f"{data.name} holds one table: leave --table out, which names a table of a database"
         )
-    delimiter = _delimiter(data) if _is_text(data) else ","
-    source = open_source(SourceSpec(str(data.resolve()), table, delimiter), base=Path(), candid=True)
-    seen = [_look(column, source.expression) for column in _typed(source.expression, text=_is_text(data))]
-    return Outline(
+    place = str(data.resolve())
+    spec = SourceSpec(place, table) if shape is None else shape.spec(place)
+    source = open_source(spec, base=Path(), candid=True)
+    notes = [*(shape.notes if shape else ()), *_lost(data, source)]
+    seen = survey(source.expression)
+    entries = [_declare(column) for column in seen]
+    outline = Outline(
         heading=(
             "Drafted by `understudy init`. Lines marked READ OFF THE DATA tell what the table holds: replace what",
             "they say by what is publicly known (code lists, legal limits, round numbers), then remove the mark.",
@@ -80,7 +96,7 @@ def _outline(data: Path, *, table: str, location: str) -> Outline:
             OutlineEntry.of("name", name_from(data.name.split(".")[0])),
             OutlineEntry.of("source", scalar(location)),
             *([OutlineEntry.of("table", scalar(table))] if table else []),
-            *([OutlineEntry.of("delimiter", scalar(delimiter))] if delimiter != "," else []),
+            *([] if shape is None else _shape_settings(shape)),
             OutlineEntry.of(
                 "protect", "privacy", "or validity: a holdout set that nobody needs protection from"
             ),
@@ -93,17 +109,55 @@ def _outline(data: Path, *, table: str, location: str) -> Outline:
                 "the total for this table, for ever; keep delta far below 1 / people",
             ),
         ),
-        attributes=tuple(map(_declare, seen)),
+        attributes=tuple(entries),
     )
+    columns = tuple(_note(column, entry) for column, entry in zip(seen, entries, strict=True))
+    return Drafted(outline.text(), columns, tuple(notes))
+
+
+def _shape_settings(shape: TextShape) -> list[OutlineEntry]:
+    """What a declaration says about a file of text, where it is not as usual."""
+    entries = []
+    if shape.delimiter != ",":
+        entries.append(OutlineEntry.of("delimiter", scalar(shape.delimiter)))
+    if shape.encoding != "utf-8":
+        entries.append(OutlineEntry.of("encoding", shape.encoding))
+    if not shape.header:
+        entries.append(OutlineEntry.of("header", "false"))
+    if shape.columns:
+        entries.append(OutlineEntry.of("columns", f"[{', '.join(map(scalar, shape.columns))}]"))
+    return entries
+
+
+def _lost(data: Path, source: Source) -> list[str]:
+    """What to say of lines that are no rows; more of them than is usually tolerated are an error."""
+    lost = source.lost()
+    if not lost.dropped and not lost.ragged:
+        return []
+    said = []
+    if lost.dropped:
+        rows = source.expression.count().to_pyarrow().as_py()
+        if lost.dropped > UNREADABLE * (rows + lost.dropped):
+            raise SourceError(
+                f"{lost.dropped:,} of {rows + lost.dropped:,} lines of {data.name} cannot be read as rows, "
+                f"mostly because they are in another encoding: nobody in them would be counted. Say "
+                f"--encoding, or mend the file"
+            )
+        said.append(f"{lost.dropped:,} lines are no rows: nobody in them is ever counted")
+    if lost.ragged:
+        said.append(
+            f"{lost.ragged:,} lines have more or fewer fields than there are columns, or a stray quotation mark"
+        )
+    return said
 
 
 def drafted(table: Any, columns: Sequence[str]) -> tuple[tuple[Attribute, ...], dict[str, str]]:
-    """Attributes that are read off columns of a table with types, such as a frame. Looks at the data.
+    """Attributes that are read off columns of a frame. Looks at the data.
 
     Beside them, for each column that no attribute was made of, why not.
     """
     try:
-        entries = [_declare(_look(table[name], table)) for name in columns]
+        entries = [_declare(column) for column in survey(table.select(list(columns)))]
     except Exception as error:  # an engine's own text may quote rows
         raise SourceError(
             f"the frame cannot be read through ({type(error).__name__}); give its attributes"
@@ -117,96 +171,78 @@ def drafted(table: Any, columns: Sequence[str]) -> tuple[tuple[Attribute, ...], 
     return tuple(parse(outline.text()).domain), left_out
 
 
-def _is_text(data: Path) -> bool:
-    return bool(TEXT_ENDINGS & {suffix.lower() for suffix in data.suffixes[-2:]})
-
-
 def _is_one_table(data: Path) -> bool:
-    return _is_text(data) or data.suffix.lower() == ".parquet"
-
-
-def _delimiter(data: Path) -> str:
-    """The delimiter that cuts the header line into most columns."""
-    try:
-        return max(",;\t|", key=lambda mark: len(read_header(data, mark)))
-    except csv.Error:
-        return ","
-
-
-def _typed(table: Any, *, text: bool) -> Iterator[Any]:
-    """The columns, those of a text file as numbers or dates where every value reads as one."""
-    for name in table.columns:
-        column = table[name]
-        yield _guess(column, table) if text else column
-
-
-def _guess(column: Any, table: Any) -> Any:
-    """A column of text as the first type in which all of its values can be read."""
-    filled = column.nullif("")
-    number, truth = filled.try_cast("float64"), filled.lower().isin(("true", "false"))
-    guesses = {
-        "integer": (filled.try_cast("int64"), (number == number.floor()).sum()),
-        "real": (number, number.count()),
-        "date": (filled.try_cast("date"), filled.try_cast("date").count()),
-        "boolean": (truth, truth.sum()),
-    }
-    counted = table.aggregate(total=filled.count(), **{kind: fits for kind, (_, fits) in guesses.items()})
-    read = counted.to_pyarrow().to_pylist()[0]
-    fitting = [guess for kind, (guess, _) in guesses.items() if read["total"] and read[kind] == read["total"]]
-    return (fitting[0] if fitting else filled).name(column.get_name())
-
-
-def _look(column: Any, table: Any) -> ColumnSummary:
-    name, dtype = column.get_name(), column.type()
-    if dtype.is_timestamp():
-        column = column.cast("date").name(name)
-    ordered = dtype.is_numeric() or dtype.is_date() or dtype.is_timestamp()
-    found = (
-        table.aggregate(
-            distinct=column.nunique(),
-            total=column.count(),
-            rows=table.count(),
-            **({"low": column.min(), "high": column.max()} if ordered else {}),
-        )
-        .to_pyarrow()
-        .to_pylist()[0]
-    )
-    values: tuple[str, ...] = ()
-    kind = "integer" if dtype.is_integer() else "date" if dtype.is_date() or dtype.is_timestamp() else "real"
-    if dtype.is_boolean():
-        kind = "boolean"
-    elif not ordered:
-        kind = "category"
-        if 0 < found["distinct"] <= MAX_CATEGORIES and dtype.is_string():
-            listed = table.select(value=column).filter(ibis._.value.notnull()).distinct().order_by("value")
-            values = tuple(listed.to_pyarrow().column("value").to_pylist())
-    return ColumnSummary(
-        name=name,
-        kind=kind,
-        rows=found["rows"],
-        distinct=found["distinct"],
-        nulls=found["total"] < found["rows"],
-        low=found.get("low"),
-        high=found.get("high"),
-        values=values,
-    )
+    return is_text(data) or data.suffix.lower() == ".parquet"
 
 
 def _declare(column: ColumnSummary) -> OutlineEntry:
     if column.kind == "boolean":
-        return replace(cells.boolean(column.name, null=column.nulls), seen=column.nulls)
+        entry = replace(cells.boolean(column.name, null=column.nulls), seen=column.nulls)
+        return replace(entry, fields=entry.fields | _intake_fields(column))
     if column.kind == "category" and column.values:
         return replace(cells.category(column.name, column.values, null=column.nulls), seen=True)
-    if column.kind == "category" or _is_identifier(column) or column.low is None or not _is_finite(column):
-        why = f"{column.distinct:,} distinct values (an identifier or free text?)"
-        return OutlineEntry.without(column.name, why, seen=True)
+    if column.kind == "category" or column.is_identifier or column.low is None or not _is_finite(column):
+        return OutlineEntry.without(column.name, _why_left_out(column), seen=True)
     entry = cells.ordered(column.name, column.kind, *_rounded(column), null=column.nulls)
-    return replace(entry, seen=True, remark="")
+    return replace(entry, fields=entry.fields | _intake_fields(column), seen=True, remark="")
 
 
-def _is_identifier(column: ColumnSummary) -> bool:
-    """Whole numbers that name the rows: no two alike, in a table where that is no accident."""
-    return column.kind == "integer" and column.distinct == column.rows > MAX_CATEGORIES
+def _why_left_out(column: ColumnSummary) -> str:
+    many = f"{column.distinct:,} distinct values"
+    if column.writing.why:
+        return f"{many}: {column.writing.why}"
+    if column.is_identifier:
+        return f"{many}, one for each row (an identifier?)"
+    return f"{many} (an identifier or free text?)" if column.distinct else f"{many}: it is empty"
+
+
+def _intake_fields(column: ColumnSummary) -> dict[str, str]:
+    """What the line says about how the column is written, as YAML."""
+    intake, fields = intake_of(column), dict[str, str]()
+    formats = [_double(format.text) for format in intake.formats]
+    if formats:
+        fields["format"] = formats[0] if len(formats) == 1 else f"[{', '.join(formats)}]"
+    for key, texts in (("missing", intake.missing), ("strip", intake.strip)):
+        if texts:
+            fields[key] = f"[{', '.join(map(_double, texts))}]"
+    if intake.decimal != ".":
+        fields["decimal"] = _double(intake.decimal)
+    if intake.thousands:
+        fields["thousands"] = _double(intake.thousands)
+    if intake.percent:
+        fields["percent"] = "true"
+    if column.kind == "real" and column.writing.decimals is not None:
+        fields["decimals"] = str(column.writing.decimals)
+    return fields
+
+
+def _double(text: str) -> str:
+    """Text as YAML with quotation marks around it, whatever it is."""
+    written = scalar(text)
+    return written if written.startswith('"') else f'"{written}"'
+
+
+def _note(column: ColumnSummary, entry: OutlineEntry) -> ColumnNote:
+    """What was made of a column, in words."""
+    if entry.left_out:
+        return ColumnNote(column.name, "", f"left out: {entry.left_out}")
+    said = [column.writing.why] if column.writing.why else []
+    if column.kind == "category":
+        said.append(f"{column.distinct:,} distinct values")
+    elif column.kind != "boolean":
+        low, high = _rounded(column)
+        said.append(f"from {_shown(low)} to {_shown(high)}")
+    if column.missing:
+        said.append(f"{', '.join(map(repr, column.missing))} read as missing")
+    if column.unreadable:
+        said.append(f"{column.unreadable:,} of {column.rows:,} values cannot be read")
+    elif column.nulls and not column.missing:
+        said.append("some are missing")
+    return ColumnNote(column.name, column.kind, "; ".join(said))
+
+
+def _shown(bound: Any) -> str:
+    return f"{float(bound):,.12g}" if isinstance(bound, Fraction) else str(bound)
 
 
 def _is_finite(column: ColumnSummary) -> bool:
@@ -226,14 +262,29 @@ def _rounded(column: ColumnSummary) -> tuple[Any, Any]:
     return first * step, max(last, first + 1) * step
 
 
-def write(data: Path, target: Path, *, table: str = "", overwrite: bool = False) -> str:
-    """Draft a declaration into `target`, which must not exist unless it may be overwritten."""
+def write(
+    data: Path,
+    target: Path,
+    *,
+    table: str = "",
+    overwrite: bool = False,
+    encoding: str | None = None,
+    header: bool | None = None,
+    custodian: Custodian | None = None,
+) -> Drafted:
+    """Draft a declaration into `target`, which must not exist unless it may be overwritten.
+
+    `encoding` and `header` say how a file of text is made; where they are None, that is found out, and the
+    `custodian` is asked about what is doubtful. Without one, a first line that looks like a row is refused.
+    """
     _check_readable(data)
     _check_free(target, overwrite=overwrite, read=[data])
-    outline = _guarded(data, lambda: _outline(data, table=table, location=_location(data, target)))
-    text = outline.text()
-    write_file(target, text, overwrite=overwrite)
-    return text
+    given = {"encoding": encoding, "header": header, "custodian": custodian}
+    drafted = _guarded(
+        data, lambda: _drafted(data, _shape(data, **given), table=table, location=_location(data, target))
+    )
+    write_file(target, drafted.text, overwrite=overwrite)
+    return drafted
 
 
 def write_described(
@@ -310,9 +361,9 @@ def _location(data: Path, target: Path) -> str:
         return str(data.resolve())
 
 
-def _guarded(data: Path, look: Callable[[], Outline]) -> Outline:
+def _guarded(data: Path, read: Callable[[], Result]) -> Result:
     try:
-        return look()
+        return read()
     except SourceError:
         raise
     except Exception as error:  # an engine's own text may quote rows
@@ -322,13 +373,14 @@ def _guarded(data: Path, look: Callable[[], Outline]) -> Outline:
 def _seen(outline: Outline, data: Path, *, table: str, location: str) -> Outline:
     """The outline with the lacking attributes read off the data, and the data as its source."""
     described = outline.setting.get("delimiter")
-    delimiter = ","
-    if _is_text(data):
-        delimiter = unquoted(described.fields[""]) if described else _delimiter(data)
+    shape = None
+    if is_text(data):
+        shape = shape_of(data, header=True, delimiter=unquoted(described.fields[""]) if described else None)
     if _is_one_table(data):
         table = ""
-    source = open_source(SourceSpec(str(data.resolve()), table, delimiter), base=Path(), candid=True)
-    rows = source.expression
+    place = str(data.resolve())
+    spec = SourceSpec(place, table) if shape is None else shape.spec(place)
+    rows = open_source(spec, base=Path(), candid=True).expression
     attributes = [
         _looked_up(entry, rows) if entry.lacks and entry.column in rows.columns else entry
         for entry in outline.attributes
@@ -340,8 +392,8 @@ def _seen(outline: Outline, data: Path, *, table: str, location: str) -> Outline
         if name not in known
     ]
     outline = outline.without_setting("delimiter").with_setting(OutlineEntry.of("source", scalar(location)))
-    if delimiter != ",":
-        outline = outline.with_setting(OutlineEntry.of("delimiter", scalar(delimiter)))
+    for entry in reversed([] if shape is None else _shape_settings(shape)):
+        outline = outline.with_setting(entry)
     if table:
         outline = outline.with_setting(OutlineEntry.of("table", scalar(table)))
     return replace(outline, attributes=(*attributes, *extra))
@@ -353,7 +405,7 @@ def _looked_up(entry: OutlineEntry, rows: Any) -> OutlineEntry:
     wanted = {"category": "string", "integer": "int64", "real": "float64", "date": "date"}[kind]
     column = rows[entry.column]
     column = column.nullif("").try_cast(wanted) if column.type().is_string() else column.cast(wanted)
-    found = _declare(replace(_look(column.name(entry.key), rows), kind=kind))
+    found = _declare(replace(look(column.name(entry.key), rows), kind=kind))
     described = {key: value for key, value in entry.fields.items() if key in ("null", "column")}
     seen = {key: value for key, value in found.fields.items() if key != "null"}
     return found if found.left_out else replace(found, fields=seen | described)

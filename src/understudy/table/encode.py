@@ -8,7 +8,9 @@ gets a code, and no cast can fail. So no error, and no row count, depends on wha
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 from functools import singledispatch
+from hashlib import sha256
 
 import ibis
 import ibis.expr.datatypes as dtypes
@@ -18,6 +20,7 @@ from understudy.domain.attribute import WHOLE_FLOAT, Attribute, Boolean, Categor
 from understudy.domain.bins import Bins
 from understudy.errors import SourceError
 from understudy.table.dialect import DUCKDB, EXACT, Dialect, Edge, Expression, day_number
+from understudy.table.intake import taken_in
 
 
 def code_type(attribute: Attribute) -> str:
@@ -35,7 +38,10 @@ def check_type(attribute: Attribute, dtype: dtypes.DataType, *, candid: bool = F
         "boolean": dtype.is_boolean() or dtype.is_string() or dtype.is_integer() or dtype.is_floating(),
         "integer": dtype.is_numeric() or dtype.is_string(),
         "real": dtype.is_numeric() or dtype.is_string(),
-        "date": dtype.is_date() or dtype.is_timestamp() or dtype.is_string(),
+        "date": dtype.is_date()
+        or dtype.is_timestamp()
+        or dtype.is_string()
+        or (dtype.is_integer() and bool(attribute.intake.formats)),
     }
     if not readable[attribute.kind]:
         what = f"the column {attribute.column!r} has "
@@ -48,14 +54,38 @@ def check_type(attribute: Attribute, dtype: dtypes.DataType, *, candid: bool = F
         )
 
 
-@singledispatch
 def encode(attribute: Attribute, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
     """The code of each value of `column`, as an integer of whatever width the engine likes."""
+    return cell_of(attribute, taken_in(attribute, column, dialect), dialect)
+
+
+def staged(rows: Expression, attributes: Iterable[Attribute], dialect: Dialect) -> Expression:
+    """The rows with a column for each attribute whose text is written otherwise than an engine reads it.
+
+    The engine makes that column once, where an expression would be made at every place where it is used.
+    """
+    taken = {taken_name(a): taken_in(a, rows[a.column], dialect) for a in attributes if a.intake}
+    return dialect.staged(rows.mutate(**taken)) if taken else rows
+
+
+def taken_column(rows: Expression, attribute: Attribute) -> Expression:
+    """The column of an attribute in rows that were `staged`."""
+    return rows[taken_name(attribute) if attribute.intake else attribute.column]
+
+
+def taken_name(attribute: Attribute) -> str:
+    """A short name for a column that was taken in, of which no attribute has the same."""
+    return f"taken_{sha256(attribute.identity.encode()).hexdigest()[:24]}"
+
+
+@singledispatch
+def cell_of(attribute: Attribute, column: Expression, dialect: Dialect) -> Expression:
+    """The code of each value of a column that was taken in."""
     raise TypeError(f"no encoding for {type(attribute).__name__}")
 
 
-@encode.register
-def _(attribute: Categories, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
+@cell_of.register
+def _(attribute: Categories, column: Expression, dialect: Dialect) -> Expression:
     cell = find_cell(attribute, column, dialect)
     missing = is_missing(column, dialect)
     return ibis.ifelse(
@@ -63,8 +93,8 @@ def _(attribute: Categories, column: Expression, dialect: Dialect = DUCKDB) -> E
     )
 
 
-@encode.register
-def _(attribute: Boolean, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
+@cell_of.register
+def _(attribute: Boolean, column: Expression, dialect: Dialect) -> Expression:
     if column.type().is_boolean():
         return ibis.coalesce(column.cast("int32"), _code(attribute.null_cell))
     word = dialect.word(as_text(column))
@@ -75,8 +105,8 @@ def _(attribute: Boolean, column: Expression, dialect: Dialect = DUCKDB) -> Expr
     )
 
 
-@encode.register
-def _(attribute: Bins, column: Expression, dialect: Dialect = DUCKDB) -> Expression:
+@cell_of.register
+def _(attribute: Bins, column: Expression, dialect: Dialect) -> Expression:
     number, missing = as_number(attribute, column, dialect)
     cell = _bin(attribute, number, dialect)
     if attribute.outside is not Outside.CLAMP:

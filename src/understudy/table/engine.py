@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Protocol
 
+import ibis
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -78,11 +80,42 @@ def as_numpy(column: pa.Array) -> NDArray[Any]:
     return column.to_numpy(zero_copy_only=False)
 
 
+class _StepByStep:
+    """Ibis's setting for all threads: as long as one of them wants it, all have it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._wanted = 0
+        self._before = True
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._wanted:
+                self._before = ibis.options.sql.fuse_selects
+                ibis.options.sql.fuse_selects = False
+            self._wanted += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._wanted -= 1
+            if not self._wanted:
+                ibis.options.sql.fuse_selects = self._before
+
+
+step_by_step = _StepByStep()
+"""Let Ibis write a subquery for each step of an expression.
+
+Else it would write the expression of a column at every place where the column is used, however large it is.
+"""
+
+
 class IbisView:
     """Batches as Ibis gives them."""
 
     def rows(self, expression: Expression) -> Iterator[Columns]:
-        for batch in expression.to_pyarrow_batches(chunk_size=BATCH_ROWS):
+        with step_by_step:
+            batches = expression.to_pyarrow_batches(chunk_size=BATCH_ROWS)
+        for batch in batches:
             yield {name: as_numpy(batch.column(i)) for i, name in enumerate(batch.schema.names)}
 
     def groups(self, expression: Expression) -> Iterator[Columns]:
@@ -125,7 +158,8 @@ class AnyIbis:
         """Nothing is known about how this engine's tables change."""
 
     def prepare(self, expression: Expression) -> None:
-        expression.limit(0).to_pyarrow()
+        with step_by_step:
+            expression.limit(0).to_pyarrow()
 
     @contextmanager
     def look(self) -> Iterator[View]:

@@ -6,13 +6,15 @@ custodian is shown how many rows went to a cell because they are missing, cannot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.table.dialect import Dialect, Expression
 from understudy.table.encode import as_number, as_text, find_cell, is_missing, within
+from understudy.table.file_view import LostLines
 
 WORTH_A_WORD = 0.05
 """A larger part of the rows than this is more likely a mistake in the declaration than in the rows."""
@@ -69,10 +71,33 @@ class Fit:
 
     rows: int
     attributes: tuple[Misfits, ...]
+    lost: LostLines = field(default_factory=LostLines)
 
     @property
     def warnings(self) -> list[str]:
+        """What to say of attributes of which many rows fit no declared cell."""
         return [said for misfits in self.attributes if (said := misfits.warning(self.rows))]
+
+    def warnings_beside(self, failed: Collection[str]) -> list[str]:
+        """The same, of other attributes than those of which worse is told."""
+        others = tuple(m for m in self.attributes if m.attribute.name not in failed)
+        return replace(self, attributes=others).warnings
+
+    @property
+    def lost_lines(self) -> list[str]:
+        """What to say of lines that are no rows, or not whole ones."""
+        said = []
+        if self.lost.dropped:
+            said.append(
+                f"{self.lost.dropped:,} lines of {self.rows + self.lost.dropped:,} are no rows: nobody in "
+                f"them is ever counted. Mostly they are not in the declared `encoding`"
+            )
+        if self.lost.ragged:
+            said.append(
+                f"{self.lost.ragged:,} lines have more or fewer fields than there are columns, or a stray "
+                f"quotation mark: fields that lack are missing values, fields that are too many are not read"
+            )
+        return said
 
     def lines(self) -> list[str]:
         """The counts for a custodian at a terminal."""
@@ -92,7 +117,9 @@ class Fit:
             m.attribute.name: {"missing": m.missing, "unreadable": m.unreadable, "outside": m.outside}
             for m in self.attributes
         }
-        return {"note": EXACT, "rows": self.rows, "misfits": counts, "warnings": self.warnings}
+        lines = {"dropped": self.lost.dropped, "ragged": self.lost.ragged}
+        warnings = self.lost_lines + self.warnings
+        return {"note": EXACT, "rows": self.rows, "lines": lines, "misfits": counts, "warnings": warnings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +133,7 @@ class Misfit:
 
 @singledispatch
 def misfit(attribute: Attribute, column: Expression, dialect: Dialect) -> Misfit:
-    """Where a value of `column` fits no declared cell, and why. Each value has one reason at most."""
+    """Where a value of a column that was taken in fits no declared cell, and why: one reason for each at most."""
     raise TypeError(f"no encoding for {type(attribute).__name__}")
 
 

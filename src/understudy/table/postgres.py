@@ -22,7 +22,7 @@ from ibis.backends.sql.datatypes import PostgresType
 from understudy.declaration.declaration import SourceSpec
 from understudy.errors import SourceChangedError, SourceError
 from understudy.table.dialect import POSTGRES, Dialect, Expression
-from understudy.table.engine import Columns, Habits, View
+from understudy.table.engine import Columns, Habits, View, step_by_step
 
 FETCH_ROWS = 1 << 16
 """Rows that are fetched at once from a cursor on the server."""
@@ -225,7 +225,8 @@ def _connected(address: _Address) -> Iterator[Any]:
 
 
 def _sql(expression: Expression) -> str:
-    return ibis.to_sql(expression, dialect="postgres")
+    with step_by_step:
+        return ibis.to_sql(expression, dialect="postgres")
 
 
 def _relation(connection: Any, schema: str, name: str) -> PostgresTable | None:

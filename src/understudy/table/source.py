@@ -7,9 +7,9 @@ somebody's row: so what was read from a source is named to the custodian only (`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points, metadata
 from pathlib import Path
 from secrets import token_hex
@@ -28,22 +28,16 @@ from understudy.errors import SourceChangedError, SourceError, UnderstudyError
 from understudy.table.dialect import PORTABLE, PORTABLE_DUCKDB
 from understudy.table.encode import check_type
 from understudy.table.engine import AnyIbis, Embedded, Engine
-from understudy.table.files import (
-    ASK_CUSTODIAN,
-    READING,
-    TEXT_ENDINGS,
-    is_text,
-    logs_of,
-    open_file,
-    read_header,
-)
+from understudy.table.file_view import ASK_CUSTODIAN, LostLines, nothing_lost
+from understudy.table.files import logs_of, open_file
 from understudy.table.fit import Fit
 from understudy.table.postgres import open_postgres, password
 from understudy.table.spark import open_spark
 from understudy.table.stamp import Stamps, settled_stamps, stamps_of
+from understudy.table.text_file import FORGIVING, READING, is_text
 from understudy.table.view_reader import Codes, ViewReader, check_compiles
 
-__all__ = ["TEXT_ENDINGS", "Codes", "Source", "in_memory", "open_source", "read_header"]
+__all__ = ["Codes", "Source", "in_memory", "open_source"]
 
 
 @dataclass(frozen=True)
@@ -55,8 +49,10 @@ class Source:
     those of all columns, where the expression has only the declared ones.
 
     Whether an engine drops a malformed line of text depends on the columns it reads; `text` makes it read the
-    same ones always, so that every look sees the same rows. `count` says where a remote engine's rows are counted.
-    `candid` lets errors list what the source's schema says: for the custodian's eyes only.
+    same ones always, so that every look sees the same rows. `count` says where a remote engine's rows are
+    counted. `candid` lets errors list what the source's schema says: for the custodian's eyes only. `lost`
+    counts lines of a text file that are no rows, for the same eyes; `copy` is what has to live as long as the
+    expression does.
     """
 
     expression: Any
@@ -69,6 +65,8 @@ class Source:
     engine: Engine = field(default_factory=Embedded)
     count: Counting = Counting.AUTO
     candid: bool = False
+    lost: Callable[[], LostLines] = field(default=nothing_lost, repr=False)
+    copy: Any = field(default=None, repr=False)
     token: str = field(default_factory=lambda: token_hex(8), repr=False)
 
     @property
@@ -171,7 +169,7 @@ class Source:
         What comes back are exact counts of the table: for nobody else.
         """
         with self.look() as look:
-            return look.read_through(domain, unit)
+            return replace(look.read_through(domain, unit), lost=self.lost())
 
     def batches(self, domain: Domain, clique: tuple[str, ...], unit: Unit | None = None) -> Iterator[Codes]:
         """The codes of the clique's attributes, batch by batch, encoded by the engine."""
@@ -202,12 +200,15 @@ def open_source(
     is then opened faster. `candid` is for the custodian: errors then list what the source has.
     """
     scheme = spec.location.partition(":")[0]
+    if ("://" in spec.location or scheme in ("spark", "sc")) and (told := spec.speaks_of_text):
+        keys = " and ".join(f"`{key}`" for key in told)
+        raise SourceError(f"the table is in no file of text: leave {keys} out of the declaration")
     if scheme in ("postgres", "postgresql") and "://" in spec.location:
         expression, engine = open_postgres(spec, base=base)
-        return Source(expression, engine=engine, count=spec.count, candid=candid)
+        return Source(expression, description=repr(spec), engine=engine, count=spec.count, candid=candid)
     if spec.location == "spark" or (scheme in ("spark", "sc") and ":" in spec.location):
         expression, engine = open_spark(spec, base=base)
-        return Source(expression, engine=engine, count=spec.count, candid=candid)
+        return Source(expression, description=repr(spec), engine=engine, count=spec.count, candid=candid)
     if "://" in spec.location:
         return _open_url(spec, base=base, candid=candid)
     path = (base / spec.location).resolve()
@@ -220,11 +221,13 @@ def open_source(
         table.expression,
         path,
         stamps,
-        description=repr((spec, READING)),
+        description=repr((spec, READING, FORGIVING)),
         pinned=table.pinned,
         names=table.names,
         text=is_text(path),
         candid=candid,
+        lost=table.lost,
+        copy=table.copy,
     )
     source.check_unchanged()
     return source
@@ -249,7 +252,8 @@ def _open_url(spec: SourceSpec, *, base: Path, candid: bool) -> Source:
             f"password and `table:`"
         ) from None
     dialect = PORTABLE_DUCKDB if connection.name == "duckdb" else PORTABLE
-    return Source(expression, engine=AnyIbis(connection, dialect), count=spec.count, candid=candid)
+    engine = AnyIbis(connection, dialect)
+    return Source(expression, description=repr(spec), engine=engine, count=spec.count, candid=candid)
 
 
 def _no_driver(scheme: str) -> str:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from understudy.declaration.declaration import SourceSpec
 from understudy.errors import SourceChangedError, SourceError
 from understudy.table.dialect import SPARK, Dialect, Expression
-from understudy.table.engine import BATCH_ROWS, Columns, Habits, View
+from understudy.table.engine import BATCH_ROWS, Columns, Habits, View, step_by_step
 
 TIME_LIMIT = 3600
 """Seconds for one statement where the declaration names no other limit. Depends on nothing that is private."""
@@ -67,7 +67,7 @@ class SparkView:
         names = list(expression.columns)
         lists = ", ".join(f"collect_list({_quoted(name)})" for name in names)
         chunk = f"shiftright(monotonically_increasing_id(), {BATCH_ROWS.bit_length() - 1})"
-        inner = self._engine.connection.compile(expression)
+        inner = self._engine.compiled(expression)
         chunked = self._engine.session.sql(
             f"SELECT {lists} FROM (SELECT *, {chunk} AS chunk FROM ({inner})) GROUP BY chunk"
         )
@@ -93,7 +93,11 @@ class SparkEngine:
         return self.connection._session
 
     def frame(self, expression: Expression) -> Any:
-        return self.session.sql(self.connection.compile(expression))
+        return self.session.sql(self.compiled(expression))
+
+    def compiled(self, expression: Expression) -> str:
+        with step_by_step:
+            return self.connection.compile(expression)
 
     def check_unchanged(self) -> None:
         if self.session.table(self.relation).schema != self.columns:

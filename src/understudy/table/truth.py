@@ -94,6 +94,8 @@ class Truth:
         if rows is None:
             return None
         meaning = repr((rows, self.domain.attributes, self.unit))
+        if any(attribute.intake for attribute in self.domain):  # without any, it is what version 0.1 said
+            meaning += repr([attribute.intake for attribute in self.domain])
         return sha256(meaning.encode()).hexdigest()[:16]
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
@@ -15,7 +15,7 @@ from understudy.domain.attribute import Attribute
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import SourceError
 from understudy.table.dialect import Expression
-from understudy.table.encode import code_type, encode
+from understudy.table.encode import cell_of, code_type, staged, taken_column
 from understudy.table.engine import Columns, Engine, View
 from understudy.table.fit import Fit, Misfits, misfit
 
@@ -124,14 +124,15 @@ class ViewReader:
 
     def _misfits(self, domain: Domain) -> Expression:
         """How many rows do not fit, and the largest codes: what cannot be encoded is found here."""
-        rows, dialect = self._expression, self._engine.dialect
+        dialect = self._engine.dialect
+        rows = staged(self._expression, domain, dialect)
         results: dict[str, Expression] = {"n": rows.count()}
         for i, attribute in enumerate(domain):
-            column = rows[attribute.column]
+            column = taken_column(rows, attribute)
             why = misfit(attribute, column, dialect)
             for kind, where in {"m": why.missing, "u": why.unreadable, "o": why.outside}.items():
                 results[f"{kind}{i}"] = where.sum().fill_null(0)
-            results[f"c{i}"] = encode(attribute, column, dialect).cast("int64").max().fill_null(0)
+            results[f"c{i}"] = cell_of(attribute, column, dialect).cast("int64").max().fill_null(0)
         return rows.aggregate(**results)
 
     @staticmethod
@@ -146,14 +147,18 @@ def _column(domain: Domain, name: str) -> str:
     return f"code_{domain.position(name)}"
 
 
-def coded_rows(rows: Any, domain: Domain, clique: Clique, engine: Engine, **kept: Expression) -> Any:
+def coded_rows(
+    rows: Any, domain: Domain, clique: Clique, engine: Engine, **kept: Callable[[Any], Expression]
+) -> Any:
     """The codes of the clique's attributes for each row, with the columns in `kept` beside them."""
+    rows = staged(rows, [domain[name] for name in clique], engine.dialect)
     codes: dict[str, Any] = {}
     for name in clique:
         attribute = domain[name]
         width = code_type(attribute) if engine.habits.narrow else "int32"
-        codes[_column(domain, name)] = encode(attribute, rows[attribute.column], engine.dialect).cast(width)
-    return rows.select(**codes, **kept)
+        code = cell_of(attribute, taken_column(rows, attribute), engine.dialect)
+        codes[_column(domain, name)] = code.cast(width)
+    return rows.select(**codes, **{name: column(rows) for name, column in kept.items()})
 
 
 @ibis.udf.scalar.builtin
@@ -169,9 +174,11 @@ def at_most(rows: Any, domain: Domain, unit: Unit, engine: Engine) -> Any:
     `max_rows` rows of the result. Texts that Unicode writes in two ways (NFC, NFD) are one unit.
     """
     known = rows.filter(rows[unit.column].notnull())
-    whose = known[unit.column]
-    if whose.type().is_string():
-        whose = engine.dialect.composed(whose)
+
+    def whose(rows: Any) -> Expression:
+        unit_of = rows[unit.column]
+        return engine.dialect.composed(unit_of) if unit_of.type().is_string() else unit_of
+
     coded = coded_rows(known, domain, domain.names, engine, unit=whose)
     codes = [coded[_column(domain, name)] for name in domain.names]
     key: Expression = ibis.literal(unit.key)

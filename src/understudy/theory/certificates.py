@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from understudy.theory.baseline import SPLIT
 from understudy.theory.compression import TRUNCATION
+from understudy.theory.cosine_noise import BOUNDED_NOISE
 from understudy.theory.cvar import CVAR, CVAR_DISCRETE
 from understudy.theory.drift import DRIFT, DRIFT_SHARP
 from understudy.theory.guess_and_check import GUESS_AND_CHECK
@@ -14,12 +15,13 @@ from understudy.theory.ladder import LADDER, LADDER_PUBLISHED
 from understudy.theory.normal_noise import NoiseCertificate
 from understudy.theory.planned import Planned
 from understudy.theory.rogers20 import ROGERS20
+from understudy.theory.tilting import TILTING, TILTING_DISCRETE
 from understudy.theory.transfer import BNSSSU16, JLNRSS20, LECTURE18
 from understudy.theory.universe import UNIVERSE
 
 NOISE_CERTIFICATES: dict[str, NoiseCertificate] = {
     certificate.name: certificate
-    for certificate in (CVAR, DRIFT, DRIFT_SHARP, LECTURE18, BNSSSU16, JLNRSS20, ROGERS20)
+    for certificate in (TILTING, CVAR, DRIFT, DRIFT_SHARP, LECTURE18, BNSSSU16, JLNRSS20, ROGERS20)
 }
 """Certificates for means with normal noise, by name."""
 
@@ -30,7 +32,9 @@ PLANNED_CERTIFICATES: tuple[Planned, ...] = (
     GUESS_AND_CHECK,
     LADDER,
     LADDER_PUBLISHED,
+    BOUNDED_NOISE,
     *(certificate.planned for certificate in NOISE_CERTIFICATES.values()),
     CVAR_DISCRETE,
+    TILTING_DISCRETE,
 )
 """Everything that promises validity by a theorem alone, whatever a mechanism holds in memory."""

@@ -93,6 +93,7 @@ DRIFT = NoiseCertificate(
     at=_drift,
     plan_theorem="posterior drift, Gaussian noise",
     own=True,
+    by_name=True,
 )
 
 DRIFT_SHARP = NoiseCertificate(
@@ -101,4 +102,5 @@ DRIFT_SHARP = NoiseCertificate(
     best=drift_width_sharp,
     at=_drift_sharp,
     own=True,
+    by_name=True,
 )

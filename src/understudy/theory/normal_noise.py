@@ -17,17 +17,24 @@ from understudy.theory.composition import log_gdp_delta
 from understudy.theory.minimise import best_on_line
 from understudy.theory.planned import VALIDITY, PlanInputs, Planned, Width
 
-OWN = "own theorem, refereed, not peer reviewed; cvar is the conservative choice"
+TWO_READERS = "derived and re-derived by two readers"
+"""Who has read the proof of Theorem T."""
+
+
+def own_note(readers: str) -> str:
+    """What a plan says of a theorem of our own."""
+    return f"own theorem, {readers}, not peer reviewed; cvar is the conservative choice"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseCertificate:
     """k means of n rows, answered with N(0, σ²) noise, are all within a width of the population, but for β.
 
-    `best(n, k, β)` is the width at the theorem's best σ, and that σ where the theorem names it; `at(n, k, β, σ)`
-    the width at a given one. `name` is what a holdout is asked for it by, `theorem` what its certificate cites;
-    the planner may know it by another name and a longer citation. An `own` theorem is not peer reviewed: it is
-    used by name only, and says so.
+    `best(n, k, β)` is the width at the theorem's best σ, and that σ where the theorem names it; `at(n, k, β,
+    σ)` the width at a given one. `name` is what a holdout is asked for it by, `theorem` what its certificate
+    cites; the planner may know it by another name and a longer citation. An `own` theorem is not peer
+    reviewed, and says so; `readers` says who has read its proof. One that is `by_name` is recommended to
+    nobody who does not ask for it.
     """
 
     name: str
@@ -37,6 +44,8 @@ class NoiseCertificate:
     plan_name: str = ""
     plan_theorem: str = ""
     own: bool = False
+    by_name: bool = False
+    readers: str = "refereed"
 
     @cached_property
     def planned(self) -> Planned:
@@ -45,8 +54,8 @@ class NoiseCertificate:
             promises=VALIDITY,
             theorem=self.plan_theorem or self.theorem,
             width=self._width,
-            note=OWN if self.own else "",
-            by_name=self.own,
+            note=own_note(self.readers) if self.own else "",
+            by_name=self.by_name,
         )
 
     def _width(self, s: PlanInputs) -> Width:

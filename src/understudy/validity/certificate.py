@@ -26,7 +26,12 @@ ROUNDED = "the noise is normal, and what is told is rounded to a public grid"
 CAP = "noise and privacy count at their caps, not at what was spent"
 ELSEWHERE = "guesses come from earlier answers or from other rows"
 BEST = "only the running best is promised, not each submission"
+BOUNDED_NOISE = (
+    "the noise has the density cos² and never exceeds its half-width, which was fixed in advance; what is told is "
+    "rounded to a public grid"
+)
 UNREVIEWED = "the theorem is our own, refereed but not peer reviewed"
+TWICE_READ = "the theorem is our own, not peer reviewed; derived and re-derived by two readers"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,6 +42,8 @@ class Certificate:
     beta: float
     theorem: str
     assumptions: tuple[str, ...]
+    check: Certificate | None = None
+    """The same answers by an argument that shares nothing with the theorem: wider, and shown beside it."""
 
     @property
     def vacuous(self) -> bool:
@@ -45,13 +52,16 @@ class Certificate:
 
     def as_dict(self) -> dict[str, Any]:
         """The certificate in plain values, for machines."""
-        return {
+        told: dict[str, Any] = {
             "width": self.width,
             "beta": self.beta,
             "theorem": self.theorem,
             "vacuous": self.vacuous,
             "assumptions": list(self.assumptions),
         }
+        if self.check is not None:
+            told["independent_check"] = {"width": self.check.width, "theorem": self.check.theorem}
+        return told
 
     def __repr__(self) -> str:
         return f"Certificate(±{self.width:.4f} with probability {1 - self.beta:g}, {self.theorem})"
@@ -68,7 +78,10 @@ class Certificate:
 
     def __str__(self) -> str:
         head = f"±{self.width:.4f} for all answers at once with probability {1 - self.beta:g}"
-        return "\n".join([f"{head}, by {self.theorem}; if", *(f"  - {line}" for line in self.assumptions)])
+        lines = [f"{head}, by {self.theorem}; if", *(f"  - {line}" for line in self.assumptions)]
+        if self.check is not None:
+            lines.append(f"independent check: ±{self.check.width:.4f} by {self.check.theorem}")
+        return "\n".join(lines)
 
 
 Candidate = Callable[[float], Certificate]

@@ -14,9 +14,16 @@ from understudy.validity.sealed import SealedRows
 
 
 def chosen_mode(
-    sealed: SealedRows, metric: Metric | Area, wanted: str | HoldoutMode, terms: ModeTerms
+    sealed: SealedRows,
+    metric: Metric | Area,
+    wanted: str | HoldoutMode,
+    terms: ModeTerms,
+    *,
+    earlier: bool = False,
 ) -> HoldoutMode:
     """The wanted mode, by its name or as it is, for `terms.queries` scores by this metric.
+
+    With `earlier`, what a name stood for before Theorem T: a file that was opened so goes on so.
 
     A score of several means is so many queries, and all of them are certified together. Raises a `ParameterError`
     for a mode that was made for something else, or that cannot tell scores by this metric.
@@ -26,10 +33,10 @@ def chosen_mode(
     if isinstance(metric, Area) and isinstance(wanted, str):
         return _for_pairs(sealed, wanted, meant)
     if isinstance(wanted, str):
-        mode = _by_name(wanted, meant)
+        mode = _by_name(wanted, meant, earlier=earlier)
         if wanted == "auto" and mode.about_best and each + besides > 1:
             mode = _by_name(
-                "gaussian", meant
+                "gaussian", meant, earlier=earlier
             )  # the ladder is taken where all else is vacuous: then that is said
     else:
         mode = wanted
@@ -46,10 +53,10 @@ def chosen_mode(
     return mode
 
 
-def _by_name(name: str, terms: ModeTerms) -> HoldoutMode:
+def _by_name(name: str, terms: ModeTerms, *, earlier: bool = False) -> HoldoutMode:
     return mode_of(
         name, terms.rows, terms.queries, terms.beta,
-        rejections=terms.rejections, slack=terms.slack, theorem=terms.theorem,
+        rejections=terms.rejections, slack=terms.slack, theorem=terms.theorem, earlier=earlier,
     )  # fmt: skip
 
 

@@ -65,7 +65,9 @@ class Holdout:
                 default where y is labels; a continuous y needs a metric of its own (`metrics.metric_for`). One
                 that is made of several means, such as r2, has the certificate of so many more queries.
     mode        one of `choice.MODES`; "auto" takes the narrowest certificate, with guesses only where
-                `rejections` says how many of them may be wrong. `theorem` names the certificate of "gaussian".
+                `rejections` says how many of them may be wrong. `theorem` names the certificate of "gaussian":
+                "tilting", Theorem T, unless another is named. A file that was opened under an earlier choice of
+                either goes on with the mode and the certificate that it was opened under.
     slack       how far a right guess may be from the sealed rows' score; by default 3/sqrt(n), for guesses from
                 as many rows. Fewer rows to guess from need more.
     strict      `score` is refused: what is certified rests on no assumption about estimators of this process. As a
@@ -86,7 +88,7 @@ class Holdout:
         beta: Number = 0.05,
         metric: str | Metric | Area | None = None,
         mode: str | HoldoutMode = "auto",
-        theorem: str = "cvar",
+        theorem: str | None = None,
         rejections: int | None = None,
         slack: float | None = None,
         strict: bool = False,
@@ -116,6 +118,11 @@ class Holdout:
         self.rows = self._sealed.persons
         terms = ModeTerms(self.rows, self.queries, float(probability(beta)), rejections, theorem, slack)
         self.mode = chosen_mode(self._sealed, self.metric, mode, terms)
+        kept = _kept_terms(path, name)
+        if kept is not None and kept not in map(short_question, self._texts(self.mode)):
+            earlier = chosen_mode(self._sealed, self.metric, mode, terms, earlier=True)
+            if kept in map(short_question, self._texts(earlier)):
+                self.mode = earlier
         if isinstance(self.mode, FreeLadder):
             if path is not None:
                 raise ParameterError(
@@ -139,12 +146,14 @@ class Holdout:
 
         Version 0.1 named the metric without its parameters: a file that was begun so goes on so.
         """
-        start = f"holdout of {self.rows} rows #{self._sealed.digest} by"
-        former = f"{start} {self.metric.name}: {self.mode.text}"
+        former, now = self._texts(self.mode)
         begun = self._ledger.find(name)
-        if begun is not None and begun.question == short_question(former):
-            return former
-        return f"{start} {self.metric.text}: {self.mode.text}"
+        return former if begun is not None and begun.question == short_question(former) else now
+
+    def _texts(self, mode: HoldoutMode) -> tuple[str, str]:
+        """The promise of a mode as version 0.1 wrote it, and as it is written now."""
+        start = f"holdout of {self.rows} rows #{self._sealed.digest} by"
+        return f"{start} {self.metric.name}: {mode.text}", f"{start} {self.metric.text}: {mode.text}"
 
     # ---- scoring
 
@@ -443,3 +452,14 @@ def _ledger(path: str | Path | None, name: str) -> Ledger:
     if path is None:
         return MemoryLedger(budget)
     return DurableLedger(URL.create("sqlite", database=str(Path(path).resolve())), name, budget)
+
+
+def _kept_terms(path: str | Path | None, name: str) -> str | None:
+    """What a file says that the holdout of this name was opened under; None where it holds none."""
+    if path is None or not Path(path).exists():
+        return None
+    ledger = _ledger(path, name)
+    found = ledger.find(name)
+    if isinstance(ledger, DurableLedger):
+        ledger.close()
+    return None if found is None else found.question

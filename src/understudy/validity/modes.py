@@ -1,8 +1,9 @@
 """How a holdout speaks: mechanisms whose answers, together, hold against the population.
 
-Each mode takes the exact score on the holdout's rows and says something that generalises; its certificate is fixed
-in advance, from the number of rows n, of queries k and the failure probability β, and lists what it assumes. Here:
-noise (`Gaussian`, `Thresholdout`). Others: guesses (`checking`), the running best (`ladder`), AUC (`auc`).
+Each mode takes the exact score on the holdout's rows and says something that generalises; its certificate is
+fixed in advance, from the number of rows n, of queries k and the failure probability β, and lists what it
+assumes. Here: noise (`Gaussian`, `Thresholdout`). Others: bounded noise (`bounded`), guesses (`checking`),
+the running best (`ladder`), AUC (`auc`).
 """
 
 from __future__ import annotations
@@ -137,14 +138,14 @@ class ModeTerms:
     """What a mode is built of: rows, scores and a failure probability; the rest matters to some modes only.
 
     `rejections` is how many guesses may be wrong, None for the mode's own number; `theorem` names a certificate
-    for normal noise; `slack` is how far a right guess may be from the sample, None for the best.
+    for normal noise, None for Theorem T; `slack` is how far a right guess may be from the sample, None for the best.
     """
 
     rows: int
     queries: int
     beta: float
     rejections: int | None = None
-    theorem: str = "cvar"
+    theorem: str | None = None
     slack: float | None = None
 
     def wrong(self, usual: int) -> int:
@@ -173,14 +174,14 @@ class ModeCard:
 class Gaussian:
     """The mean with normal noise, rounded to the public grid: exactly the law of a rounded ideal answer.
 
-    Certificate  One of `theory.certificates`, named in advance: "cvar" by default, for every privacy curve
-                 transfers; "drift" is narrower, our own, and used by name only. All k answers at once.
+    Certificate  One of `theory.certificates`, named in advance: "tilting" by default, which is Theorem T; "cvar"
+                 is wider and rests on privacy alone. All k answers at once.
     """
 
     rows: int
     queries: int
     beta: float
-    theorem: str = "cvar"
+    theorem: str = "tilting"
     name = "gaussian"
     about_best = False
 
@@ -200,7 +201,7 @@ class Gaussian:
     @cached_property
     def _certificate(self) -> Certificate:
         ideal = gaussian(self.rows, self.queries, self.beta, sigma=self.sigma, theorem=self.theorem)
-        return replace(ideal, width=ideal.width + rounding(self.rows))
+        return on_grid(ideal, self.rows)
 
     def width_with(self, rows: int) -> float:
         return gaussian(rows, self.queries, self.beta, theorem=self.theorem).width + rounding(rows)
@@ -302,7 +303,9 @@ class Thresholdout:
 
 
 GAUSSIAN = ModeCard(
-    name="gaussian", build=lambda t: Gaussian(t.rows, t.queries, t.beta, t.theorem), planned="cvar"
+    name="gaussian",
+    build=lambda t: Gaussian(t.rows, t.queries, t.beta, t.theorem or "tilting"),
+    planned="tilting",
 )
 
 THRESHOLDOUT = ModeCard(
@@ -330,6 +333,13 @@ def with_normal_noise(look: SealedLook, sigma: float, noise: NoiseSource) -> flo
     """A look's score with normal noise of this deviation, rounded to its grid."""
     drawn = int(rounded_normal(Fraction(sigma) * look.steps, 1, noise=noise)[0])
     return told(look.total + drawn, look.steps)
+
+
+def on_grid(ideal: Certificate, rows: int) -> Certificate:
+    """The certificate of answers that are rounded to the public grid; its check is of the same answers."""
+    more = rounding(rows)
+    check = None if ideal.check is None else replace(ideal.check, width=ideal.check.width + more)
+    return replace(ideal, width=ideal.width + more, check=check)
 
 
 def _laplace(scale: Fraction, noise: NoiseSource) -> int:

@@ -115,6 +115,5 @@ def _is_missing(value: Any) -> bool:
 
 def guess_fault(guess: float | Sequence[float] | None) -> str:
     """A guess is one of a score, or of each mean that it is made of, and all of these are in [0, 1]."""
-    given = () if guess is None else (guess,) if np.ndim(guess) == 0 else guess
-    fine = all(0 <= one <= 1 for one in given)
+    fine = guess is None or all(0 <= one <= 1 for one in np.atleast_1d(np.asarray(guess, dtype=np.float64)))
     return "" if fine else "a guess is a number between 0 and 1, as every score is"

@@ -7,7 +7,7 @@ that it has met. `gaussian` takes any noise; without one, the theorem's own best
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 
 import numpy as np
 
@@ -15,22 +15,27 @@ from understudy.errors import ParameterError
 from understudy.rational import Number, probability
 from understudy.theory.arguments import Whole, above_zero, whole
 from understudy.theory.certificates import NOISE_CERTIFICATES
-from understudy.theory.cvar import Curve, cvar_V, cvar_width_discrete
+from understudy.theory.cosine_noise import cosine_log_bound, cosine_width
+from understudy.theory.cvar import Curve, cvar_V
+from understudy.theory.elementary import elementary_cosine_at, elementary_normal_at
 from understudy.theory.guess_and_check import gnc_failures_width, gnc_width
 from understudy.theory.ladder import ladder_width
 from understudy.theory.minimise import best_on_line
 from understudy.theory.normal_noise import NoiseCertificate
+from understudy.theory.tilting import TILTING, outward, tilting_t, tilting_width_discrete
 from understudy.theory.transfer import pure_dp_width
 from understudy.theory.universe import universe_width
 from understudy.validity.certificate import (
     ADVANCE,
     BEST,
     BOUNDED,
+    BOUNDED_NOISE,
     CAP,
     ELSEWHERE,
     INDEPENDENT,
     ROUNDED,
     SEALED,
+    TWICE_READ,
     UNREVIEWED,
     Certificate,
 )
@@ -39,23 +44,51 @@ _ALWAYS = (INDEPENDENT, SEALED, ADVANCE, BOUNDED)
 
 
 def gaussian(
-    rows: Whole, queries: Whole, beta: Number, *, sigma: Number | None = None, theorem: str = "cvar"
+    rows: Whole, queries: Whole, beta: Number, *, sigma: Number | None = None, theorem: str = "tilting"
 ) -> Certificate:
-    """Means with normal noise of standard deviation `sigma`; the theorem's best where none is given."""
+    """Means with normal noise of standard deviation `sigma`; the theorem's best where none is given.
+
+    Beside Theorem T stands what textbook steps give for the same noise.
+    """
     certificate = noise_certificate(theorem)
     n, k, failure = whole(rows, "rows"), whole(queries, "queries"), float(probability(beta))
     if sigma is None:
-        width = certificate.best(n, k, failure)[0]
+        width, used = certificate.best(n, k, failure)
     else:
-        width = certificate.at(n, k, failure, above_zero(sigma, "sigma"))
+        used = above_zero(sigma, "sigma")
+        width = certificate.at(n, k, failure, used)
+    if certificate is TILTING and used is not None:
+        assumed = (*_ALWAYS, ROUNDED, CAP, TWICE_READ)
+        check = _elementary(elementary_normal_at(n, k, failure, used), failure, assumed[:-1])
+        return Certificate(width, failure, certificate.theorem, assumed, check)
     extra = (UNREVIEWED,) if certificate.own else ()
     return Certificate(width, failure, certificate.theorem, (*_ALWAYS, ROUNDED, CAP, *extra))
 
 
+def bounded(
+    rows: Whole, queries: Whole, beta: Number, *, r: Number | None = None, alpha: Number | None = None
+) -> Certificate:
+    """Means with cos² noise of half-width `r`, by Theorem T of order `alpha`; the best of both where not given."""
+    n, k, failure = whole(rows, "rows"), whole(queries, "queries"), float(probability(beta))
+    best = cosine_width(n, k, failure)
+    reach = best.r if r is None else above_zero(r, "r")
+    order = best.alpha if alpha is None else above_zero(alpha, "alpha")
+    bound = cosine_log_bound(n, order, reach, k)
+    width = min(1.0, outward(reach + tilting_t(n, failure, order, bound))) if bound < inf else 1.0
+    assumed = (*_ALWAYS, BOUNDED_NOISE, CAP, TWICE_READ)
+    check = _elementary(elementary_cosine_at(n, k, failure, reach), failure, assumed[:-1])
+    return Certificate(width, failure, "Theorem T (tilting), bounded noise", assumed, check)
+
+
+def _elementary(width: float, beta: float, assumed: tuple[str, ...]) -> Certificate:
+    return Certificate(width, beta, "Pinsker and the chain rule", assumed)
+
+
 def discrete_gaussian(rows: Whole, queries: Whole, beta: Number) -> Certificate:
-    """Counts with discrete Gaussian noise, private as well: its curve is bounded through zCDP."""
-    width = cvar_width_discrete(rows, queries, beta)[0]
-    return Certificate(width, float(probability(beta)), "CVaR transfer, through zCDP", (*_ALWAYS, CAP))
+    """Counts with discrete Gaussian noise, private as well, by Theorem T."""
+    width = tilting_width_discrete(rows, queries, beta)[0]
+    theorem = "Theorem T (tilting), discrete Gaussian noise"
+    return Certificate(width, float(probability(beta)), theorem, (*_ALWAYS, CAP, TWICE_READ))
 
 
 def private(curve: Curve, largest_noise: Number, beta: Number) -> Certificate:
@@ -103,7 +136,7 @@ def ladder(rows: Whole, queries: Whole, beta: Number) -> Certificate:
 
 
 @lru_cache(maxsize=256)
-def best_sigma(n: int, k: int, beta: float, theorem: str = "cvar") -> float:
+def best_sigma(n: int, k: int, beta: float, theorem: str = "tilting") -> float:
     """The noise at which a theorem certifies least."""
     certificate = noise_certificate(theorem)
     sigma = certificate.best(n, k, beta)[1]

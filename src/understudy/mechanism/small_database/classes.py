@@ -203,8 +203,10 @@ class _Part:
     """Attributes that factors connect, and what each query says about them."""
 
     names: Clique
-    factors: list[tuple[slice, Factor]] = field(default_factory=list)
-    cells: list[tuple[slice, str, NDArray[np.intp]]] = field(default_factory=list)
+    factors: list[tuple[slice, Factor]] = field(default_factory=list[tuple[slice, Factor]])
+    cells: list[tuple[slice, str, NDArray[np.intp]]] = field(
+        default_factory=list[tuple[slice, str, NDArray[np.intp]]]
+    )
 
     def classes(self, domain: Domain, queries: int) -> _Classes:
         kept = [self._told_apart(name, domain[name].size) for name in self.names]
@@ -267,7 +269,7 @@ def _connected(domain: Domain, cliques: Iterable[Clique]) -> list[Clique]:
     sets: list[set[str]] = []
     for clique in cliques:
         joined = set(clique)
-        apart = []
+        apart: list[set[str]] = []
         for other in sets:
             if other & joined:
                 joined |= other

@@ -17,22 +17,28 @@ one vector operation. A key holds a difference and, in its lowest bits, the quer
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
+
+Whole = NDArray[np.int64]
+Keys = NDArray[np.int32 | np.int64]
+Key = np.int32 | np.int64
+Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
 
-def _compiled(function: Callable[..., Any]) -> Any:
+def _compiled(function: Compiled) -> Compiled:
     """Compiled code is kept beside the source or in the user's cache, where there is one."""
     try:
-        return numba.njit(cache=True, nogil=True)(function)
+        return cast("Compiled", numba.njit(cache=True, nogil=True)(function))  # called as the function is
     except RuntimeError:
-        return numba.njit(nogil=True)(function)
+        return cast("Compiled", numba.njit(nogil=True)(function))
 
 
 @_compiled
-def _advance(parts, state, keys, turns, moves):
+def _advance(parts: Whole, state: Whole, keys: Keys, turns: Keys, moves: Keys) -> None:
     """The next composition [first non-empty part h of t units: one unit to part h + 1, the others to part 0]."""
     h = 0 if state[1] > 1 else state[0] + 1
     t = parts[h]
@@ -47,7 +53,7 @@ def _advance(parts, state, keys, turns, moves):
 
 
 @_compiled
-def _extremes(keys):
+def _extremes(keys: Keys) -> tuple[Key, Key]:
     low = keys[0]
     high = keys[0]
     for q in range(keys.size):
@@ -58,7 +64,9 @@ def _extremes(keys):
 
 
 @_compiled
-def _pieces(keys, group, rows, shift, rest):
+def _pieces(
+    keys: Keys, group: int, rows: int, shift: int, rest: int
+) -> tuple[Key, Key, int, Key | int, int, int]:
     """Where j of 0..rest falls: below `first` -low wins, from `last` on high does, and c0 between."""
     low, high = _extremes(keys[group:])
     still, steady = -1, 0
@@ -77,7 +85,18 @@ def _pieces(keys, group, rows, shift, rest):
 
 
 @_compiled
-def tally(parts, keys, turns, moves, group, rows, shift, offsets, points, ranges):
+def tally(
+    parts: Whole,
+    keys: Keys,
+    turns: Keys,
+    moves: Keys,
+    group: int,
+    rows: int,
+    shift: int,
+    offsets: Whole,
+    points: Whole,
+    ranges: Whole,
+) -> None:
     """Count every database at the pair (query, its count) that its level comes from.
 
     Into `points`, or as +1 and -1 at the ends of a range of counts into `ranges`.
@@ -106,7 +125,18 @@ def tally(parts, keys, turns, moves, group, rows, shift, offsets, points, ranges
 
 
 @_compiled
-def find(parts, keys, turns, moves, group, rows, shift, level, rank, found):
+def find(
+    parts: Whole,
+    keys: Keys,
+    turns: Keys,
+    moves: Keys,
+    group: int,
+    rows: int,
+    shift: int,
+    level: int,
+    rank: int,
+    found: Whole,
+) -> None:
     """The database of this rank among those of this level, into `found`: its parts, then j.
 
     The pass goes to the end wherever it finds it.

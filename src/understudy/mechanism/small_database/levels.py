@@ -21,6 +21,10 @@ from understudy.mechanism.small_database.shells import Kind, Shape
 from understudy.noise.samplers import NoiseSource, choose_many, uniform_below
 from understudy.theory.logarithm import log_binomial
 
+Whole = NDArray[np.int64]
+Keys = NDArray[np.int32 | np.int64]
+"""Differences with the numbers of their queries: as narrow as they fit, for speed."""
+
 WORK_LIMIT = 1 << 33
 """Largest number of differences that are updated in a pass: some five seconds on one core."""
 
@@ -120,7 +124,7 @@ class Enumeration:
         chosen = choose_many(pairs, self.rate, times, noise=noise, multiplicities=points.tolist())
         totals = {level: int(points[pairs == level].sum()) for level in set(pairs[chosen].tolist())}
         found: dict[tuple[int, int], list[int]] = {}
-        drawn = []
+        drawn: list[list[int]] = []
         for level in pairs[chosen].tolist():
             place = level, uniform_below(totals[level], noise=noise)
             if place not in found:
@@ -133,7 +137,7 @@ class Enumeration:
         counts = answers[order]
         return np.where(complemented, self.rows - counts, counts)
 
-    def _arguments(self, counts: NDArray[np.int64]) -> tuple:
+    def _arguments(self, counts: NDArray[np.int64]) -> tuple[Whole, Keys, Keys, Keys, int, int, int]:
         """The first database, the differences there, and how they change."""
         order, complemented, group = self._order
         matrix = (self.matrix[order] ^ complemented[:, None]).astype(np.int64)

@@ -158,7 +158,7 @@ class Counted(ABC):
         if not self.by_level:
             return [self._kept(values, shells, counts, lows, noise) for _ in range(times)]
         found: dict[tuple[int, int], list[int]] = {}
-        drawn = []
+        drawn: list[list[int]] = []
         for shell in map(int, choose_many(lows, self.rate, times, noise=noise, multiplicities=counts)):
             rank = uniform_below(counts[shell], noise=noise)
             if (shell, rank) not in found:

@@ -215,7 +215,7 @@ def best_design(queries: DistinctQueries, *, rows: int, epsilon: Number, beta: N
             f"queries, or take the methods `mwem` or `adaptive`. Nothing was spent."
         )
     most = _last(admitted, 1 << 62)
-    designs = []
+    designs: list[SmallDatabaseDesign] = []
     for c, k in ways.arguments().values():
 
         def falls(size: int, c: float = c, k: int = k) -> bool:

@@ -44,7 +44,8 @@ def set_tree(matrix: NDArray[np.bool_]) -> list[ClassNode] | None:
         return None
     sides = matrix != matrix[:, :1]
     sizes = np.append(sides.sum(axis=1), classes)
-    owner = np.arange(queries + 1, queries + 1 + classes)  # a class that is in no set yet is on its own
+    # A class that is in no set yet is on its own.
+    owner: NDArray[np.int64] = np.arange(queries + 1, queries + 1 + classes, dtype=np.int64)
     nodes: list[ClassNode] = [ClassNode((), ())] * (queries + 1)
     for q in [*np.argsort(sizes[:-1], kind="stable").tolist(), queries]:
         inside = sides[q] if q < queries else np.ones(classes, bool)
@@ -152,7 +153,8 @@ class Tree(Counted):
     @cached_property
     def _postorder(self) -> list[int]:
         assert self.nodes is not None
-        order, stack = [], [len(self.matrix)]
+        order: list[int] = []
+        stack = [len(self.matrix)]
         while stack:
             node = stack.pop()
             order.append(node)
@@ -200,7 +202,7 @@ class Tree(Counted):
         an earlier one, and then the last is free, or the last alone.
         """
         assert self.nodes is not None
-        tables = []
+        tables: list[tuple[Band, dict[int, list[Ways]]]] = []
         for sides in (self._sides(outer), self._sides(inner)):
             products: dict[int, list[Ways]] = {}
             found: dict[int, Ways] = {}

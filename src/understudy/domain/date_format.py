@@ -1,0 +1,163 @@
+"""How days are written: formats in the notation of `strptime`, as regular expressions that every engine has.
+
+A format reads the same days on every engine, and in Python, because all of them are given the same patterns:
+runs of ASCII digits, English names of months, and the characters between them. A field of one or two digits
+may lack its leading zero, unless it touches another field of digits (``%Y%m%d``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from understudy.errors import DomainError
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_LONG_MONTHS = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+PIVOT = 69
+"""A year of two digits from here on is in the 20th century, one below in the 21st (POSIX)."""
+
+_NUMBERS = {
+    "d": ("0?[1-9]|[12][0-9]|3[01]", "0[1-9]|[12][0-9]|3[01]"),
+    "m": ("0?[1-9]|1[0-2]", "0[1-9]|1[0-2]"),
+    "y": ("[0-9]{2}", "[0-9]{2}"),
+    "Y": ("[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9]",) * 2,
+    **dict.fromkeys("HIMS", ("[0-9]{1,2}", "[0-9]{2}")),
+    "f": ("[0-9]{1,9}", "[0-9]{1,9}"),
+}
+"""Fields of digits: as they may stand, and as they must stand beside another field of digits."""
+
+_WORDS = {
+    "b": MONTHS,
+    "B": _LONG_MONTHS,
+    "a": tuple(day[:3] for day in _WEEKDAYS),
+    "A": _WEEKDAYS,
+    "p": ("am", "pm"),
+}
+_ZONE = "(?:[zZ]|[+-][0-9]{2}:?[0-9]{2})"
+_BLANK = "[ ]+"
+
+_FIELD = re.compile(r"%(.)|([^%])", re.DOTALL)
+
+YEARS, MONTH_NUMBERS, MONTH_NAMES, DAYS = ("Y", "y"), ("m",), ("b", "B"), ("d",)
+"""Fields that say the year, the month in digits, the month by its name, and the day of the month."""
+
+
+@dataclass(frozen=True)
+class DateFormat:
+    """One way of writing a day, such as ``%d/%m/%Y`` or ``%d %b %Y %H:%M``. The time of day is read over.
+
+    Known fields: %d %m %b %B %y %Y, and of the time %H %I %M %S %f %p %z, and the weekday %a %A. Names are
+    English, in upper or lower case. A year of two digits is between 1969 and 2068. The day is the one that is
+    written, in whatever time zone it was written.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        fields = self.fields
+        for known in (YEARS, MONTH_NUMBERS + MONTH_NAMES, DAYS):
+            if sum(fields.count(field) for field in known) != 1:
+                raise DomainError(
+                    f"the format {self.text!r} must say the day, the month and the year, each once: "
+                    f"such as %d/%m/%Y"
+                )
+        if len(set(fields)) < len(fields):
+            raise DomainError(f"the format {self.text!r} has a field twice")
+
+    @cached_property
+    def _parts(self) -> tuple[tuple[str, str], ...]:
+        """Fields and what stands between them: (letter, "") or ("", character)."""
+        parts: list[tuple[str, str]] = []
+        place = 0
+        while place < len(self.text):
+            found = _FIELD.match(self.text, place)
+            if found is None or not (found[0] == "%%" or found[2] or _is_known(found[1])):
+                raise DomainError(
+                    f"the format {self.text!r} is not understood at {self.text[place : place + 2]!r}: fields are "
+                    f"%d %m %b %B %y %Y %H %I %M %S %f %p %z %a %A"
+                )
+            character = "%" if found[0] == "%%" else found[2]
+            if character and not character.isprintable():
+                raise DomainError(f"the format {self.text!r} has a character that cannot be printed")
+            parts.append(("", character) if character else (found[1], ""))
+            place = found.end()
+        return tuple(parts)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The letters of its fields, in order."""
+        return tuple(field for field, _ in self._parts if field)
+
+    def pattern(self, capture: tuple[str, ...] = ()) -> str:
+        """A regular expression for the beginning of a text, without the mark of the end.
+
+        The field that is among `capture` is the only group of it.
+        """
+        written = "^"
+        previous = ""
+        for i, (field, character) in enumerate(self._parts):
+            if character == " ":
+                written += "" if previous == " " else _BLANK
+                previous = " "
+                continue
+            previous = field or character
+            if not field:
+                written += _escaped(character)
+                continue
+            inner = self._field(i)
+            written += f"({inner})" if field in capture else inner
+        return written
+
+    def _field(self, i: int) -> str:
+        field = self._parts[i][0]
+        if field in _WORDS:
+            return "(?:" + "|".join(_any_case(word) for word in _WORDS[field]) + ")"
+        if field == "z":
+            return _ZONE
+        beside = [self._parts[j][0] for j in (i - 1, i + 1) if 0 <= j < len(self._parts)]
+        return f"(?:{_NUMBERS[field][any(neighbour in _NUMBERS for neighbour in beside)]})"
+
+    @cached_property
+    def _groups(self) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+        kinds = (YEARS, MONTH_NUMBERS + MONTH_NAMES, DAYS)
+        year, month, day = (re.compile(self.pattern(kind) + r"\Z") for kind in kinds)
+        return year, month, day
+
+    def follows(self, text: str) -> bool:
+        """Whether a text without blanks around it is written in this format, be it a day of no calendar."""
+        return self._groups[0].match(text) is not None
+
+    def read(self, text: str) -> dt.date | None:
+        """The day that a text without blanks around it says; None where it says none in this format."""
+        found = [group.match(text) for group in self._groups]
+        if not all(found):
+            return None
+        written, named, day = (match[1] for match in found if match is not None)
+        year = int(written)
+        if "y" in self.fields:
+            year += 1900 if year >= PIVOT else 2000
+        month = int(named) if "m" in self.fields else MONTHS.index(named[:3].lower()) + 1
+        try:
+            return dt.date(year, month, int(day))
+        except ValueError:
+            return None
+
+
+def _is_known(letter: str | None) -> bool:
+    return letter is not None and (letter in _NUMBERS or letter in _WORDS or letter == "z")
+
+
+def _any_case(word: str) -> str:
+    return "".join(f"[{letter.upper()}{letter}]" for letter in word)
+
+
+def _escaped(character: str) -> str:
+    return "\\" + character if character.isascii() and not character.isalnum() else character

@@ -1,0 +1,121 @@
+"""One file as a table of the embedded engine: a view over it that is read anew at every look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ibis
+import ibis.expr.datatypes as dtypes
+import ibis.expr.operations as operations
+from ibis.backends.sql.datatypes import DuckDBType
+
+from understudy.errors import SourceError
+
+ASK_CUSTODIAN = "the custodian can see what it has with `understudy check`"
+"""In place of what was read from a source, for whoever is not its custodian."""
+
+MAX_COLUMNS = 1 << 15
+"""Columns of a file's table: opening takes time and memory for each, declared or not."""
+
+Connection = Any
+"""A connection of Ibis to DuckDB, which Ibis types at run time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostLines:
+    """Lines of a text file that are no row, or not a whole one: exact counts, for the custodian alone.
+
+    dropped  lines that the engine cannot read, mostly because they are not in the declared encoding: nobody
+             who stands there is ever counted
+    ragged   lines with more or fewer fields than there are columns: what lacks is missing, what is too much
+             is not read
+    """
+
+    dropped: int = 0
+    ragged: int = 0
+
+
+def nothing_lost() -> LostLines:
+    """Of a file whose rows have a type each, and are there or not."""
+    return LostLines()
+
+
+@dataclass(frozen=True, slots=True)
+class FileTable:
+    """The expression over a file's table; `names` are all its columns, of which that may have the declared only.
+
+    `pinned` says whether the stamps of the files tell of every change of the rows. They do not where a view
+    reads something else, or a column is computed when it is read. `lost` counts the lines that are no rows;
+    `copy` is what has to live as long as the expression does.
+    """
+
+    expression: Any
+    names: tuple[str, ...]
+    pinned: bool = True
+    lost: Callable[[], LostLines] = nothing_lost
+    copy: Any = None
+
+
+def literal_path(connection: Connection, path: Path) -> str:
+    """The path as a pattern that matches this file alone; the engine takes every path of CSV or Parquet as one."""
+    text = str(path)
+    pattern = "".join(f"[{mark}]" if mark in "*?[" else mark for mark in text)
+    if pattern == text:
+        return text
+    matched = connection.con.execute("SELECT file FROM glob(?)", [pattern]).fetchall()
+    if matched != [(text,)]:  # a backslash in the name as well, say
+        raise SourceError(f"the engine takes the name {path.name!r} for a pattern: rename the file")
+    return pattern
+
+
+def quoted(text: str) -> str:
+    """A text as a literal of SQL.
+
+    >>> print(quoted("it's"))
+    'it''s'
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+# ---- expressions over the engine's tables
+
+
+def identifier(name: str) -> str:
+    """A name as SQL quotes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def described(connection: Connection, rows: str) -> dict[str, dtypes.DataType]:
+    """The columns of what stands after FROM, with their types. Reads no row.
+
+    What Ibis itself does takes a parse of SQL for each column; here there is one for each type that occurs.
+    """
+    described = connection.con.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()
+    if len(described) > MAX_COLUMNS:
+        raise SourceError(f"the table has {len(described):,} columns; at most {MAX_COLUMNS:,} can be opened")
+    types = {written: DuckDBType.from_string(written) for written in {row[1] for row in described}}
+    return {row[0]: types[row[1]] for row in described}
+
+
+def wanted_of(names: Collection[str], columns: Collection[str] | None) -> list[str]:
+    """Those of a table's columns that are declared; all of them, where none is."""
+    return [name for name in names if columns is None or name in columns] or list(names)
+
+
+def view_of(connection: Connection, rows: str, types: dict[str, Any], columns: Collection[str] | None) -> Any:
+    """The expression over a query, which the engine reads anew at every look.
+
+    An engine takes time for every column of an expression, so it has those that are declared, where any is.
+    """
+    wanted = wanted_of(types, columns)
+    selected = ", ".join(map(identifier, wanted))
+    connection.con.execute(f"CREATE TEMPORARY VIEW understudy_source AS SELECT {selected} FROM {rows}")
+    return operations.DatabaseTable(
+        "understudy_source",
+        schema=ibis.schema({name: types[name] for name in wanted}),
+        source=connection,
+        namespace=operations.Namespace(),
+    ).to_expr()

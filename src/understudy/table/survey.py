@@ -1,0 +1,265 @@
+"""What a table's columns hold, for a custodian who declares them: types by majority, bounds, values, and why.
+
+Some rows are looked at to guess how text is written; then every row is read, a few times for all columns
+together, to count what the guess can read. Exact facts of the table come back: for nobody but the custodian.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import ibis
+
+from understudy.domain.attribute import Attribute
+from understudy.domain.bins import Bins
+from understudy.domain.intake import Intake
+from understudy.table.dialect import DUCKDB, Expression
+from understudy.table.engine import step_by_step
+from understudy.table.intake import taken_in
+from understudy.table.writing import MAJORITY, Writing, is_token, writing_of
+
+MAX_CATEGORIES = 60
+"""A column of text with more values than this is no category that anybody would list."""
+
+SAMPLED = 1000
+"""Rows from which the writing of text is guessed."""
+
+AT_ONCE = 200
+"""Columns that one statement counts."""
+
+SHOWN = 40
+"""Texts that cannot be read, of which the most frequent are looked at."""
+
+REPEATED = 10
+"""A short text without digits that stands so often among numbers or dates says that there is none."""
+
+WIDEST = 1e300
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """What was seen in one column.
+
+    kind        category, integer, real, date or boolean
+    nulls       whether some rows have no value, or none that can be read
+    writing     how its text is written, where it is text
+    missing     texts in it that stand for missing values
+    unreadable  rows whose text is neither of its kind nor stands for a missing value
+    """
+
+    name: str
+    kind: str
+    rows: int
+    distinct: int
+    nulls: bool
+    low: Any = None
+    high: Any = None
+    values: tuple[str, ...] = ()
+    writing: Writing = field(default_factory=Writing)
+    missing: tuple[str, ...] = ()
+    unreadable: int = 0
+
+    @property
+    def is_identifier(self) -> bool:
+        """Whether it has whole numbers that name the rows: no two alike, in a table where that is no accident."""
+        return self.kind == "integer" and self.distinct == self.rows > MAX_CATEGORIES
+
+
+def survey(table: Any) -> list[ColumnSummary]:
+    """What is in each column of a table of the embedded engine."""
+    writings = _writings(table)
+    found: list[ColumnSummary] = []
+    names = list(table.columns)
+    with step_by_step:
+        for first in range(0, len(names), AT_ONCE):
+            found += _surveyed(table, {name: writings.get(name) for name in names[first : first + AT_ONCE]})
+    return found
+
+
+def look(column: Any, table: Any) -> ColumnSummary:
+    """What is in one column that has its type."""
+    name = column.get_name()
+    with step_by_step:
+        (seen,) = _surveyed(table.select(column), {name: None})
+    return seen
+
+
+def _writings(table: Any) -> dict[str, Writing]:
+    """How the columns of text are written, from some rows of the whole table."""
+    texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
+    if not texts:
+        return {}
+    connection = table.get_backend()
+    rows = connection.compile(table.select(texts))
+    sampled = f"SELECT * FROM ({rows}) USING SAMPLE reservoir({SAMPLED} ROWS) REPEATABLE (1)"
+    columns = connection.con.execute(sampled).fetch_arrow_table()
+    return {
+        name: writing_of([text for text in columns.column(i).to_pylist() if text])
+        for i, name in enumerate(texts)
+    }
+
+
+def _surveyed(table: Any, columns: dict[str, Writing | None]) -> Iterator[ColumnSummary]:
+    """What is in some columns; those of text with how they are written."""
+    counted = _counted(table, columns)
+    settled: dict[str, ColumnSummary] = {}
+    for i, (name, writing) in enumerate(columns.items()):
+        own = {
+            key: counted[f"{key}{i}"]
+            for key in ("f", "n", "w", "z", "d", "lo", "hi")
+            if f"{key}{i}" in counted
+        }
+        settled[name] = _settled(table, name, writing, own, counted["rows"])
+    again = {name: Writing(why=s.writing.why) for name, s in settled.items() if s.distinct < 0}
+    if again:
+        settled |= {s.name: s for s in _surveyed(table, dict(again))}
+        for name, before in again.items():
+            settled[name] = replace(settled[name], writing=before)
+    if not again or len(again) < len(columns):
+        settled = _with_values(table, settled)
+    yield from (settled[name] for name in columns)
+
+
+def _counted(table: Any, columns: dict[str, Writing | None]) -> dict[str, Any]:
+    """The facts of each column, in one pass over the rows."""
+    taken, typed = {}, {}
+    for i, (name, writing) in enumerate(columns.items()):
+        if writing is not None and writing.kind in ("number", "date"):
+            taken[f"t{i}"] = taken_in(reading_as(name, writing), table[name].nullif(""), DUCKDB)
+    rows = table.mutate(**taken) if taken else table
+    for i, writing in enumerate(columns.values()):
+        if f"t{i}" in taken:
+            text = rows[f"t{i}"]
+            typed[f"v{i}"] = DUCKDB.number(text) if writing.kind == "number" else DUCKDB.day(text)  # type: ignore[union-attr]
+    rows = rows.mutate(**typed) if typed else rows
+    facts: dict[str, Expression] = {"rows": rows.count()}
+    for i, (name, writing) in enumerate(columns.items()):
+        facts |= {f"{key}{i}": fact for key, fact in _facts(rows, name, f"v{i}", writing).items()}
+    return rows.aggregate(**facts).to_pyarrow().to_pylist()[0]
+
+
+def _facts(rows: Any, name: str, typed: str, writing: Writing | None) -> dict[str, Expression]:
+    column = rows[name]
+    if writing is None:
+        return _typed_facts(column)
+    filled = column.nullif("")
+    facts = {"f": filled.count()}
+    if writing.kind == "number":
+        number = rows[typed]
+        sound: Expression = ibis.ifelse(
+            number.abs() < WIDEST, number, ibis.null("float64")
+        )  # NaN is above every bound
+        facts |= {"n": sound.count(), "w": (sound == sound.floor()).sum(), "d": sound.nunique()}
+        facts |= {"lo": sound.min(), "hi": sound.max()}
+        if not writing.intake:
+            facts["z"] = filled.re_search("^0[0-9]").sum()
+    elif writing.kind == "date":
+        day = rows[typed]
+        facts |= {"n": day.count(), "d": day.nunique(), "lo": day.min(), "hi": day.max()}
+    elif writing.kind == "boolean":
+        facts |= {"n": filled.strip().lower().isin(("true", "false")).sum(), "d": filled.lower().nunique()}
+    else:
+        facts |= {"d": filled.nunique()}
+    return facts
+
+
+def _typed_facts(column: Any) -> dict[str, Expression]:
+    dtype = column.type()
+    if dtype.is_timestamp():
+        column = column.cast("date")
+    facts = {"f": column.count(), "d": column.nunique()}
+    if dtype.is_numeric() or dtype.is_date() or dtype.is_timestamp():
+        facts |= {"lo": column.min(), "hi": column.max()}
+    return facts
+
+
+def _settled(
+    table: Any, name: str, writing: Writing | None, facts: dict[str, Any], rows: int
+) -> ColumnSummary:
+    """The column as what most of its values are; a negative number of distinct values: to be read as text."""
+    seen = ColumnSummary(
+        name, "category", rows, facts["d"], facts["f"] < rows, facts.get("lo"), facts.get("hi")
+    )
+    if writing is None:
+        return replace(seen, kind=_kind(table[name].type()))
+    if writing.kind == "text":
+        return replace(seen, writing=writing)
+    readable = facts["n"] or 0
+    strange = _strange(table, name, writing) if readable < facts["f"] else []
+    missing = tuple(text for text, count in strange if _stands_for_nothing(text, count))
+    unreadable = facts["f"] - readable - sum(count for text, count in strange if text in missing)
+    whole = facts.get("w") == readable
+    if readable < MAJORITY * (readable + unreadable) or not readable:
+        return replace(seen, distinct=-1, writing=Writing(why="its values are of no one kind"))
+    if whole and facts.get("z"):
+        return replace(seen, distinct=-1, writing=Writing(why="codes with leading zeros stay text"))
+    kind = {"number": "integer" if whole else "real"}.get(writing.kind, writing.kind)
+    return replace(
+        seen, kind=kind, nulls=readable < rows, writing=writing, missing=missing, unreadable=unreadable
+    )
+
+
+def _kind(dtype: Any) -> str:
+    if dtype.is_boolean():
+        return "boolean"
+    if dtype.is_integer():
+        return "integer"
+    if dtype.is_date() or dtype.is_timestamp():
+        return "date"
+    return "real" if dtype.is_numeric() else "category"
+
+
+def _stands_for_nothing(text: str, count: int) -> bool:
+    short = len(text) <= 20 and not any(character.isdigit() for character in text)
+    return is_token(text) or (short and count >= REPEATED)
+
+
+def reading_as(name: str, writing: Writing, missing: Sequence[str] = ()) -> Attribute:
+    """An attribute that reads a column as it is written; its cells do not matter."""
+    intake = replace(writing.intake, missing=tuple(missing)) if missing else writing.intake
+    edges: tuple[Any, Any] = (
+        (dt.date(2000, 1, 1), dt.date(2001, 1, 1)) if writing.kind == "date" else (0.0, 1.0)
+    )
+    return Bins(name=name, starts=edges[:1], upper=edges[1], intake=intake)
+
+
+def _strange(table: Any, name: str, writing: Writing) -> list[tuple[str, int]]:
+    """The texts of a column that cannot be read as it is written, the most frequent first."""
+    text = table[name].nullif("")
+    if writing.kind == "boolean":
+        readable = text.strip().lower().isin(("true", "false"))
+    else:
+        taken = taken_in(reading_as(name, writing), text, DUCKDB)
+        readable = (
+            DUCKDB.number(taken).abs() < WIDEST if writing.kind == "number" else DUCKDB.day(taken).notnull()
+        )
+    odd = table.select(text=text.strip(), readable=readable.fill_null(False))  # noqa: FBT003 (what null means here)
+    odd = odd.filter(~odd.readable, odd.text.notnull())
+    listed = odd.group_by("text").aggregate(n=odd.count()).order_by(ibis.desc("n"), "text").limit(SHOWN)
+    return [(row["text"], row["n"]) for row in listed.to_pyarrow().to_pylist()]
+
+
+def _with_values(table: Any, columns: dict[str, ColumnSummary]) -> dict[str, ColumnSummary]:
+    """The columns, those with few texts with a list of them: one more pass over the rows for all."""
+    few = [
+        name
+        for name, seen in columns.items()
+        if seen.kind == "category" and 0 < seen.distinct <= MAX_CATEGORIES and table[name].type().is_string()
+        and not seen.values
+    ]  # fmt: skip
+    if not few:
+        return columns
+    facts = {f"l{i}": table[name].nullif("").collect(distinct=True) for i, name in enumerate(few)}
+    listed = table.aggregate(**facts).to_pyarrow().to_pylist()[0]
+    return columns | {
+        name: replace(columns[name], values=tuple(sorted(v for v in listed[f"l{i}"] if v is not None)))
+        for i, name in enumerate(few)
+    }
+
+
+def intake_of(seen: ColumnSummary) -> Intake:
+    """How the column's text is to be read, as it was seen."""
+    return replace(seen.writing.intake, missing=seen.missing)

@@ -1,0 +1,296 @@
+"""A table in a file of text: CSV or TSV, packed or not, in any encoding, with or without a header.
+
+The embedded engine reads UTF-8. A file in another encoding is first copied to a file of UTF-8 that has no
+name, belongs to this process and vanishes with it: characters that the encoding does not have become U+FFFD,
+so that no row is lost and no error tells of one.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import os
+import re
+import shutil
+import tempfile
+import weakref
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import duckdb
+import ibis
+import ibis.expr.datatypes as dtypes
+
+from understudy.declaration.declaration import SourceSpec
+from understudy.errors import SourceError
+from understudy.table.file_view import (
+    ASK_CUSTODIAN,
+    MAX_COLUMNS,
+    Connection,
+    FileTable,
+    LostLines,
+    identifier,
+    literal_path,
+    quoted,
+    view_of,
+    wanted_of,
+)
+
+TEXT_ENDINGS = {".csv", ".tsv", ".txt"}
+
+MAX_HEADER = 4 << 20
+"""Characters of a text file's header, which is read before anything is known about the file."""
+
+READING = (
+    "auto_detect = false, quote = '\"', escape = '\"', "
+    # A malformed row must not stop the program: what an error says depends on the data.
+    "ignore_errors = true, "
+    # The parallel reader fails on a quoted line break, which is valid text.
+    f"parallel = false, max_line_size = {16 << 20}, hive_partitioning = false"
+)
+"""How the engine reads a text file, beside its delimiter, its header and its columns."""
+
+FORGIVING = "null_padding = true, strict_mode = false"
+"""A line with too few fields, or too many, is a row."""
+
+STRICT = "null_padding = false, strict_mode = true"
+"""Such a line is an error: so they are counted."""
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file has no types but its header's names."""
+    return bool(TEXT_ENDINGS & {suffix.lower() for suffix in path.suffixes[-2:]})
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is compressed with gzip."""
+    return path.suffix.lower() == ".gz"
+
+
+def text_table(
+    path: Path, spec: SourceSpec, columns: Collection[str] | None, *, candid: bool = False
+) -> FileTable:
+    """The table in a file of text, with those of `columns` that it has, or all. Only `candid` errors quote it."""
+    names = _names(path, spec, candid=candid)
+    copy = None if spec.encoding == "utf-8" else _Copy(path, spec.encoding)
+    connection: Connection = ibis.duckdb.connect()
+    reader = _Reader(
+        place=quoted(literal_path(connection, path) if copy is None else copy.place),
+        # Without it the engine would stop reading a name at a question mark.
+        compression="gzip" if is_packed(path) and copy is None else "none",
+        delimiter=spec.delimiter,
+        header=spec.header,
+        names=tuple(names),
+    )
+    types = dict.fromkeys(names, dtypes.string)
+    expression = view_of(connection, reader.rows(FORGIVING), types, columns)
+    wanted = wanted_of(types, columns)
+    return FileTable(expression, tuple(names), lost=lambda: _lost(reader, wanted), copy=(copy, connection))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What the engine is told about a file of text; `place` and all that stands in the statement are quoted."""
+
+    place: str
+    compression: str
+    delimiter: str
+    header: bool
+    names: tuple[str, ...]
+
+    def rows(self, how: str) -> str:
+        """What stands after FROM."""
+        named = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in self.names)
+        header = "true" if self.header else "false"
+        return (
+            f"read_csv({self.place}, delim = {quoted(self.delimiter)}, columns = {{{named}}}, header = {header}, "
+            f"{READING}, {how}, compression = '{self.compression}')"
+        )
+
+
+# ---- lines that are no rows
+
+
+def _lost(reader: _Reader, wanted: list[str]) -> LostLines:
+    """How many lines every look at these columns loses, and how many lines have another number of fields.
+
+    A line is dropped for what stands in a column that is read. So all lines are counted where every column is
+    read, those that cannot be read among them, and then the rows that a look at the wanted columns sees.
+    """
+    connection = duckdb.connect()  # of its own, since the engine keeps what it could not read there
+    try:
+        kept = "store_rejects = true, rejects_table = 'lost', rejects_scan = 'scans'"
+        every = _number(connection, reader.rows(f"{FORGIVING}, {kept}"), reader.names)
+        every += int(connection.execute("SELECT count(DISTINCT line) FROM lost").fetchall()[0][0])
+        read = _number(connection, reader.rows(FORGIVING), wanted)
+        ragged = _number(connection, reader.rows(FORGIVING), ()) - _number(
+            connection, reader.rows(STRICT), ()
+        )
+    finally:
+        connection.close()
+    return LostLines(dropped=max(every - read, 0), ragged=max(ragged, 0))
+
+
+def _number(connection: Connection, rows: str, wanted: Sequence[str]) -> int:
+    """The number of rows where these columns are read."""
+    counts = ", ".join(["count(*)", *(f"count({identifier(name)})" for name in wanted)])
+    return int(connection.execute(f"SELECT {counts} FROM {rows}").fetchall()[0][0])
+
+
+# ---- names of columns
+
+
+def _names(path: Path, spec: SourceSpec, *, candid: bool) -> list[str]:
+    """The declared names of the columns, or those of the header."""
+    if not spec.header:
+        return list(spec.columns)
+    header = read_header(path, spec.delimiter, spec.encoding)
+    if spec.columns:
+        if len(header) != len(spec.columns):
+            raise SourceError(
+                f"{path.name} has {len(header):,} columns, and `columns` names {len(spec.columns):,}: name "
+                f"each of them"
+            )
+        return list(spec.columns)
+    if len(set(header)) < len(header):
+        if candid:
+            named = ", ".join(sorted({name for name in header if header.count(name) > 1}))
+            raise SourceError(
+                f"{path.name}: the header names {named} more than once; give each column a name of its own, "
+                f"in the file or with `columns`. If these are values of a row, the file lacks the line that "
+                f"names its columns"
+            )
+        raise SourceError(f"{path.name}: the header names a column more than once: {ASK_CUSTODIAN}")
+    return header
+
+
+def read_header(path: Path, delimiter: str, encoding: str = "utf-8") -> list[str]:
+    """The column names in the first line of a text file, of which at most `MAX_HEADER` characters are read."""
+    try:
+        header = next(read_records(path, delimiter, encoding), [])
+        "".join(header).encode()
+    except (UnicodeError, csv.Error, zlib.error, EOFError, OSError) as error:
+        raise SourceError(f"the header of {path.name} cannot be read ({type(error).__name__})") from None
+    if not any(header):
+        raise SourceError(f"{path.name} has no header line: the first line must name the columns")
+    if len(header) > MAX_COLUMNS:
+        raise SourceError(
+            f"the header of {path.name} names {len(header):,} columns; at most {MAX_COLUMNS:,} can be opened"
+        )
+    return header
+
+
+def read_records(path: Path, delimiter: str, encoding: str = "utf-8") -> Iterator[list[str]]:
+    """The records of a text file, as long as all of them together are short enough for a header."""
+    # The reader looks ahead of the record; what stands there must not matter.
+    with _text(path, encoding) as lines:
+        yield from csv.reader(_bounded(lines, path.name), delimiter=delimiter)
+
+
+def _text(path: Path, encoding: str) -> IO[str]:
+    opener: Any = gzip.open if is_packed(path) else open
+    if encoding == "utf-8":
+        return opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
+    return opener(path, "rt", encoding=encoding, errors="replace", newline="")
+
+
+def _bounded(lines: IO[str], name: str) -> Iterator[str]:
+    """The lines of a file, as long as all of them together are short enough for a header."""
+    left = MAX_HEADER
+    while line := lines.readline(left + 1):
+        left -= len(line)
+        if left < 0:
+            raise SourceError(
+                f"the header of {name} is longer than {MAX_HEADER:,} characters: the first line must name the "
+                f"columns"
+            )
+        yield line
+
+
+# ---- encodings
+
+
+class _Copy:
+    """The text of a file in UTF-8, in a file that only this process can read, and that is gone with it."""
+
+    def __init__(self, path: Path, encoding: str) -> None:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="", errors="replace") as file:
+            with _text(path, encoding) as text:
+                shutil.copyfileobj(text, file, 1 << 20)
+            file.flush()
+            handle = os.dup(file.fileno())
+        weakref.finalize(self, os.close, handle)
+        self.place = f"/proc/self/fd/{handle}"
+        if not os.path.exists(self.place):  # no such folder on this system
+            self.place = f"/dev/fd/{handle}"
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedEncoding:
+    """What the bytes of a file of text say about their encoding.
+
+    `bad` is the number of bytes that are no UTF-8; `why` says in words what spoke for the encoding.
+    """
+
+    name: str
+    why: str
+    bad: int = 0
+
+
+ENOUGH = 10_000
+"""Bytes that are no UTF-8, after which the encoding is decided: nobody writes so many by mistake."""
+
+
+def detect_encoding(path: Path) -> DetectedEncoding:
+    """The encoding of a file of text: by its mark, by being UTF-8, else the likely one of Windows or Unix.
+
+    Reads the whole file once, unless its beginning is that of UTF-16.
+    """
+    opener: Any = gzip.open if is_packed(path) else open
+    with opener(path, "rb") as file:
+        start = file.read(1 << 12)
+        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return DetectedEncoding("utf-16", "it begins with the mark of UTF-16")
+        if len(start) >= 4 and start.count(0) * 4 >= len(start):
+            little = start[1::2].count(0) >= start[::2].count(0)
+            return DetectedEncoding("utf-16-le" if little else "utf-16-be", "every other byte is zero")
+        file.seek(0)
+        return _by_bytes(lambda: file.read(1 << 22))
+
+
+def _by_bytes(read: Callable[[], bytes]) -> DetectedEncoding:
+    """UTF-8, unless more bytes speak against it than for it."""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    bad: Counter[str] = Counter()
+    begun, more = 0, True
+    while more:
+        chunk = read()
+        more = bool(chunk)
+        if more and chunk.isascii() and not decoder.getstate()[0]:
+            continue
+        begun += len(chunk.translate(None, delete=_NO_BEGINNING))
+        bad.update(_STRANGE.findall(decoder.decode(chunk, final=not more)))
+        more = more and bad.total() < ENOUGH
+    count = bad.total()
+    sound = begun - sum(times for byte, times in bad.items() if byte >= "\udcc0")
+    if not count:
+        return DetectedEncoding("utf-8", "it is UTF-8 throughout")
+    if sound > 4 * count:
+        return DetectedEncoding("utf-8", f"it is UTF-8 but for {count:,} bytes", count)
+    name = "latin-1" if bad.keys() & _NOT_IN_CP1252 else "cp1252"
+    many = f"more than {ENOUGH:,}" if count >= ENOUGH else f"{count:,}"
+    return DetectedEncoding(name, f"{many} of its bytes are no UTF-8, and read as {name}", count)
+
+
+_STRANGE = re.compile("[\udc80-\udcff]")
+"""Bytes that are no UTF-8, as Python keeps them in text."""
+
+_NO_BEGINNING = bytes(range(0xC0))
+"""Bytes that begin no character of several bytes in UTF-8."""
+
+_NOT_IN_CP1252 = {chr(0xDC00 + byte) for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}

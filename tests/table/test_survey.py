@@ -1,0 +1,188 @@
+"""What `init` makes of columns: types by majority, how text is written, and why."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from program import call
+from ugly import TOWNS, ugly, write_ugly
+from understudy.declaration.file import parse, read
+from understudy.errors import SourceError
+from understudy.project import open_project
+from understudy.table.draft import draft, write
+from understudy.table.writing import writing_of
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "keys"),
+    [
+        (["1", "2", "N/A"], "number", {}),
+        (["1.5", "2.25"], "number", {}),
+        (["TRUE", "false"], "boolean", {}),
+        (["2024-01-31", "2024-02-01"], "date", {}),
+        (["31/12/2024", "01/02/2024"], "date", {"formats": ["%d/%m/%Y"]}),
+        (["12/31/2024", "01/02/2024"], "date", {"formats": ["%m/%d/%Y"]}),
+        (["31.12.24", "01.02.24"], "date", {"formats": ["%d.%m.%y"]}),
+        (["5 Jan 2024", "31 Dec 2023"], "date", {"formats": ["%d %b %Y"]}),
+        (["31/12/2024 23:59", "01/02/2024 00:00"], "date", {"formats": ["%d/%m/%Y %H:%M"]}),
+        (["31/12/2024"] * 8 + ["31-Dec-2024"] * 2, "date", {"formats": ["%d/%m/%Y", "%d-%b-%Y"]}),
+        (["20241231", "20240101"], "date", {"formats": ["%Y%m%d"]}),
+        (["€ 1.234,50", "€ 5,00"], "number", {"strip": ("€",), "decimal": ",", "thousands": "."}),
+        (["$1,234.50", "-$5.00"], "number", {"strip": ("$",), "thousands": ","}),
+        (["12 EUR", "5 EUR"], "number", {"strip": ("EUR",)}),
+        (["13.5%", "9%"], "number", {"percent": True}),
+        (["13,5 %", "9,25 %"], "number", {"percent": True, "decimal": ","}),
+        (["1,5", "2,25"], "number", {"decimal": ","}),
+        (["1,234", "12,345,678"], "number", {"thousands": ","}),
+        (["1 234,5", "999"], "number", {"decimal": ",", "thousands": " "}),
+        (["1\u202f234,5", "999,1"], "number", {"decimal": ",", "thousands": "\u202f"}),
+        (["00123", "04567"], "text", {}),
+        (["red", "green"], "text", {}),
+        (["12 kg", "13 kg"], "text", {}),
+        (["N/A", "-"], "text", {}),
+        (["1", "2", "three"], "text", {}),
+    ],
+)
+def test_how_text_is_written_is_guessed_from_some_of_it(values, kind, keys):
+    found = writing_of(values)
+    intake = {
+        "formats": [format.text for format in found.intake.formats],
+        "strip": found.intake.strip,
+        "decimal": found.intake.decimal,
+        "thousands": found.intake.thousands,
+        "percent": found.intake.percent,
+    }
+    usual = {"formats": [], "strip": (), "decimal": ".", "thousands": "", "percent": False}
+    assert (found.kind, intake) == (kind, usual | keys)
+
+
+def test_days_that_can_be_read_in_two_ways_are_told():
+    assert "%m/%d/%Y reads them as well" in writing_of(["01/02/2024", "03/04/2024"]).why
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8", "utf-16"])
+def test_an_ugly_file_is_drafted_read_and_asked_truly(tmp_path, encoding):
+    table = ugly(2000, ragged=2)
+    path = write_ugly(tmp_path / "people.csv", table, encoding=encoding)
+    drafted = write(path, tmp_path / "understudy.yml")
+    declared = read(tmp_path / "understudy.yml")
+    kinds = {attribute.name: attribute.kind for attribute in declared.domain}
+    assert kinds == {
+        "joined": "date", "pay": "real", "share": "real", "age": "integer", "zip": "category", "town": "category",
+        "active": "boolean",
+    }  # fmt: skip
+    assert declared.source.encoding == encoding
+    assert declared.domain["pay"].decimals == 2
+    assert declared.domain["joined"].intake.missing == ("0000-00-00",)
+    assert all(label.startswith("0") for label in declared.domain["zip"].proper_labels)
+    said = {note.name: (note.kind, note.why) for note in drafted.columns}
+    assert said["id"] == ("", "left out: 2,000 distinct values (an identifier or free text?)")
+    assert "%d/%m/%Y" in said["joined"][1]
+    assert "'€' is taken out" in said["pay"][1]
+    assert "'N/A' read as missing" in said["age"][1]
+    assert "leading zeros" in said["zip"][1]
+    checked = json.loads(call("check", "--read", "--json", cwd=tmp_path).stdout)["read"]
+    assert (checked["rows"], checked["lines"]) == (2000, {"dropped": 0, "ragged": 2})
+    found = {name: (counts["missing"], counts["unreadable"]) for name, counts in checked["misfits"].items()}
+    assert found == {
+        "joined": (table.undated, 0), "pay": (table.unpaid, 0), "share": (0, 0), "age": (table.ageless, 0),
+        "zip": (0, 0), "town": (0, 0), "active": (2, 0),
+    }  # fmt: skip
+    project = open_project(tmp_path)
+    for question, truth in (("count joined < 2018-01-01", table.early), ("count pay >= 50000", table.rich)):
+        answer = project.ask(question, rho=0.002, beta=1e-9)
+        assert abs(float(answer.value) - truth) <= float(answer.error)
+    towns = project.ask("count by town", rho=0.002, beta=1e-9)
+    for (label,), value, error in towns.rows():
+        assert abs(value - table.towns.get(label, 0)) <= error
+    assert set(TOWNS) <= {label for (label,), _, _ in towns.rows()}
+
+
+def test_a_file_without_a_header_is_refused_or_numbered(tmp_path):
+    write_ugly(tmp_path / "people.csv", ugly(100), header=False)
+    refused = call("init", "people.csv", cwd=tmp_path, status=1)
+    assert "--no-header" in refused.stderr
+    assert not (tmp_path / "understudy.yml").exists()
+    done = call("init", "people.csv", "--no-header", "--json", cwd=tmp_path)
+    told = json.loads(done.stdout)
+    assert [column["column"] for column in told["columns"]] == [f"column_{i}" for i in range(1, 9)]
+    declared = read(tmp_path / "understudy.yml")
+    assert (declared.source.header, len(declared.source.columns)) == (False, 8)
+    assert "100 rows were read" in call("check", "--read", cwd=tmp_path).stdout
+
+
+def test_init_says_what_it_made_of_each_column(tmp_path):
+    write_ugly(tmp_path / "people.csv", ugly(200))
+    done = call("init", "people.csv", cwd=tmp_path)
+    assert "Encoding cp1252" in done.stdout
+    assert "  id: left out: 200 distinct values" in done.stdout
+    assert "  joined: date; days are written %d/%m/%Y" in done.stdout
+    assert sum(line.startswith("  ") for line in done.stdout.splitlines()) == 8
+
+
+def test_lines_that_are_lost_stop_a_draft(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"town,age\n" + "Orléans,1\n".encode() * 900 + b"Orl\xe9ans,1\n" * 100)
+    with pytest.raises(SourceError, match=r"100 of 1,000 lines.*--encoding"):
+        write(tmp_path / "t.csv", tmp_path / "understudy.yml")
+
+
+def test_a_few_lines_that_are_lost_are_told(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"town,age\n" + "Orléans,1\n".encode() * 999 + b"Orl\xe9ans,1\n")
+    drafted = write(tmp_path / "t.csv", tmp_path / "understudy.yml")
+    assert any("1 lines are no rows" in note for note in drafted.notes)
+
+
+def test_a_column_of_another_kind_in_one_of_twenty_values_is_told(tmp_path):
+    values = [str(i % 50) for i in range(95)] + [f"about {i}" for i in range(5)]
+    pd.DataFrame({"age": values, "sex": ["F", "M"] * 50}).to_csv(tmp_path / "t.csv", index=False)
+    drafted = write(tmp_path / "t.csv", tmp_path / "understudy.yml")
+    assert drafted.columns[0].kind == "integer"
+    assert "5 of 100 values cannot be read" in drafted.columns[0].why
+    assert "about" not in drafted.text  # what one person wrote is nobody's token
+
+
+def test_a_column_of_no_one_kind_is_text(tmp_path):
+    values = [str(i) for i in range(80)] + [f"about {i}" for i in range(20)]
+    pd.DataFrame({"age": values, "sex": ["F", "M"] * 50}).to_csv(tmp_path / "t.csv", index=False)
+    assert "# age: left out, 100 distinct values" in draft(tmp_path / "t.csv")
+
+
+def test_what_most_rows_say_for_nothing_is_a_missing_value(tmp_path):
+    values = [str(i % 50) for i in range(900)] + ["pending"] * 50 + ["N/A"] * 50
+    pd.DataFrame({"age": values, "sex": ["F", "M"] * 500}).to_csv(tmp_path / "t.csv", index=False)
+    age = parse(draft(tmp_path / "t.csv")).domain["age"]
+    assert age.intake.missing == ("N/A", "pending")
+    assert age.null
+
+
+def test_zip_codes_that_are_many_are_left_out_as_codes(tmp_path):
+    pd.DataFrame({"zip": [f"{i:05}" for i in range(300)], "sex": ["F", "M"] * 150}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    assert "# zip: left out, 300 distinct values: codes with leading zeros stay text" in draft(
+        tmp_path / "t.csv"
+    )
+
+
+def test_columns_of_text_in_parquet_are_taken_in_as_well(tmp_path):
+    days = [f"{i % 28 + 1:02}/0{i % 9 + 1}/2020" for i in range(300)]
+    pd.DataFrame({"day": days, "n": range(300)}).to_parquet(tmp_path / "t.parquet")
+    assert parse(draft(tmp_path / "t.parquet")).domain["day"].intake.formats[0].text == "%d/%m/%Y"
+
+
+def test_few_passes_read_a_wide_table(tmp_path, monkeypatch):
+    """Each pass reads the whole file: their number does not grow with the columns."""
+    frame = pd.DataFrame({f"c{i}": [str(j % 7) for j in range(50)] for i in range(60)})
+    frame.to_csv(tmp_path / "t.csv", index=False, header=[f"name{i}" for i in range(60)])
+    import ibis.expr.types as types
+
+    passes: list[object] = []
+    run = types.Table.to_pyarrow
+    monkeypatch.setattr(
+        types.Table, "to_pyarrow", lambda self, **rest: passes.append(self) or run(self, **rest)
+    )
+    draft(tmp_path / "t.csv")
+    assert len(passes) <= 3

@@ -1,0 +1,42 @@
+"""Every tutorial is run as it stands: its terminal sessions here, its Python as doctests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from console_pages import Command, Terminal, agree, commands, steps
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_tutorial_runs_and_prints_what_it_shows(page: Path, tmp_path: Path):
+    terminal = Terminal(tmp_path)
+    for step in steps(page.read_text(encoding="utf-8")):
+        printed = terminal.take(step)
+        if isinstance(step, Command):
+            assert agree(list(step.shown), printed), f"{step.text}\nprints:\n" + "\n".join(printed)
+
+
+def test_numbers_may_differ_and_words_may_not():
+    assert agree(["count 1,234 ± 18"], ["count  987 ± 7"])
+    assert not agree(["count 1,234 ± 18"], ["counts 1,234 ± 18"])
+    assert not agree(["one"], ["one", "two"])
+    assert agree(["one", "…", "four"], ["one", "two", "three", "four"])
+    assert not agree(["one", "…", "four"], ["one", "two"])
+
+
+def test_a_command_goes_on_after_a_backslash():
+    body = "$ one \\\n  two\nprinted\n$ three  # status 2\n"
+    found = list(commands(body))
+    assert [command.text for command in found] == ["one \\\n  two", "three  # status 2"]
+    assert [command.status for command in found] == [0, 2]
+    assert found[0].shown == ("printed",)
+
+
+def test_a_failed_command_is_noticed(tmp_path: Path):
+    with pytest.raises(AssertionError, match="status 3"):
+        Terminal(tmp_path).run(Command("exit 3", ()))
