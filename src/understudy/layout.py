@@ -1,7 +1,7 @@
 """Plain text that fits a width: lines folded between words, tables whose columns give way to each other.
 
-Nothing here knows a terminal: `columns` is a number of characters, or None where lines may be of any length, as in a
-file or a pipe. A word is cut only where it alone is wider than its column, and then ends with an ellipsis.
+Nothing here knows a terminal: `columns` is a number of characters, or None where lines may be of any length, as in
+a file or a pipe. A word is cut only where it alone is wider than its column, and then ends with an ellipsis.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ NARROWEST = 6
 
 
 def cells(text: str) -> int:
-    """How many places of a terminal a text takes: letters of East Asian scripts take two, accents none.
+    r"""How many places of a terminal a text takes: letters of East Asian scripts take two, accents none.
 
-    >>> cells("age"), cells("東京"), cells("e\\u0301")
+    >>> cells("age"), cells("東京"), cells("e\u0301")
     (3, 4, 1)
     """
     if text.isascii():
@@ -97,10 +97,8 @@ def table(
         widths = _shared(widths, least, room)
     lines = []
     for place, row in enumerate(rows):
-        wraps = [heads and place == 0 or i in left for i in shown]
-        parts = [
-            _cell(row[i], widths[i]) if wrap else [row[i]] for i, wrap in zip(shown, wraps, strict=True)
-        ]
+        wraps = [(heads and place == 0) or i in left for i in shown]
+        parts = [_cell(row[i], widths[i]) if wrap else [row[i]] for i, wrap in zip(shown, wraps, strict=True)]
         for k in range(max(map(len, parts))):
             put = (
                 _set(part[k] if k < len(part) else "", widths[i], left=i in left)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -17,14 +16,12 @@ import pytest
 
 import program
 import tiny_release
-from understudy.cli.release import _progress
 from understudy.declaration.file import parse
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.export import verify
 from understudy.releases import methods
 from understudy.releases.folder import beside
 from understudy.releases.release import Release
-from understudy.releases.run import Progress
 from understudy.releases.unfinished import Unfinished
 
 TESTS = str(Path(__file__).resolve().parent.parent)
@@ -96,7 +93,7 @@ def test_a_release_for_people_and_for_machines(folder, run):
     ).read_bytes()
 
 
-@pytest.mark.parametrize(("how", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 1)])
+@pytest.mark.parametrize(("how", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
 def test_a_run_that_was_stopped_goes_on_and_pays_once(folder, run, how, status):
     halted = folder / "halted"
     running = subprocess.Popen(
@@ -188,18 +185,3 @@ def test_refusals_spend_nothing_and_leave_nothing(folder, run):
 def test_options_reach_the_method(folder, run):
     run("--out", "out", *TINY, "--option", "speed=2", "--alpha", "0.1", "--force", cwd=folder)
     assert (folder / "out" / "report.html").exists()
-
-
-def test_a_bar_with_the_time_left_for_people_at_a_terminal(monkeypatch):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True  # type: ignore[method-assign]
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with _progress(quiet=False) as report:
-        report(Progress("counting age", 1, 4))
-        report(Progress("counting sex", 2, 4))
-    shown = terminal.getvalue()
-    assert "counting sex" in shown
-    assert "50%" in shown
-    with _progress(quiet=True) as report:
-        report(Progress("counting age", 1, 4))
-    assert terminal.getvalue() == shown

@@ -1,19 +1,16 @@
 """Help in plain text: commands and options in groups, examples at the end that can be pasted.
 
 It is folded at words to the width of the terminal, at most 100 columns, and has no colours: it can be searched,
-piped and copied. Examples are never folded, since a folded command cannot be pasted. Shells complete what is listed
-here: commands, options, the values that an option has, and the files that it names.
+piped and copied. Examples are never folded, since a folded command cannot be pasted.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-import typer
 from typer.core import TyperCommand, TyperGroup
 
 from understudy.cli.examples import EXAMPLES
@@ -39,7 +36,7 @@ KINDS = {
 """The values of options, as people call them."""
 
 BEGINNING = """\
-understudy {version}: a public stand-in for a sensitive table. It answers questions privately, with honest error bars.
+understudy {version}: a public stand-in for a sensitive table. It answers questions privately, with error bars.
 
 Begin with
   understudy init people.csv        draft a declaration of your table
@@ -73,6 +70,13 @@ class ProgramCommand(TyperCommand):
 
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
         _write_examples(path_of(ctx), formatter)
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        """`{questions}...` as `QUESTIONS...`."""
+        return [
+            re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), piece)
+            for piece in super().collect_usage_pieces(ctx)
+        ]
 
 
 class ProgramGroup(TyperGroup):
@@ -137,7 +141,7 @@ def _write_options(command: Command, ctx: Context, formatter: HelpFormatter) -> 
     for heading, rows in found.items():
         if rows:
             with formatter.section(heading):
-                formatter.write_dl(rows, col_max=24)
+                formatter.write_dl(rows, col_max=27)
 
 
 def _kind(declared: str, parameter: Parameter) -> str:
@@ -153,12 +157,3 @@ def _write_examples(path: str, formatter: HelpFormatter) -> None:
         with formatter.section("Examples"):
             for line in shown:
                 formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
-
-
-# ---- what shells complete
-
-
-def files(ctx: typer.Context, args: Sequence[str], incomplete: str) -> Iterator[str]:
-    """Nothing: where no word is offered, bash, zsh and fish offer files."""
-    del ctx, args, incomplete
-    yield from ()

@@ -15,7 +15,7 @@ from types import FrameType
 INTERRUPTED = 130
 """The exit status of a command that was stopped by Ctrl-C: 128 and the number of the signal."""
 
-UNCHARGED = "nothing was charged, and no file was changed"
+UNCHARGED = "nothing was charged"
 
 
 class Interruption:
@@ -38,11 +38,16 @@ def if_interrupted(safe: str | Callable[[], str]) -> None:
     _running.safe = safe
 
 
+def was_interrupted() -> bool:
+    """Whether the running command was interrupted, whatever became of the exception."""
+    return _running.happened
+
+
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
     """A command under way: SIGINT is remembered, and raises KeyboardInterrupt as ever.
 
-    A process for which the signal is ignored or handled otherwise (`nohup`, another program's thread) is left alone.
+    A process for which the signal is ignored or handled otherwise (`nohup`, another program) is left alone.
     """
     global _running
     before, _running = _running, Interruption()

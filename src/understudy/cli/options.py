@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from understudy.cli.terminal import say
 from understudy.errors import ParameterError
 from understudy.output import check_no_dangling_link
 
@@ -105,25 +104,12 @@ def emit(value: Any) -> None:
 def tell_unread(project: Project) -> None:
     """Say that nobody has read the table through under its present declaration, where that is so."""
     if project.curator.reading is None:
-        typer.secho(
+        say(
             "This table, as it is and as it is declared now, was never read through by `understudy check "
             "--read`: whether its columns can be read as they are declared is not known.",
             fg="yellow",
             err=True,
         )
-
-
-@contextmanager
-def busy(what: str, *, quiet: bool) -> Iterator[None]:
-    """A spinner on the error stream, for people at a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(stderr=True).status(Text(what)):  # a question may hold what rich takes for its own marks
-        yield
 
 
 def listed(lines: list[int]) -> str:

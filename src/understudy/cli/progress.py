@@ -1,15 +1,16 @@
-"""What a command is doing, on the error stream of a person at a terminal: nowhere else, and not in the first second.
+"""What a command is doing, for a person at a terminal: on the error stream, and not in the first second.
 
-What is shown is public: the step's name, the time it took, and for a release the part of its work that is done, as its
-method reports it. Nothing of it depends on the table except through what was released, and the time that passes.
+What is shown is public: the step's name, the time it took, and for a release the part of its work that is done, as
+its method reports it. Nothing of it depends on the table, except through what was released and the time that it
+takes.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Event, Thread
+from contextlib import AbstractContextManager, contextmanager
+from threading import Event, RLock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -38,19 +39,22 @@ MADE = 0.75
 
 
 @contextmanager
-def busy(what: str, *, quiet: bool) -> Iterator[None]:
-    """While this lasts longer than a second, a person at a terminal sees what is being done and for how long."""
-    with _shown(quiet=quiet, measured=False) as tell:
-        tell(what, 0.0)
-        yield
+def busy(what: str, *, quiet: bool) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """While this lasts longer than a second, a person at a terminal sees what is being done and for how long.
+
+    What is given takes it away for as long as a question is open: `with pause(): …`.
+    """
+    with _shown(quiet=quiet, measured=False) as display:
+        display.tell(what, 0.0)
+        yield display.paused
 
 
 @contextmanager
 def bar(what: str, *, quiet: bool) -> Iterator[Callable[[str, float], None]]:
     """A bar for work that knows how much of it is done: call what it gives with words and a part of 1."""
-    with _shown(quiet=quiet, measured=True) as tell:
-        tell(what, 0.0)
-        yield tell
+    with _shown(quiet=quiet, measured=True) as display:
+        display.tell(what, 0.0)
+        yield display.tell
 
 
 @contextmanager
@@ -80,11 +84,11 @@ def standing(progress: Progress) -> str:
 
 
 @contextmanager
-def _shown(*, quiet: bool, measured: bool) -> Iterator[Callable[[str, float], None]]:
-    if quiet or not sys.stderr.isatty():
-        yield lambda what, part: None
-        return
+def _shown(*, quiet: bool, measured: bool) -> Iterator[_Display]:
     display, over = _Display(measured=measured), Event()
+    if quiet or not sys.stderr.isatty():
+        yield display
+        return
 
     def watch() -> None:
         """Wait for a second, listening for loops that begin to be compiled in it; then draw."""
@@ -98,7 +102,7 @@ def _shown(*, quiet: bool, measured: bool) -> Iterator[Callable[[str, float], No
     watching = Thread(target=watch, daemon=True)
     watching.start()
     try:
-        yield display.tell
+        yield display
     finally:
         over.set()
         watching.join()
@@ -113,6 +117,7 @@ class _Display:
         self.words, self.part = "", 0.0
         self._bars: Bars | None = None
         self._task: Any = None
+        self._drawing = RLock()
 
     def tell(self, what: str, part: float) -> None:
         self.words, self.part = what, max(self.part, part)
@@ -122,30 +127,47 @@ class _Display:
     def start(self) -> None:
         """Draw, and go on drawing ten times a second until `stop`."""
         from rich.console import Console
-        from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, TaskProgressColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            ProgressColumn,
+            SpinnerColumn,
+            TaskProgressColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
         from rich.progress import Progress as Bars
         from rich.text import Text
 
         display = self
 
         class Words(ProgressColumn):
-            """What is being done now: a question may hold what rich takes for its own marks, so it is no markup."""
+            """What is being done now: a question may hold what rich takes for its own marks, so no markup."""
 
             max_refresh = None
 
             def render(self, task: Task) -> Text:
                 return Text(display.now(), no_wrap=True)
 
-        middle = (BarColumn(bar_width=12), TaskProgressColumn()) if self.measured else ()
-        columns = (SpinnerColumn(), Words(), *middle, TimeElapsedColumn())
+        measured = (BarColumn(bar_width=12), TaskProgressColumn(), TimeRemainingColumn(compact=True))
+        columns = (SpinnerColumn(), Words(), *(measured if self.measured else (TimeElapsedColumn(),)))
         bars = Bars(*columns, console=Console(stderr=True), transient=True)
         self._task = bars.add_task("", total=1.0 if self.measured else None, completed=self.part)
-        bars.start()
-        self._bars = bars
+        with self._drawing:  # not while a question is open
+            bars.start()
+            self._bars = bars
 
     def stop(self) -> None:
         if self._bars is not None:
             self._bars.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Draw nothing for as long as this lasts."""
+        with self._drawing:
+            self.stop()
+            yield
+            if self._bars is not None:
+                self._bars.start()
 
     def now(self) -> str:
         """The words, or that loops are being compiled: no wider than the terminal leaves room for."""

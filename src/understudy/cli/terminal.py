@@ -1,7 +1,7 @@
 """What is said to people: folded at words to the width of their terminal, and coloured there alone.
 
-Where an output is a file or a pipe, lines are whole, so that a script finds in one line what was said in one, and no
-code of a terminal is ever written. `NO_COLOR`, `TERM=dumb` and `--json` switch colours off at a terminal, too.
+Where an output is a file or a pipe, lines are whole, so that a script finds in one line what was said in one, and
+no code of a terminal is ever written. `NO_COLOR`, `TERM=dumb` and `--json` switch colours off at a terminal, too.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ class Run:
         return "Give a smaller `epsilon`" + ("" if most is None else f": at most {most:g}")
 
     def tell(self, what: str, done: float | None = None, of: float | None = None, **details: int) -> None:
-        """Report what the run does now; how much is done, and the details, are as before where they are left out."""
+        """Report what the run does now; how much is done, and details, are as before where they are left out."""
         last = self.standing
         self.standing = Progress(
             what,
