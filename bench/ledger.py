@@ -3,7 +3,10 @@
 SQLite alone: one debit in each transaction. Grouped: 64 threads whose debits share transactions. Postgres: one
 debit in each transaction over loopback with fsync on, where a server is installed or one is given.
 
-Run: python -m bench.ledger [--seconds 4] [--rounds 3] [--folder ON-THE-DISK] [--postgres URL]
+Then a ledger after the worst that question strings can do (`bench.hostile_ledger`): opening, charging, verifying.
+
+Run: python -m bench.ledger [--seconds 4] [--rounds 3] [--folder ON-THE-DISK] [--postgres URL] [--hostile 100000]
+                            [--only-hostile]
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from uuid import uuid4
 import psycopg
 from sqlalchemy.engine import URL, make_url
 
+from bench import hostile_ledger
 from bench.postgres import NoServer, server
 from bench.verdict import Verdict, at_least, ended, not_run, shown, verdict
 from understudy.ledger.interface import fresh_request
@@ -142,18 +146,28 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
         "--folder", type=Path, help="on the disk to measure; default: that of temporary files"
     )
     parser.add_argument("--postgres", metavar="URL", help="a server to measure; default: one of our own")
+    parser.add_argument("--hostile", type=int, default=hostile_ledger.ENTRIES, help="entries; 0 for none")
+    parser.add_argument("--only-hostile", action="store_true", help="no rates of debits")
     asked = parser.parse_args(arguments)
-    print(ROW.format("durable debits", "per second", "x bare fsync"))
     with tempfile.TemporaryDirectory(dir=asked.folder) as name:
-        bench = Bench(Path(name), asked.seconds, asked.rounds)
-        found = []
-        for title, threads, bar in (("SQLite, alone", 1, 150), (f"SQLite, {THREADS} threads", THREADS, 5000)):
-            url = URL.create("sqlite", database=str(bench.folder / f"{threads}.ledger"))
-            found.append(bench.show(title, bar, url, threads))
-        found.append(bench.on_postgres(asked.postgres))
-        bare = fsyncs(bench.folder, asked.seconds)
-        print(f"a bare loop of 4 KiB appends, each with fsync: {bare:,.0f} per second")
+        found = [] if asked.only_hostile else rates(Path(name), asked)
+        if asked.hostile:
+            found += hostile_ledger.shown(Path(name), asked.hostile)
     return shown(*found)
+
+
+def rates(folder: Path, asked: argparse.Namespace) -> list[Verdict]:
+    """Durable debits per second."""
+    print(ROW.format("durable debits", "per second", "x bare fsync"))
+    bench = Bench(folder, asked.seconds, asked.rounds)
+    found = []
+    for title, threads, bar in (("SQLite, alone", 1, 150), (f"SQLite, {THREADS} threads", THREADS, 5000)):
+        url = URL.create("sqlite", database=str(bench.folder / f"{threads}.ledger"))
+        found.append(bench.show(title, bar, url, threads))
+    found.append(bench.on_postgres(asked.postgres))
+    bare = fsyncs(bench.folder, asked.seconds)
+    print(f"a bare loop of 4 KiB appends, each with fsync: {bare:,.0f} per second")
+    return found
 
 
 if __name__ == "__main__":

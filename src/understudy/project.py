@@ -10,7 +10,7 @@ from decimal import ROUND_DOWN, Context, Decimal
 from functools import cached_property
 from math import inf, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
@@ -310,10 +310,10 @@ class Project:
 
     def _priced(self, question: ReadQuestion[Given], **price: Unpack[PriceTerms]) -> PreparedQuestion[Given]:
         """The question with the noise that is best for it at its price; refused where it has too many cells."""
-        most = price.pop("max_cells", MAX_CELLS)
-        check_cells(question.marginals, most)
+        check_cells(question.marginals, price.get("max_cells", MAX_CELLS))
         self.curator.check_readable(question.marginals)
-        asked = QuestionPrice(**price)
+        terms: dict[str, Any] = {key: value for key, value in price.items() if key != "max_cells"}
+        asked = QuestionPrice(**terms)
         rounded = isinstance(question, SelectQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
         budget = self.ledger.budget
@@ -358,8 +358,8 @@ def _told_in(asked: QuestionPrice, budget: Budget) -> Iterator[None]:
             else zcdp_epsilon(error.remaining, float(budget.delta))
         )
         shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
-        noise = "epsilon of pure privacy" if pure else "epsilon"
-        price = f"That is what an {noise} of {epsilon:g} costs under a budget of {budget}"
+        kind = " of pure privacy" if pure else ""
+        price = f"That is what epsilon {epsilon:g}{kind} costs under a budget of {budget}"
         remedy = f"{price}; at most epsilon {shown:g} fits: ask with that, or for a wider error"
         raise InsufficientBudgetError(
             requested=error.requested,

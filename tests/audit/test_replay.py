@@ -146,7 +146,7 @@ class Forced:
         return self.script[len(self.said) - 1] if self.script else step
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "check", "realised", "thresholdout", "ladder"])
+@pytest.mark.parametrize("kind", ["bounded", "gaussian", "check", "realised", "thresholdout", "ladder"])
 def test_a_holdout_shows_the_same_on_neighbours(kind):
     """Counts, widths, sources, refusals and the shape of what is kept depend on what was said alone."""
     labels = np.arange(2000) % 2
@@ -159,7 +159,7 @@ def test_a_holdout_shows_the_same_on_neighbours(kind):
     for changed in (0, 1):
         truth = labels.copy()
         truth[0] ^= changed
-        mode = Forced(mode_of(kind, 2000, 10, 0.05, rejections=3, theorem="cvar"), script)
+        mode = Forced(mode_of(kind, 2000, 10, 0.05, rejections=3), script)
         holdout = Holdout(None, truth, queries=10, mode=mode, noise=SeededNoise(3), tolerance=9.0)
         told: list[Any] = []
         for predicted in submissions:

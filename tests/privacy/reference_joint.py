@@ -1,4 +1,4 @@
-"""Joint accounting over tables of all cells, as the first rule was written: what the tables of classes must agree with.
+"""Joint accounting over tables of all cells, as the first rule was written: tables of classes must agree with it.
 
 It has no classes, no credit and no rooms, and is slow.
 """

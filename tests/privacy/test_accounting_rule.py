@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from math import prod
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -159,13 +162,18 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
     """Counted in numbers touched, near the cap as far from it, and by the tables themselves as well."""
     rule = replace(RULE_2, start=1 << 18, room=1 << 15, once=1 << 16, block=1 << 12)
     touched = [0]
-    for name, size in (("raised", lambda b, c, w: sum(map(len, c))), ("swept", lambda b, beliefs: b.room)):
+    raised, swept = clique_block.CliqueBlock.raised, clique_block.CliqueBlock.swept
 
-        def counting(self, *rest, of=getattr(clique_block.CliqueBlock, name), size=size):
-            touched[0] += size(self, *rest)
-            return of(self, *rest)
+    def counting_raised(self, classes, weight):
+        touched[0] += prod(map(len, classes))
+        return raised(self, classes, weight)
 
-        monkeypatch.setattr(clique_block.CliqueBlock, name, counting)
+    def counting_swept(self, beliefs):
+        touched[0] += self.room
+        return swept(self, beliefs)
+
+    monkeypatch.setattr(clique_block.CliqueBlock, "raised", counting_raised)
+    monkeypatch.setattr(clique_block.CliqueBlock, "swept", counting_swept)
     accountant = Joint(Budget.of(Fraction(1, 10**7)), rule)  # the cap of a hundred of them
     state, refused = accountant.start(), 0
     for event in hostile(300):
@@ -181,6 +189,25 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
         assert state.work <= rule.start + rule.grant * state.joined
     assert refused > 0
     assert state.joined > 80
+
+
+@pytest.mark.skipif(not os.environ.get("UNDERSTUDY_AUDIT"), reason="minutes")
+def test_a_hundred_thousand_hostile_events_are_verified_in_linear_time():
+    """CPU seconds of the verifier alone; `python -m bench ledger` measures whole ledgers."""
+    budget = Budget.of(1)
+    accountant, purse = Joint(budget), verifier.Purse("epsilon", budget.cap.units, 2)
+    state, seconds = accountant.start(), 0.0
+    for i, event in enumerate(hostile(100_000, names=24)):
+        state = accountant.after(state, event)
+        plain = json.loads(json.dumps(as_plain(event)))
+        before = process_time()
+        purse.pay(plain)
+        seconds += process_time() - before
+        if i % 5000 == 0:
+            assert (purse.shown, purse.work, purse.room) == (state.shown, state.work, state.room)
+    assert (purse.shown, purse.work) == (state.shown, state.work)
+    assert state.work <= RULE_2.start + RULE_2.grant * 100_000
+    assert seconds < 60
 
 
 def test_a_large_attribute_is_taken_by_runs_of_cells():

@@ -198,7 +198,11 @@ def test_purchases_of_a_name_are_its_own(tmp_path):
             assert len(found.requests) == 5
             assert found.units + paid_before(about.ledger, "spring2") == about.ledger.spent.units
             assert found.analysts == ("ada",)
-            assert "about epsilon 0.3, in 5 requests by ada" in found.conflict()
+            assert "about epsilon 0.3, in 5 requests)" in found.conflict("ada")
+            for other in ("bob", ""):
+                told = found.conflict(other)
+                assert "another analyst's release" in told
+                assert not any(word in told for word in ("ada", "epsilon", "requests"))
             assert paid_before(about.ledger, "sprin") == 0
             assert about.ledger.is_begun == isinstance(about.ledger, DurableLedger)
             with pytest.raises(RequestConflictError, match="the name spring belongs"):

@@ -286,3 +286,22 @@ def test_an_empty_table(server, table):
             open_source(SourceSpec(server.url, name, count=count), base=Path()), DOMAIN, Unit("id", 1)
         )
         assert truth.count(("x", "y")).sum() == truth.rows == 0
+
+
+def test_text_units_that_cannot_be_normalised_are_refused_before_any_charge(server):
+    """Only a database in UTF-8 normalises text, and a plan alone does not show that another one does not."""
+    with psycopg.connect(server.url, autocommit=True) as owner:
+        owner.execute("DROP DATABASE IF EXISTS latin")
+        owner.execute(
+            "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+    parts = psycopg.conninfo.conninfo_to_dict(server.url)
+    url = f"postgresql://{parts['user']}@{parts['host']}:{parts['port']}/latin"
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("CREATE TABLE t AS SELECT i % 10 AS x, i % 5 AS y, i AS id, 'p' || i AS who "
+                      "FROM generate_series(0, 99) i")  # fmt: skip
+    latin = open_source(SourceSpec(url, "t"), base=Path())
+    latin.check(DOMAIN)
+    latin.check(DOMAIN, Unit(column="id", max_rows=2, key="k"))
+    with pytest.raises(SourceError, match="database in UTF-8"):
+        latin.check(DOMAIN, Unit(column="who", max_rows=2, key="k"))

@@ -12,6 +12,7 @@ from low_bits import AllBits, read_labels
 from statistical import FALSE_ALARM
 from understudy.noise.samplers import SeededNoise, SystemNoise
 from understudy.validity.auc import Auc
+from understudy.validity.bounded import Bounded
 from understudy.validity.checking import Checking, Realised
 from understudy.validity.holdout import Holdout
 from understudy.validity.ladder import FreeLadder, Ladder
@@ -71,7 +72,11 @@ def on_grid(value: float, steps: int) -> bool:
 
 
 ROWS, QUERIES = 200, 12
-NOISY = [Gaussian(ROWS, QUERIES, BETA), Thresholdout(ROWS, QUERIES, BETA, rejections=12)]
+NOISY = [
+    Bounded(ROWS, QUERIES, BETA),
+    Gaussian(ROWS, QUERIES, BETA),
+    Thresholdout(ROWS, QUERIES, BETA, rejections=12),
+]
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "brier", "log_loss"])

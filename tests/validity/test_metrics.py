@@ -238,7 +238,7 @@ def test_every_mean_is_a_query_of_the_certificate():
         assert f1.score_predictions(labels).left == f1.left == left
     with pytest.raises(HandleClosedError, match="all 10 scores"):
         f1.score_predictions(labels)
-    assert "each score is a function of 2 such means" in f1.certificate()["assumptions"][6]
+    assert "each score is a function of 2 such means" in f1.certificate()["assumptions"][7]
     assert "the first asks for" in str(holdout("r2(low=0, high=100)").promise)
     assert holdout("mae(scale=30)").promise == holdout("mae(scale=30)").mode.certificate
 

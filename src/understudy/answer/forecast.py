@@ -77,7 +77,7 @@ def even_counts(marginal: Marginal, rows: float) -> NDArray[np.float64] | None:
 
 
 def _columns(answer: SqlAnswer) -> tuple[ColumnForecast, ...]:
-    found = []
+    found: list[ColumnForecast] = []
     for i, column in enumerate(answer.columns):
         if column.kind == "value":
             widths = [_half_width(row[i]) for row in answer.cells]

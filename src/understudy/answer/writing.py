@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
 def tables(answer: Answer | SqlAnswer) -> Iterator[Any]:
     """The rows of an answer as Arrow tables of at most `ROWS` rows each, with the same columns; at least one."""
     if isinstance(answer, SqlAnswer):
-        whole = answer.to_frame()  # a statement's rows are values already
+        whole: Any = answer.to_frame()  # a statement's rows are values already
         yield from (whole.slice(i, ROWS) for i in range(0, max(whole.num_rows, 1), ROWS))
         return
     pa: Any = import_module("pyarrow")

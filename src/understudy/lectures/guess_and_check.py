@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
-from threading import RLock
 from typing import Any, Protocol
 
 from understudy.curator.curator import Curator
 from understudy.errors import HandleClosedError, ParameterError, QueryError
+from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal
 from understudy.query.box import from_plain, plain
 from understudy.query.linear import LinearQuery
@@ -112,7 +112,7 @@ class GuessAndCheck:
             raise QueryError("there are no rows to check a guess against")
         self.asked = 0
         self.failures = 0
-        self._lock = RLock()
+        self._lock = AskingLock("mechanism")
         self._journal = curator.recorded(
             terms.text(), lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
         )

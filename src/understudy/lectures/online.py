@@ -14,7 +14,6 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, inf, log
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
 from understudy.curator.sparse_handle import SparseHandle, counting_query
 from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
+from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import noise_for
 from understudy.privacy.calibrate import cheapest
@@ -250,7 +250,7 @@ class OnlineConstruction:
         self.hypothesis = update.start() if start is None else deepcopy(start)
         self.updates = 0
         self.asked = 0
-        self._lock = RLock()
+        self._lock = AskingLock("mechanism")
         self._journal = curator.recorded(
             terms.text(), lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
         )

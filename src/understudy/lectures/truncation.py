@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import floor
-from threading import RLock
 
 from understudy.curator.curator import Curator
 from understudy.errors import HandleClosedError, ParameterError, QueryError
 from understudy.lectures.guess_and_check import RESOLUTION, Checked
+from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -38,7 +38,7 @@ class Truncation:
         self.rows = curator.rows
         self.width, self.grid = truncation_width(max(self.rows, 1), queries, exact(beta))
         terms = f"truncation to {self.grid} cells queries {queries} beta {self.beta}"
-        self._lock = RLock()
+        self._lock = AskingLock("mechanism")
         self._journal = curator.recorded(
             terms, lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
         )

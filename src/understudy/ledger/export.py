@@ -164,7 +164,9 @@ def _snapshot_problems(entries: list[Entry], books: Any) -> list[str]:
         return [f"entry {taken[-1].number}: the books of this snapshot are gone"] if taken else []
     newest = taken[-1] if taken else None
     if newest is None or books.number != newest.number:
-        return [f"the books that are kept are those of entry {books.number}, which is not the newest snapshot"]
+        return [
+            f"the books that are kept are those of entry {books.number}, which is not the newest snapshot"
+        ]
     whole = snapshot.unpacked(books.books)
     if whole is None or snapshot.terms_of(whole) != newest.terms:
         return [f"entry {newest.number}: the books that are kept are not those of this snapshot"]

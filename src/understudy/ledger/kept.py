@@ -25,8 +25,19 @@ def packed(answer: bytes) -> bytes:
     """The bytes to keep for an answer. Numbers written in digits take less than half of their length."""
     if len(answer) < LONG:
         return answer
-    short = PACKED + zlib.compress(answer, 1)
+    short = PACKED + min(_deflated(answer, strategy) for strategy in _STRATEGIES)[1]
     return short if len(short) < len(answer) else answer
+
+
+_STRATEGIES = (zlib.Z_HUFFMAN_ONLY, zlib.Z_DEFAULT_STRATEGY)
+"""The digits of noise repeat nothing, and are coded best one by one; other answers repeat much."""
+
+
+def _deflated(answer: bytes, strategy: int) -> tuple[int, bytes]:
+    """How long it is, and what it is."""
+    writer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, strategy)
+    found = writer.compress(answer) + writer.flush()
+    return len(found), found
 
 
 def released(kept: Any, wanted: str | None) -> bytes | None:

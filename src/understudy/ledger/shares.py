@@ -50,6 +50,5 @@ class Shares:
             "month": self.month[1] if self.month[0] == at[:7] else 0,
         }
         return [
-            (name, size, used[name.split(" ", 1)[0]])
-            for name, size in limits.binding(analyst=analyst, at=at)
+            (name, size, used[name.split(" ", 1)[0]]) for name, size in limits.binding(analyst=analyst, at=at)
         ]

@@ -35,8 +35,8 @@ BOOKS_FORMAT = b"understudy books 1\n"
 DUE = 1 << 22
 ENTRY_WORK = 1 << 8
 JOINT_WORK = 1 << 10
-"""A snapshot is due when this much is to be done again at an opening: so much for each entry, so much more for each
-jointly priced event, and the work of joint pricing."""
+"""A snapshot is due when so much is to be done again at an opening: for each entry, more for each jointly priced
+event, and the work of joint pricing."""
 
 MAX_BYTES = 1 << 28
 """No books are larger; bytes that unpack to more are not read."""
@@ -109,7 +109,13 @@ def newest(tx: Connection, name: str, blank: Recorded, *, seen: int, entries: in
     recorded = blank.copy()
     try:
         _restore(recorded.books, whole)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError):  # by a program that wrote other ones
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+    ):  # by a program that wrote other ones
         return None
     if recorded.books.spent.units != entry.total:
         return None

@@ -49,6 +49,7 @@ KINDS: Mapping[str, str] = {
     "debit": "spent",
     "answer": "answer kept",
     "step": "further answer kept",
+    "snapshot": "books kept",
 }
 
 GLOSSARY: Mapping[str, str] = {
@@ -62,6 +63,10 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "further answer kept": (
         "An answer under a debit that pays for several, such as that of a session. It costs nothing more."
+    ),
+    "books kept": (
+        "A fingerprint of the running totals, from which the ledger is opened faster. It costs nothing, and the "
+        "verifier works it out again."
     ),
     "epsilon, rho": (
         "Currencies of privacy. epsilon is spent where the budget has no delta; rho, the price of normal "

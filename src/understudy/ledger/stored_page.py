@@ -71,7 +71,7 @@ class StoredPage(Page):
         ends = [tuple(row) for row in self._fetch(_ENDS, numbers)]
         for entry in self._entries_at(last for _, last in ends):
             self.latest[entry.debit or 0] = Latest(entry.step or 0, entry.number, entry.state is not None)
-        kept = {number: answer for number, answer in self._fetch(_ANSWERS, {first for first, _ in ends})}
+        kept: dict[int, Any] = dict(self._fetch(_ANSWERS, {first for first, _ in ends}))
         for entry in self._entries_at(kept):
             answer = released(kept[entry.number], entry.answer)
             if answer is None:
@@ -127,7 +127,13 @@ class StoredPage(Page):
             if before is not None:
                 self._erase(before.number)
             self._kept.append(
-                {"ledger": self._name, "number": number, "answer": packed(answer), "state": state, "salt": salt}
+                {
+                    "ledger": self._name,
+                    "number": number,
+                    "answer": packed(answer),
+                    "state": state,
+                    "salt": salt,
+                }
             )
         return number
 

@@ -63,8 +63,16 @@ USED = {
     "snapshot": {"terms"},
 }
 OPTIONAL = {"state"}
-START, GRANT, ONCE = 1 << 25, 3 << 8, 1 << 20  # rule 2: credit of work, what each event adds, sweeps for one event
-ROOM, BLOCK, OVERHEAD = 1 << 19, 1 << 16, 1 << 8  # all tables, one table, and what each counts beside its numbers
+START, GRANT, ONCE = (
+    1 << 25,
+    3 << 8,
+    1 << 20,
+)  # rule 2: credit of work, what each event adds, sweeps for one event
+ROOM, BLOCK, OVERHEAD = (
+    1 << 19,
+    1 << 16,
+    1 << 8,
+)  # all tables, one table, and what each counts beside its numbers
 CELLS, WIDTH = 1 << 16, 1 << 12  # cells of an attribute that a region is taken by; parts that it is cut into
 BITS = bytes.maketrans(b"01", b"\0\1")
 SWAPPED = bytes.maketrans(b"\0\1", b"\1\0")
@@ -215,7 +223,7 @@ class Check:
         self.open_debits[entry["number"]] = None
         event = json.loads(entry["event"])
         self.pay(entry)
-        self.shares.enter(entry, units(event, self.purse.currency) == 0)
+        self.shares.enter(entry, units(event, self.purse.currency))
 
     def check_snapshot(self, entry: dict) -> None:
         if entry["cost"] != 0 or entry["total"] != self.total:
@@ -293,6 +301,7 @@ def units(event: dict, currency: str) -> int:
 
 @lru_cache(maxsize=4096)
 def units_of(text: str, currency: str) -> int:
+    """The same for the text of an event: many events have the same noise."""
     return math.ceil(price(json.loads(text), currency) * UNITS)
 
 
@@ -346,8 +355,9 @@ class Shares:
         self.later = self.free = self.paid = 0
         self.day, self.month = ["", 0], ["", 0]
 
-    def enter(self, entry: dict, is_free: bool) -> None:
-        self.free, self.paid = self.free + is_free, self.paid + (not is_free)
+    def enter(self, entry: dict, price: int) -> None:
+        """Count a debit whose event costs `price` on its own."""
+        self.free, self.paid = self.free + (price == 0), self.paid + (price != 0)
         cost, name = entry["cost"], entry["analyst"]
         if cost == 0:
             return
@@ -368,7 +378,9 @@ class Purse:
 
     def __init__(self, currency: str, cap: int, rule: int = 1) -> None:
         self.currency, self.cap, self.rule = currency, cap, rule
-        self.others = self.flat = self.constant = self.shown = self.swept = self.peaks = self.joined = self.work = 0
+        self.others = self.flat = self.constant = self.shown = self.swept = self.peaks = self.joined = (
+            self.work
+        ) = 0
         self.relation, self.factor = "", 0
         self.blocks: dict[tuple, Block] = {}
         self.beliefs: dict[tuple, list[int]] = {}
@@ -537,8 +549,8 @@ class Block:
     """The table of one clique of up to three attributes, over classes of cells that no event has told apart.
 
     Cells of an attribute that lie in the same spans form a class; the table has one number for each product of
-    classes, and is the same on all its cells. `labels` gives the class of each cell, `messages` belong to cells, and
-    `lows` holds the largest of minus the messages in each class: so every maximum over cells is one over classes.
+    classes, and is the same on all its cells. `labels` gives the class of each cell, `messages` belong to cells,
+    and `lows` holds the largest of minus the messages in each class: so a maximum over cells is one over classes.
     """
 
     def __init__(self, widths: list[int]) -> None:
@@ -645,8 +657,7 @@ class Block:
                 new = [(value + share[0]) // axes for value in came]
             else:
                 new = [
-                    (value + share[name]) // axes
-                    for value, name in zip(came, self.labels[axis], strict=True)
+                    (value + share[name]) // axes for value, name in zip(came, self.labels[axis], strict=True)
                 ]
             beliefs[clique[axis]] = new
             self.messages[axis] = list(map(sub, new, came))
@@ -654,7 +665,7 @@ class Block:
         self.largest = max(self.row_maxima(self.lows))
 
     def row_maxima(self, sides: list[list[int]]) -> list[int]:
-        """For each pair of classes of the first two axes, the largest of the table plus a vector along each axis."""
+        """For each pair of classes of two axes, the largest of the table plus a vector along each of its axes."""
         one, two, three = sides
         table, third = self.table, self.shape[2]
         bases = [a + b for a in one for b in two]

@@ -24,11 +24,11 @@ then for any messages whatever
 since the messages cancel at every x. Better messages are found by sweeps of max-product (MPLP); bad ones cost
 accuracy, never soundness. Everything is whole units, so that a verifier elsewhere finds the same numbers.
 
-The work is bounded by a numbered rule (`AccountingRule`) that the first entry of a ledger names. Whoever may ask can ask a
-hundred thousand questions that hardly cost anything, about cells that all have to be told apart; so under rule 2
-tables are capped, and every event brings the same small credit of work, from which tables and sweeps are paid: what
-the credit cannot pay for is not done. An event then counts for a larger region, or for everybody, and the bound keeps
-the messages that it has: both are sound.
+The work is bounded by a numbered rule (`AccountingRule`) that the first entry of a ledger names. Whoever may ask
+can ask a hundred thousand questions that hardly cost anything, about cells that all have to be told apart. So
+under rule 2 tables are capped, and every event brings the same small credit of work, whatever it costs, from which
+tables and sweeps are paid. What the credit cannot pay for is not done: an event then counts for a larger region or
+for everybody, and the bound keeps the messages that it has. Both are sound.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class AccountingRule:
 
     `number`       The name of the rule.
     `attribute`    The most cells of an attribute that a region is taken by; None: as many as a table may have.
-    `width`        The most parts that an attribute is cut into: beyond it, runs of neighbouring cells are one part.
+    `width`        The most parts that an attribute is cut into: in a larger one, runs of cells are one part.
     `table`        The most cells of a clique, counted without classes; None: no such cap.
     `tables`       The most cells of all cliques, counted so.
     `block`        The most products of classes of a clique, beyond which its classes are cut no more.
@@ -138,10 +138,10 @@ RULES = {rule.number: rule for rule in (RULE_1, RULE_2)}
 class JointState:
     """The located events of the latest `relation`, and the plain sum of all that was before and beside them.
 
-    `shown` is what the located events cost: it never falls, also where a sweep finds that less would do. `rests` and
-    `peaks` are the two sums of the bound: of what remains of the blocks, and of the largest beliefs. `room` is that
-    of all blocks. `joined` counts the events that were priced jointly and `work` the numbers touched for them, under
-    all relations.
+    `shown` is what the located events cost: it never falls, also where a sweep finds that less would do. `rests`
+    and `peaks` are the two sums of the bound: of what remains of the blocks, and of the largest beliefs. `room`,
+    `tables` are the sizes of all blocks, with classes and without. `joined` counts the events that were priced
+    jointly and `work` the numbers touched for them, under all relations.
     """
 
     others: int = 0

@@ -194,7 +194,7 @@ class _Parser:
         if not regions:
             raise QueryError("a rate needs a condition: rate smoker = true within district")
         whole = self._both(regions)
-        left = LinearQuery(self.domain, (Factor(whole.clique, 1.0 - whole.mask.true),))
+        left = LinearQuery(self.domain, (Factor(whole.clique, (~whole.mask.true).astype(np.float64)),))
         return Marginal(self.domain, by, left)
 
     def _all_of(self, regions: list[Region]) -> LinearQuery:

@@ -36,13 +36,14 @@ class Purchases:
             return told
         return f"{told}, about epsilon {zcdp_epsilon(self.amount, float(self.budget.delta)):.3g},"
 
-    def conflict(self) -> str:
-        """Why nothing else can be bought under the name."""
+    def conflict(self, analyst: str = "") -> str:
+        """Why an analyst can buy nothing else under the name. Who bought otherwise, and for what, is not told."""
+        if any(name != analyst for name in self.analysts):
+            return f"the name {self.name} belongs to another analyst's release. Choose another `name`"
         steps = "one request" if len(self.requests) == 1 else f"{len(self.requests):,} requests"
-        asked = f" by {', '.join(self.analysts)}" if self.analysts else ""
         return (
             f"the name {self.name} belongs to a release with other terms, or of another version of the table "
-            f"({self.price} in {steps}{asked}). Choose another `name`, or give its terms"
+            f"({self.price} in {steps}). Choose another `name`, or give its terms"
         )
 
 

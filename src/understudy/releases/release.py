@@ -353,7 +353,7 @@ class _Resumable(Run):
         if not self.steps:
             before = purchases(self.curator.ledger, self.name)
             if before.requests and request not in before.requests:
-                raise RequestConflictError(before.conflict())
+                raise RequestConflictError(before.conflict(self.analyst))
         return request
 
 
@@ -412,7 +412,7 @@ def release(
     try:
         made = perform(run, method, {"alpha": alpha, **options})
     except RequestConflictError:
-        raise RequestConflictError(purchases(project.ledger, run.name).conflict()) from None
+        raise RequestConflictError(purchases(project.ledger, run.name).conflict(analyst)) from None
     told, also = (emptied(found, project.domain, run.constraints) for found in (made.answers, made.also))
     outcome = replace(made, answers=told, also=also)
     return Release(

@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import floor, inf
-from threading import RLock
 from typing import overload
 
 import numpy as np
@@ -45,6 +44,7 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
+from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.interface import JournalStep, Ledger, fresh_request
 from understudy.ledger.view import spent_of
 from understudy.pages import notebook
@@ -118,7 +118,7 @@ class Session:
             raise ParameterError(
                 f"alpha {float(terms.alpha):g} of {self.rows} rows is less than one person: ask for a wider error"
             )
-        self._lock = RLock()
+        self._lock = AskingLock("session")
         self._asked = 0
         self._words = ""  # of the question that is being answered
         self._memory = AnswerMemory()

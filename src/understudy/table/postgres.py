@@ -128,8 +128,24 @@ class PostgresEngine:
             )
 
     def prepare(self, expression: Expression) -> None:
+        wanted = _sql(expression)
         with self._transaction() as connection:
-            connection.execute("EXPLAIN " + _sql(expression))
+            if "NORMALIZE(" in wanted.upper():  # units that are text; a plan alone does not try it
+                self._check_composes(connection)
+            connection.execute("EXPLAIN " + wanted)
+
+    def _check_composes(self, connection: Any) -> None:
+        """Refuse, before anything is charged, a server that cannot bring texts into one normal form."""
+        import psycopg
+
+        try:
+            connection.execute("SELECT pg_catalog.normalize('a')")
+        except psycopg.Error:
+            raise SourceError(
+                "a `unit` column of text needs Postgres 13 or later and a database in UTF-8: only these bring "
+                "texts that Unicode writes in two ways into one form. Declare a unit column of numbers, or move "
+                "the table"
+            ) from None
 
     @contextmanager
     def look(self) -> Iterator[View]:

@@ -17,7 +17,6 @@ from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from secrets import token_hex
-from threading import RLock
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import URL
 
 from understudy.errors import HandleClosedError, ParameterError, RefusedError
+from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.books import short_question
 from understudy.ledger.interface import Ledger
 from understudy.ledger.journal import Journal
@@ -131,7 +131,7 @@ class Holdout:
                 )
         else:
             check_worth(self.mode, tolerance)
-        self._lock = RLock()
+        self._lock = AskingLock("holdout")
         self._memory = Memory()
         self._ways: set[str] = set()
         self._unprevented: set[str] = set()

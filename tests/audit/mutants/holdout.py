@@ -206,6 +206,7 @@ HOLDOUT_HONEST = [
     Mutant("the low bits of the Gaussian holdout", "low bits", lambda: low_bits_tell(Gaussian)),
     Mutant("a strict holdout", "memorising", lambda: rows_are_memorised(Holdout)),
     Mutant("the Gaussian holdout", "analysts", lambda: uncovered(made("gaussian", ROWS, QUERIES + 1, BETA))),
+    Mutant("the bounded holdout", "analysts", lambda: uncovered(made("bounded", ROWS, QUERIES + 1, BETA))),
     Mutant(
         "guess and check halts",
         "analysts",

@@ -1,0 +1,65 @@
+"""A fork while a thread asks: the child is told, and does not wait for a thread that is not there."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from ledger.durable import in_child
+from understudy.ledger.asking_lock import AskingLock
+from understudy.validity.holdout import Holdout
+
+
+def entered(lock: AskingLock) -> str:
+    with lock, lock:  # again by the same thread
+        return "entered"
+
+
+def test_a_child_of_a_fork_while_another_thread_held_the_lock_is_told():
+    lock, inside, leave = AskingLock("session"), threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(10)
+    said = in_child(lambda: entered(lock))
+    leave.set()
+    thread.join()
+    assert said["error"] == "RefusedError"
+    assert "forked while another thread used the session" in said["words"]
+    assert entered(lock) == "entered"  # the parent goes on
+    assert in_child(lambda: entered(lock)) == "entered"
+
+
+def test_the_thread_that_forks_keeps_its_lock_in_the_child():
+    lock = AskingLock("session")
+    with lock:
+        assert in_child(lambda: entered(lock)) == "entered"
+
+
+def test_a_holdout_that_is_asked_by_threads_does_not_hang_a_child():
+    labels = np.arange(400) % 3 == 0
+    holdout = Holdout(None, labels, queries=1000, beta=0.05)
+    stop = threading.Event()
+
+    def ask():
+        while not stop.is_set() and holdout.left > 5:
+            holdout.score_predictions(labels)
+
+    crowd = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in crowd:
+        thread.start()
+    try:
+        for _ in range(5):
+            said = in_child(lambda: holdout.score_predictions(labels).value)
+            assert isinstance(said, float) or said["error"] == "RefusedError"
+    finally:
+        stop.set()
+        for thread in crowd:
+            thread.join()
+    holdout.close()
