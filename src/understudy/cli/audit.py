@@ -50,7 +50,7 @@ def privacy(
         int | None, typer.Option(min=4, help="Draws on each table, instead of the effort's.")
     ] = None,
     effort: Annotated[
-        str, typer.Option(help="quick (two minutes), usual (ten minutes) or full (hours).")
+        str, typer.Option(help="quick (two minutes of one core), usual (ten) or full (hours).")
     ] = "quick",
     seed: Annotated[
         int | None, typer.Option(min=0, help="Repeatable coins instead of the operating system's.")

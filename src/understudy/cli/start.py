@@ -1,4 +1,4 @@
-"""The entry of the program `understudy`. It imports almost nothing, so that Ctrl-C is understood from the start on."""
+"""The entry of the program `understudy`: it imports almost nothing, so that Ctrl-C is understood at once."""
 
 from __future__ import annotations
 
