@@ -2,9 +2,9 @@
 
 Every question costs epsilon 1e-9 and is about three attributes. In turns they are about random cells of many
 cliques, each of which has to be told apart; about cells that nobody else asks about; and about attributes of
-thousands of cells. All are charged and answered by the ledger's own code, some hundred to a transaction. At the end
-the budget is all but spent, so that every charge is looked at again before it is turned down; these are charged one
-by one, and timed.
+thousands of cells. All are charged and answered by the ledger's own code, some hundred to a transaction. At the
+end the budget is all but spent, so that every charge is looked at again before it is turned down; these are
+charged one by one, and timed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ENTRIES = 100_000
 TINY = Fraction(1, 10**9)
 BUDGET = Budget.of(1)
 BATCH = 250
-LEFT = Fraction(1, 10**7)
+LEFT = Fraction(1, 10**8)
 LATE = 100
 """What is left of the budget for the last questions, and how many they are."""
 

@@ -31,7 +31,7 @@ def main(folder: Path) -> None:
     csv.write_csv(people, folder / "people.csv")
 
     # `understudy init people.csv` drafts a declaration, and marks every line that it read off the data.
-    drafted = write(folder / "people.csv", folder / "understudy.yml")
+    drafted = write(folder / "people.csv", folder / "understudy.yml").text
     print(f"drafted: {len(unreviewed(drafted))} lines must be reviewed")
 
     # Review: what was read off the data is replaced by what is publicly known.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from understudy.domain.bins import Bins as Bins
     from understudy.domain.domain import Domain as Domain
     from understudy.errors import UnderstudyError as UnderstudyError
+    from understudy.frame_project import declare as declare
     from understudy.ledger.interface import Ledger as Ledger
     from understudy.planner.solve import Plan as Plan
     from understudy.planner.solve import plan as plan
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from understudy.project import PreparedQuestion as PreparedQuestion
     from understudy.project import Project as Project
     from understudy.project import Quote as Quote
-    from understudy.project import declare as declare
     from understudy.project import open_project as open  # noqa: F401 (a public name)
     from understudy.query.linear import LinearQuery as LinearQuery
     from understudy.query.marginal import Marginal as Marginal
@@ -85,7 +85,7 @@ _HOME = {
     "Unit": "understudy.declaration.declaration:Unit",
     "Workload": "understudy.query.workload:Workload",
     "conjunctions": "understudy.sessions.terms:conjunctions",
-    "declare": "understudy.project:declare",
+    "declare": "understudy.frame_project:declare",
     "forecast": "understudy.releases.forecast:forecast",
     "marginals": "understudy.query.workload:marginals",
     "metrics": "understudy.validity.metrics:",

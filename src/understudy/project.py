@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Context, Decimal
 from functools import cached_property
 from math import inf, sqrt
@@ -20,10 +19,9 @@ from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, Select
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator, PreparedMeasurement
 from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
-from understudy.declaration.arguments import AttributeCells, domain_of
-from understudy.declaration.declaration import Declaration, Protect, SourceSpec, Unit
+from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import located, read, record_place
-from understudy.declaration.outline import name_from
+from understudy.declaration.outline import MARK
 from understudy.domain.domain import Domain, attribute_table
 from understudy.errors import InsufficientBudgetError, ParameterError
 from understudy.ledger.declared import open_ledger
@@ -35,12 +33,10 @@ from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import Cost
-from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
 from understudy.table.coded_copy import CodedCopy
-from understudy.table.draft import MARK, drafted
 from understudy.table.read_record import ReadRecord, read_record
 from understudy.table.source import Source, in_memory, open_source
 from understudy.table.truth import Truth
@@ -379,81 +375,9 @@ def open_project(
     """
     path = located(path)
     declaration = read(path)
-    source = open_source(declaration.source, base=path.parent, columns=declaration.columns)
+    copied = declaration.coded_copy
+    source = open_source(declaration.source, base=path.parent, columns=declaration.columns, late=copied)
     books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
-    copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if declaration.coded_copy else None
+    copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if copied else None
     reading = read_record(record_place(path), declaration, source)
     return Project.over(source, declaration, ledger=books, noise=noise, copy=copy, reading=reading)
-
-
-def declare(
-    frame: Frame,
-    attributes: Mapping[str, AttributeCells] | None = None,
-    *,
-    epsilon: Number,
-    delta: Number = 0,
-    infer: bool | Collection[str] = False,
-    name: str = "frame",
-    neighbours: Neighbours | str = Neighbours.REPLACE,
-    protect: Protect | str = Protect.PRIVACY,
-    unit: Unit | None = None,
-    rows_at_least: int | None = None,
-    rows_at_most: int | None = None,
-    ledger: Ledger | str | Path | None = None,
-    noise: NoiseSource | None = None,
-) -> Project:
-    """A project over a pandas, polars or Arrow frame that is declared here, without a declaration file.
-
-    attributes  by column, the cells that its values fall into (`AttributeCells`): a list of categories, a range,
-                (low, high), (low, high, bins), `bool`, a mapping of the declaration file's fields, or an
-                `Attribute`. Columns that are not named are never read
-    epsilon, delta  the budget: the total for this table, for ever
-    infer       True, or names of columns: their cells are read off the data. That is not private, as the cells
-                then tell what the table holds; so it warns, and `Project.inferred` names them. Give public
-                cells (code lists, legal limits, round numbers) wherever an answer leaves the room
-    name        the table's name, as SELECT statements and the ledger call it
-    ledger      a file in which the budget is kept, or a `Ledger`; without one the budget is kept in memory, and
-                forgotten with the process: a restart then spends it again
-
-    The others are the fields of the declaration file. Raises a `DeclarationError` where an attribute cannot be
-    understood, a `SourceError` where the frame is none or lacks a column, and a `ParameterError` for a budget
-    or bounds that make no sense.
-    """
-    if (named := name_from(name)) != name:
-        raise ParameterError(f"a table's name has letters, digits, dots and dashes: write name={named!r}")
-    source = in_memory(frame)
-    given = dict(attributes or {})
-    wanted = [column for column in source.columns if column not in given] if infer is True else infer or ()
-    seen = _inferred(source, [column for column in wanted if column not in given])
-    domain = domain_of(given | seen)
-    declaration = Declaration(
-        name=name,
-        source=SourceSpec("frame", name),
-        domain=domain,
-        budget=Budget.of(epsilon, delta),
-        neighbours=Neighbours(neighbours),
-        protect=Protect(protect),
-        unit=unit,
-        rows_at_least=rows_at_least,
-        rows_at_most=rows_at_most,
-        ledger=str(Path(ledger).resolve()) if isinstance(ledger, str | Path) else "",
-    )
-    replace(source, candid=True).check(domain, unit)  # whoever declares may see the columns
-    books = open_ledger(declaration, base=Path.cwd()) if isinstance(ledger, str | Path) else ledger
-    made = Project.over(source, declaration, ledger=books, noise=noise)
-    return replace(made, inferred=tuple(seen))
-
-
-def _inferred(source: Source, columns: Collection[str]) -> dict[str, AttributeCells]:
-    """Attributes that are read off the data, with a warning that says so."""
-    if not columns:
-        return {}
-    missing = [column for column in columns if column not in source.columns]
-    if missing:
-        raise ParameterError(f"the frame has no column {missing[0]!r} to infer")
-    found, left_out = drafted(source.expression, list(columns))
-    names = [attribute.name for attribute in found]
-    told = f"read off the data, which is not private: {', '.join(names) or 'nothing'}. Review the cells"
-    also = f"; no cells were found for {', '.join(left_out)}" if left_out else ""
-    warnings.warn(f"{told}, or give public ones by `attributes`{also}", UserWarning, stacklevel=3)
-    return {attribute.name: attribute for attribute in found}

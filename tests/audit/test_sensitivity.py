@@ -247,8 +247,8 @@ def test_the_taps_have_power():
             return Sensitivity(-(-whole.l1 // 2), -(-whole.l2_squared // 2))
 
     class Cheap(Curator):
-        def _paid(self, event, question, request, analyst, look, step=None, words=None):
-            return super()._paid(Selection(epsilon=Fraction(1, 10)), question, request, analyst, look, step, words)
+        def _paid(self, event, question, terms, look):
+            return super()._paid(Selection(epsilon=Fraction(1, 10)), question, terms, look)
 
     domain = DOMAINS[0]
     declared = DECLARED[PURE, Neighbours.REPLACE, domain]

@@ -88,12 +88,12 @@ class Watched(Curator):
         self.seen: list[list[Seen]] = [[] for _ in truths]
         self.at: int | None = None
 
-    def _paid(self, event, question, request, analyst, look, step=None):
+    def _paid(self, event, question, terms, look):
         for at, truth in enumerate(self.truths):
             self.at, self._truth = at, truth  # type: ignore[assignment]
             look()
         self.at, self._truth = None, self.truths[0]  # type: ignore[assignment]
-        return super()._paid(event, question, request, analyst, look, step)
+        return super()._paid(event, question, terms, look)
 
 
 @contextmanager

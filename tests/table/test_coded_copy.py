@@ -51,6 +51,7 @@ def engine_is_closed(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(Source, "look", refuse)
     monkeypatch.setattr(Source, "check", refuse)
+    monkeypatch.setattr(Source, "expression", property(refuse))
 
 
 def test_it_answers_without_the_engine(folder: Path, engine_is_closed: None):
@@ -73,7 +74,7 @@ def other_cells(folder: Path) -> Truth:
 
 def other_delimiter(folder: Path) -> Truth:
     source = open_source(SourceSpec("table.csv", delimiter=";"), base=folder)
-    return Truth(replace(source, expression=opened(folder).expression), DOMAIN, copy=copy_in(folder))
+    return Truth(replace(source, opening=opened(folder).opening), DOMAIN, copy=copy_in(folder))
 
 
 def with_a_unit(folder: Path) -> Truth:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.curator.charge_terms import ChargeTerms
 from understudy.curator.question_text import changed_since, respelt, spelt
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
@@ -395,7 +396,8 @@ class Curator:
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = events[0] if len(events) == 1 else Together(events)
-        debit, told = self._paid(event, question, request, analyst, look, step, words)
+        terms = ChargeTerms(request, analyst, step, words)
+        debit, told = self._paid(event, question, terms, look)
         costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
@@ -468,7 +470,7 @@ class Curator:
             return mechanism.choose(np.array(gaps, dtype=np.int64), noise=self._noise)
 
         keys = " ".join(f"{m.key}?{guess}" for m, guess in zip(marginals, guesses, strict=True))
-        return self._paid(mechanism.event, f"choose {keys}", request, analyst, look).released
+        return self._paid(mechanism.event, f"choose {keys}", ChargeTerms(request, analyst), look).released
 
     # ---- any other mechanism
 
@@ -496,10 +498,8 @@ class Curator:
         return self._paid(
             self.versioned(event),
             look.key,
-            request,
-            analyst,
+            ChargeTerms(request, analyst, step),
             lambda: released(look, self._truth.sums_of(marginals), noise=self._noise),
-            step,
         )
 
     def _check_price(self, event: Event, marginals: Sequence[Marginal]) -> None:
@@ -594,48 +594,31 @@ class Curator:
 
     # ---- the one way
 
-    def _charge(
-        self,
-        event: Event,
-        question: str,
-        request: str | None,
-        analyst: str,
-        step: JournalStep | None,
-        words: str | None,
-    ) -> Debit:
+    def _charge(self, event: Event, question: str, terms: ChargeTerms) -> Debit:
         """The debit of an event for a question about this version of the table: a new one, or the request's.
 
         Raises a `RequestConflictError` that says so where the request was answered from another version.
         """
-        name = request or fresh_request()
-        known = None if request is None or words is None else self.ledger.find(name)
-        worded = spelt(words or "", question) if known is None else respelt(known.question, question)
+        name = terms.request or fresh_request()
+        known = None if terms.request is None or terms.words is None else self.ledger.find(name)
+        worded = spelt(terms.words or "", question) if known is None else respelt(known.question, question)
         try:
             return self.recorded(
                 worded,
                 lambda text: self.ledger.charge(
-                    event, question=text, request=name, analyst=analyst, step=step
+                    event, question=text, request=name, analyst=terms.analyst, step=terms.step
                 ),
             )
         except RequestConflictError as conflict:
             raise changed_since(conflict, question, self.edition) from None
 
-    def _paid(
-        self,
-        event: Event,
-        question: str,
-        request: str | None,
-        analyst: str,
-        look: Callable[[], Any],
-        step: JournalStep | None = None,
-        words: str | None = None,
-    ) -> Paid:
+    def _paid(self, event: Event, question: str, terms: ChargeTerms, look: Callable[[], Any]) -> Paid:
         """Charge, look, keep, release. A request that was answered before gets the same answer.
 
         What `look` returns is kept as JSON: whole numbers and lists of them, just as they were released.
         """
         self._truth.check_unchanged()
-        debit = self._charge(event, question, request, analyst, step, words)
+        debit = self._charge(event, question, terms)
         known = self.ledger.answered(debit) if debit.repeated else None
         if known is None and debit.event != event:
             # Other rows may have been charged for; so they may by version 0.1, which told versions apart by less.

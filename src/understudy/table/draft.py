@@ -108,6 +108,11 @@ def _drafted(data: Path, shape: TextShape | None, *, table: str, location: str) 
                 "{epsilon: 1, delta: 1e-9}",
                 "the total for this table, for ever; keep delta far below 1 / people",
             ),
+            OutlineEntry.of(
+                "coded_copy",
+                "true",
+                "keep the rows' cell codes beside this file, for its owner alone: faster",
+            ),
         ),
         attributes=tuple(entries),
     )

@@ -28,14 +28,11 @@ from understudy.table.text_file import is_text, text_table
 
 def logs_of(path: Path) -> tuple[str, ...]:
     """Endings of further files that are read together with this one."""
-    return LOG_ENDINGS if _is_database(path) else ()
+    return LOG_ENDINGS if is_database(path) else ()
 
 
-def open_file(path: Path, spec: SourceSpec, *, columns: Collection[str] | None, candid: bool) -> FileTable:
-    """The table in a file, by the ending of its name, with those of `columns` that it has, or all.
-
-    Only `candid` errors name what is in it.
-    """
+def check_file(path: Path, spec: SourceSpec) -> None:
+    """Refuse what no table can be read from, by the name of a file and by what is declared about it."""
     if path.is_dir():
         raise SourceError(f"the table {path} is a folder; name a CSV, Parquet or DuckDB file")
     if not is_text(path) and (told := spec.speaks_of_text):
@@ -43,16 +40,29 @@ def open_file(path: Path, spec: SourceSpec, *, columns: Collection[str] | None, 
             f"{path.name} is no file of text: leave {' and '.join(f'`{key}`' for key in told)} out of the "
             f"declaration"
         )
-    if path.suffix.lower() == ".parquet":
+    if not (is_text(path) or is_parquet(path) or is_database(path)):
+        raise SourceError(f"{path.name}: the ending says nothing known; use .csv, .tsv, .parquet or .duckdb")
+
+
+def open_file(path: Path, spec: SourceSpec, *, columns: Collection[str] | None, candid: bool) -> FileTable:
+    """The table in a file, by the ending of its name, with those of `columns` that it has, or all.
+
+    Only `candid` errors name what is in it.
+    """
+    if is_parquet(path):
         return _opened(path, lambda: _parquet_table(path, columns))
-    if _is_database(path):
+    if is_database(path):
         return _opened(path, lambda: _database_table(path, spec.table, columns, candid=candid))
-    if is_text(path):
-        return _opened(path, lambda: text_table(path, spec, columns, candid=candid))
-    raise SourceError(f"{path.name}: the ending says nothing known; use .csv, .tsv, .parquet or .duckdb")
+    return _opened(path, lambda: text_table(path, spec, columns, candid=candid))
 
 
-def _is_database(path: Path) -> bool:
+def is_parquet(path: Path) -> bool:
+    """Whether a file is a Parquet file, by its ending."""
+    return path.suffix.lower() == ".parquet"
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is a database of DuckDB, by its ending."""
     return path.suffix.lower() in (".duckdb", ".db")
 
 

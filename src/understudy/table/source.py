@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib.metadata import entry_points, metadata
 from pathlib import Path
 from secrets import token_hex
@@ -28,8 +29,8 @@ from understudy.errors import SourceChangedError, SourceError, UnderstudyError
 from understudy.table.dialect import PORTABLE, PORTABLE_DUCKDB
 from understudy.table.encode import check_type
 from understudy.table.engine import AnyIbis, Embedded, Engine
-from understudy.table.file_view import ASK_CUSTODIAN, LostLines, nothing_lost
-from understudy.table.files import logs_of, open_file
+from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines
+from understudy.table.files import check_file, is_database, logs_of, open_file
 from understudy.table.fit import Fit
 from understudy.table.postgres import open_postgres, password
 from understudy.table.spark import open_spark
@@ -44,30 +45,43 @@ __all__ = ["Codes", "Source", "in_memory", "open_source"]
 class Source:
     """An open table. `stamps` are what the files looked like that it is read from, when it was opened.
 
-    `description` is all that the declaration says about how the rows are read. `pinned` says that no row can
-    change without a change of the stamps; a view in a database's file, say, may read other files. `names` are
-    those of all columns, where the expression has only the declared ones.
+    `opening` gives the engine's table when it is first needed: a file of which there is a coded copy is not even
+    opened. `description` is all that the declaration says about how the rows are read. `pinned` says that no row
+    can change without a change of the stamps; a view in a database's file, say, may read other files.
 
     Whether an engine drops a malformed line of text depends on the columns it reads; `text` makes it read the
     same ones always, so that every look sees the same rows. `count` says where a remote engine's rows are
-    counted. `candid` lets errors list what the source's schema says: for the custodian's eyes only. `lost`
-    counts lines of a text file that are no rows, for the same eyes; `copy` is what has to live as long as the
-    expression does.
+    counted. `candid` lets errors list what the source's schema says: for the custodian's eyes only.
     """
 
-    expression: Any
+    opening: Callable[[], FileTable]
     path: Path | None = None
     stamps: Stamps | None = None
     description: str = ""
     pinned: bool = True
-    names: tuple[str, ...] = ()
     text: bool = False
     engine: Engine = field(default_factory=Embedded)
     count: Counting = Counting.AUTO
     candid: bool = False
-    lost: Callable[[], LostLines] = field(default=nothing_lost, repr=False)
-    copy: Any = field(default=None, repr=False)
     token: str = field(default_factory=lambda: token_hex(8), repr=False)
+
+    @cached_property
+    def _table(self) -> FileTable:
+        return self.opening()
+
+    @property
+    def expression(self) -> Any:
+        """The rows, as an expression of Ibis."""
+        return self._table.expression
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns, of which the expression may have the declared ones only."""
+        return self._table.names
+
+    def lost(self) -> LostLines:
+        """How many lines of a text file are no rows: for the custodian's eyes only."""
+        return self._table.lost()
 
     @property
     def version(self) -> str | None:
@@ -109,7 +123,7 @@ class Source:
         if not self.candid:
             plural = "s" if len(missing) > 1 else ""
             return f"the table lacks the declared column{plural} {lacking}: {ASK_CUSTODIAN}"
-        columns = list(self.names or self.columns)
+        columns = list(self.names)
         hint = ""
         if len(columns) == 1:
             hint = f" The table has the single column {columns[0]!r}: is the delimiter right?"
@@ -192,12 +206,18 @@ def _quiet(what: str) -> Iterator[None]:
 
 
 def open_source(
-    spec: SourceSpec, *, base: Path, columns: Collection[str] | None = None, candid: bool = False
+    spec: SourceSpec,
+    *,
+    base: Path,
+    columns: Collection[str] | None = None,
+    candid: bool = False,
+    late: bool = False,
 ) -> Source:
     """Open a file, a Postgres or Spark table, or what else Ibis has a URL for.
 
     Relative paths are seen from `base`. `columns` are those that will be read, if not all: a file with many others
-    is then opened faster. `candid` is for the custodian: errors then list what the source has.
+    is then opened faster. `candid` is for the custodian: errors then list what the source has. With `late` a file
+    is opened when its rows or its schema are first needed, which a coded copy may make needless.
     """
     scheme = spec.location.partition(":")[0]
     if ("://" in spec.location or scheme in ("spark", "sc")) and (told := spec.speaks_of_text):
@@ -205,10 +225,14 @@ def open_source(
         raise SourceError(f"the table is in no file of text: leave {keys} out of the declaration")
     if scheme in ("postgres", "postgresql") and "://" in spec.location:
         expression, engine = open_postgres(spec, base=base)
-        return Source(expression, description=repr(spec), engine=engine, count=spec.count, candid=candid)
+        return Source(
+            _opened(expression), description=repr(spec), engine=engine, count=spec.count, candid=candid
+        )
     if spec.location == "spark" or (scheme in ("spark", "sc") and ":" in spec.location):
         expression, engine = open_spark(spec, base=base)
-        return Source(expression, description=repr(spec), engine=engine, count=spec.count, candid=candid)
+        return Source(
+            _opened(expression), description=repr(spec), engine=engine, count=spec.count, candid=candid
+        )
     if "://" in spec.location:
         return _open_url(spec, base=base, candid=candid)
     path = (base / spec.location).resolve()
@@ -216,21 +240,32 @@ def open_source(
         stamps = settled_stamps(path, logs=logs_of(path))
     except OSError as error:
         raise SourceError(f"the table {path} cannot be read: {error.strerror}") from None
-    table = open_file(path, spec, columns=columns, candid=candid)
+    check_file(path, spec)
+
+    def opening() -> FileTable:
+        return open_file(path, spec, columns=columns, candid=candid)
+
+    pinned = True
+    if is_database(path) or not late:  # whether stamps tell of every change, an open database says
+        table = opening()
+        pinned, opening = table.pinned, lambda: table
     source = Source(
-        table.expression,
+        opening,
         path,
         stamps,
         description=repr((spec, READING, FORGIVING)),
-        pinned=table.pinned,
-        names=table.names,
+        pinned=pinned,
         text=is_text(path),
         candid=candid,
-        lost=table.lost,
-        copy=table.copy,
     )
     source.check_unchanged()
     return source
+
+
+def _opened(expression: Any) -> Callable[[], FileTable]:
+    """A table that is open already."""
+    table = FileTable(expression, tuple(expression.columns))
+    return lambda: table
 
 
 def _open_url(spec: SourceSpec, *, base: Path, candid: bool) -> Source:
@@ -253,7 +288,7 @@ def _open_url(spec: SourceSpec, *, base: Path, candid: bool) -> Source:
         ) from None
     dialect = PORTABLE_DUCKDB if connection.name == "duckdb" else PORTABLE
     engine = AnyIbis(connection, dialect)
-    return Source(expression, description=repr(spec), engine=engine, count=spec.count, candid=candid)
+    return Source(_opened(expression), description=repr(spec), engine=engine, count=spec.count, candid=candid)
 
 
 def _no_driver(scheme: str) -> str:
@@ -295,7 +330,7 @@ def in_memory(frame: Any) -> Source:
     try:
         table = frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame)
         typed = pa.table([_readable(column) for column in table.columns], names=table.column_names)
-        return Source(ibis.duckdb.connect().create_table("frame", typed))
+        return Source(_opened(ibis.duckdb.connect().create_table("frame", typed)))
     except Exception as error:  # its own text may quote a value
         raise SourceError(f"the {kind} cannot be read as a table ({type(error).__name__})") from None
 

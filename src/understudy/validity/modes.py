@@ -138,7 +138,8 @@ class ModeTerms:
     """What a mode is built of: rows, scores and a failure probability; the rest matters to some modes only.
 
     `rejections` is how many guesses may be wrong, None for the mode's own number; `theorem` names a certificate
-    for normal noise, None for Theorem T; `slack` is how far a right guess may be from the sample, None for the best.
+    for normal noise, None for Theorem T; `slack` is how far a right guess may be from the sample, None for the
+    best.
     """
 
     rows: int

@@ -50,40 +50,40 @@ class Forgetful(Curator):
 class Redrawing(Curator):
     """Answers a repeated request with new noise."""
 
-    def _paid(self, event, question, request, analyst, look, step=None):
-        return Paid(self.ledger.charge(event, question=question, request=request or "r"), look())
+    def _paid(self, event, question, terms, look):
+        return Paid(self.ledger.charge(event, question=question, request=terms.request or "r"), look())
 
 
 class Hasty(Curator):
     """Looks, then charges."""
 
-    def _paid(self, event, question, request, analyst, look, step=None):
+    def _paid(self, event, question, terms, look):
         found = look()
-        return super()._paid(event, question, request, analyst, lambda: found, step)
+        return super()._paid(event, question, terms, lambda: found)
 
 
 class Free(Curator):
     """Charges nothing."""
 
-    def _paid(self, event, question, request, analyst, look, step=None):
-        return super()._paid(LaplaceNoise(l1=Fraction(0), scale=ONE), question, request, analyst, look, step)
+    def _paid(self, event, question, terms, look):
+        return super()._paid(LaplaceNoise(l1=Fraction(0), scale=ONE), question, terms, look)
 
 
 class HalfPrice(Curator):
     """Charges half of what it does."""
 
-    def _paid(self, event, question, request, analyst, look, step=None):
+    def _paid(self, event, question, terms, look):
         half = Selection(epsilon=Fraction(1, 2))
-        return super()._paid(half, question, request, analyst, look, step)
+        return super()._paid(half, question, terms, look)
 
 
 class Refunding(Curator):
     """Gives the price back when a look fails."""
 
-    def _paid(self, event, question, request, analyst, look, step=None):
+    def _paid(self, event, question, terms, look):
         state = self.ledger._page.recorded.books.copy()
         try:
-            return super()._paid(event, question, request, analyst, look, step)
+            return super()._paid(event, question, terms, look)
         except Exception:
             self.ledger._page.recorded.books = state
             raise

@@ -1,0 +1,99 @@
+"""A frame that is declared in Python, without a declaration file: `us.declare`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.declaration.arguments import AttributeCells, domain_of
+from understudy.declaration.declaration import Declaration, Protect, SourceSpec, Unit
+from understudy.declaration.outline import name_from
+from understudy.errors import ParameterError
+from understudy.ledger.declared import open_ledger
+from understudy.ledger.interface import Ledger
+from understudy.privacy.budget import Budget
+from understudy.privacy.relation import Neighbours
+from understudy.project import Project
+from understudy.rational import Number
+from understudy.table.draft import drafted
+from understudy.table.source import Source, in_memory
+
+if TYPE_CHECKING:
+    from understudy.noise.samplers import NoiseSource
+    from understudy.project import Frame
+
+
+def declare(
+    frame: Frame,
+    attributes: Mapping[str, AttributeCells] | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    infer: bool | Collection[str] = False,
+    name: str = "frame",
+    neighbours: Neighbours | str = Neighbours.REPLACE,
+    protect: Protect | str = Protect.PRIVACY,
+    unit: Unit | None = None,
+    rows_at_least: int | None = None,
+    rows_at_most: int | None = None,
+    ledger: Ledger | str | Path | None = None,
+    noise: NoiseSource | None = None,
+) -> Project:
+    """A project over a pandas, polars or Arrow frame that is declared here, without a declaration file.
+
+    attributes  by column, the cells that its values fall into (`AttributeCells`): a list of categories, a range,
+                (low, high), (low, high, bins), `bool`, a mapping of the declaration file's fields, or an
+                `Attribute`. Columns that are not named are never read
+    epsilon, delta  the budget: the total for this table, for ever
+    infer       True, or names of columns: their cells are read off the data. That is not private, as the cells
+                then tell what the table holds; so it warns, and `Project.inferred` names them. Give public
+                cells (code lists, legal limits, round numbers) wherever an answer leaves the room
+    name        the table's name, as SELECT statements and the ledger call it
+    ledger      a file in which the budget is kept, or a `Ledger`; without one the budget is kept in memory, and
+                forgotten with the process: a restart then spends it again
+
+    The others are the fields of the declaration file. Raises a `DeclarationError` where an attribute cannot be
+    understood, a `SourceError` where the frame is none or lacks a column, and a `ParameterError` for a budget
+    or bounds that make no sense.
+    """
+    if (named := name_from(name)) != name:
+        raise ParameterError(f"a table's name has letters, digits, dots and dashes: write name={named!r}")
+    source = in_memory(frame)
+    given = dict(attributes or {})
+    wanted = [column for column in source.columns if column not in given] if infer is True else infer or ()
+    seen = _inferred(source, [column for column in wanted if column not in given])
+    domain = domain_of(given | seen)
+    declaration = Declaration(
+        name=name,
+        source=SourceSpec("frame", name),
+        domain=domain,
+        budget=Budget.of(epsilon, delta),
+        neighbours=Neighbours(neighbours),
+        protect=Protect(protect),
+        unit=unit,
+        rows_at_least=rows_at_least,
+        rows_at_most=rows_at_most,
+        ledger=str(Path(ledger).resolve()) if isinstance(ledger, str | Path) else "",
+    )
+    replace(source, candid=True).check(domain, unit)  # whoever declares may see the columns
+    books = open_ledger(declaration, base=Path.cwd()) if isinstance(ledger, str | Path) else ledger
+    made = Project.over(source, declaration, ledger=books, noise=noise)
+    return replace(made, inferred=tuple(seen))
+
+
+def _inferred(source: Source, columns: Collection[str]) -> dict[str, AttributeCells]:
+    """Attributes that are read off the data, with a warning that says so."""
+    if not columns:
+        return {}
+    missing = [column for column in columns if column not in source.columns]
+    if missing:
+        raise ParameterError(f"the frame has no column {missing[0]!r} to infer")
+    found, left_out = drafted(source.expression, list(columns))
+    names = [attribute.name for attribute in found]
+    told = f"read off the data, which is not private: {', '.join(names) or 'nothing'}. Review the cells"
+    also = f"; no cells were found for {', '.join(left_out)}" if left_out else ""
+    warnings.warn(f"{told}, or give public ones by `attributes`{also}", UserWarning, stacklevel=3)
+    return {attribute.name: attribute for attribute in found}
