@@ -30,7 +30,7 @@ EFFORTS = {
     "quick": {
         "vector": Effort(200_000, 4, 20_000),
         "run": Effort(2_000, 1, 20),
-        "slow": Effort(1_000, 1, 8),
+        "slow": Effort(500, 1, 4),
     },
     "usual": {
         "vector": Effort(1_000_000, 8, 50_000),

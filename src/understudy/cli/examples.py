@@ -21,7 +21,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "ask": (
         "understudy ask 'count by sex' --dry-run",
         "understudy ask 'count age<18 by sex' --epsilon 0.05",
-        "understudy ask 'rate sex=F within age' --error 50",
+        "understudy ask 'rate sex=F within age' --epsilon 0.02",
         "understudy ask 'SELECT sex, count(*) FROM people GROUP BY sex' --json",
         "understudy ask 'count by age, sex' -o answer.csv",
         "understudy ask 'count by sex' --session survey --alpha 0.1",
@@ -48,7 +48,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "understudy ledger show --html ledger.html",
     ),
     "ledger verify": ("understudy ledger verify", "understudy ledger verify --json"),
-    "ledger export": ("understudy ledger export ledger.py", "understudy ledger export ledger.json"),
+    "ledger export": (
+        "understudy ledger export",
+        "understudy ledger export -o without_answers.py --no-answers",
+    ),
     "ledger witness": ("understudy ledger witness", "understudy ledger witness --new"),
     "audit": ("understudy audit privacy --mechanism laplace", "understudy audit validity --runs 2"),
     "audit privacy": (

@@ -142,7 +142,8 @@ def _rows(entries: list[dict[str, Any]], currency: str) -> list[tuple[str, ...]]
 def verify(
     project: ProjectFile = Path("understudy.yml"),
     pld: Annotated[
-        bool, typer.Option("--pld", help="Compare the total with a privacy-loss-distribution accountant.")
+        bool,
+        typer.Option("--pld", help="Compare the total with an accountant of privacy loss distributions."),
     ] = False,
     as_json: Json = False,
 ) -> None:
