@@ -141,20 +141,7 @@ class ScriptedCurator(Curator):
         parts = [np.array(numbers, np.int64).reshape(times, -1).tolist() for numbers in flat]
         return [list(row) for row in zip(*parts, strict=True)]
 
-<<<<<<< HEAD
-    def _paid(
-        self,
-        event: Event,
-        question: str,
-        request: str | None,
-        analyst: str,
-        look: Callable[[], Any],
-        step: JournalStep | None = None,
-        words: str | None = None,
-    ) -> Paid:
-=======
     def _paid(self, event: Event, question: str, terms: ChargeTerms, look: Callable[[], Any]) -> Paid:
->>>>>>> house
         many, self._many = self._many, None
 
         def values(times: int) -> Sequence[Any]:
@@ -165,11 +152,7 @@ class ScriptedCurator(Curator):
                 raise UnfoldingError(f"a run spent {self.ledger.spent}, not {self._spends} at most")
             return self._script.outcome(values)
 
-<<<<<<< HEAD
-        return super()._paid(event, question, request, analyst, outcome, step, words)
-=======
         return super()._paid(event, question, terms, outcome)
->>>>>>> house
 
     def _sparse_vector(
         self, threshold: int, epsilon: Fraction, hits: int, *, numeric: bool, share: Fraction

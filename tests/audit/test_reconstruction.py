@@ -114,15 +114,9 @@ def test_a_ledger_that_is_not_asked_is_undone():
     class Free(Curator):
         """Charges nothing for a question of ε = 1/2."""
 
-<<<<<<< HEAD
-        def _paid(self, event, question, request, analyst, look, step=None, words=None):
-            nothing = LaplaceNoise(l1=Fraction(0), scale=Fraction(1))
-            return super()._paid(nothing, question, request, analyst, look, step, words)
-=======
         def _paid(self, event, question, terms, look):
             nothing = LaplaceNoise(l1=Fraction(0), scale=Fraction(1))
             return super()._paid(nothing, question, terms, look)
->>>>>>> house
 
     attacked = curator(Free)
     bits, _ = reconstructed(lambda s: float(attacked.measure(subset_sum(s), epsilon=Fraction(1, 2)).noisy))

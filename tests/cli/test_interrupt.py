@@ -48,7 +48,7 @@ def interrupted(folder: Path, where: dict[str, str], *arguments: str) -> str:
         assert running.poll() is None, running.communicate()
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "Traceback" not in err
     lines = [line for line in err.splitlines() if line.startswith("understudy: ")]

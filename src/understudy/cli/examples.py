@@ -24,7 +24,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "understudy ask 'rate sex=F within age' --epsilon 0.02",
         "understudy ask 'SELECT sex, count(*) FROM people GROUP BY sex' --json",
         "understudy ask 'count by age, sex' -o answer.csv",
-        "understudy ask 'count by sex' --session survey --alpha 0.1",
+        "understudy ask 'count by sex' --session survey --alpha 0.2",
     ),
     "plan": (
         "understudy plan --rows 100000 --queries 1000 --epsilon 1",
