@@ -1,6 +1,6 @@
 """`python -m understudy` is the program `understudy`."""
 
-from understudy.cli.app import main
+from understudy.cli.start import main
 
 if __name__ == "__main__":
     main()

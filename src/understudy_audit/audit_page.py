@@ -55,9 +55,13 @@ GLOSSARY = {
 
 
 def audit_page(
-    report: AuditReport, verdicts: Sequence[Verdict], excesses: Sequence[str], words: Sequence[str]
+    report: AuditReport,
+    verdicts: Sequence[Verdict],
+    excesses: Sequence[str],
+    words: Sequence[str],
+    seen: Sequence[str],
 ) -> str:
-    """The page of a report: its verdicts, the lines on every excess, and the paragraphs that explain them."""
+    """The page of a report: its verdicts, the lines on every excess, what explains them, and what was seen."""
     begun = [verdict for verdict in verdicts if verdict.findings]
     kind = "bad" if not report.sound else "good" if begun and not report.unfinished else "warn"
     title = (
@@ -85,6 +89,7 @@ def audit_page(
         ),
         _chart(begun),
         _listed(verdicts),
+        section("What these draws could and could not have seen", "".join(map(paragraph, seen))),
         section("How it was tested", "".join(map(paragraph, words))),
         glossary(GLOSSARY),
         lead=(

@@ -50,6 +50,8 @@ class Composite:
     """The part of the budget that the dearest run has spent at its last look."""
     given: int = 0
     """So many first looks have the same outcomes in all runs on both tables; what they cost is not claimed."""
+    size: str = "run"
+    """`slow` where a run fits a model or answers many questions: it gets fewer draws in a quick audit."""
     pairs: Callable[[], Sequence[TablePair]] | None = None
     """Tables at which this one is at its worst, instead of the usual ones."""
 
@@ -116,7 +118,7 @@ class Composite:
             return [self._pair(pair, seed) for seed, pair in enumerate(self.tables())]
 
         path = f"{self.path}, after a fixed beginning" if self.given else self.path
-        return Subject(self.name, path, "run", pairs)
+        return Subject(self.name, path, self.size, pairs)
 
     def _pair(self, pair: TablePair, seed: int) -> Pair:
         begun = self.begun(pair.first, seed)

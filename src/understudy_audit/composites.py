@@ -7,6 +7,7 @@ method makes, and no more, because each look multiplies what has to be drawn.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -72,7 +73,8 @@ MWEM = {"rounds": 1, "per_round": 1, "passes": 2}
 
 def composites() -> list[Composite]:
     """Every case, in the order of the report."""
-    return [*_curator(), *_mechanisms(), *_releases(), *_sessions(), *_loops()]
+    slow = (replace(case, size="slow") for case in (*_releases(), *_sessions(), *_loops()))
+    return [*_curator(), *_mechanisms(), *slow]
 
 
 def _curator() -> list[Composite]:

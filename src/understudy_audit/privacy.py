@@ -51,7 +51,7 @@ class Subject:
     name: str
     path: str
     size: str
-    """`vector` draws millions a second; `run` hundreds to tens of thousands."""
+    """`vector` draws millions a second; `run` hundreds to tens of thousands; `slow` tens to hundreds."""
     pairs: Callable[[], Sequence[Pair]]
 
 

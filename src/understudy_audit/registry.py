@@ -27,11 +27,23 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": {"vector": Effort(200_000, 4, 20_000), "run": Effort(2_000, 1, 40)},
-    "usual": {"vector": Effort(1_000_000, 8, 50_000), "run": Effort(20_000, 2, 200)},
-    "full": {"vector": Effort(4_000_000, 20, 0), "run": Effort(100_000, 10, 1_000)},
+    "quick": {
+        "vector": Effort(200_000, 4, 20_000),
+        "run": Effort(2_000, 1, 20),
+        "slow": Effort(500, 1, 4),
+    },
+    "usual": {
+        "vector": Effort(1_000_000, 8, 50_000),
+        "run": Effort(20_000, 2, 200),
+        "slow": Effort(20_000, 2, 200),
+    },
+    "full": {
+        "vector": Effort(4_000_000, 20, 0),
+        "run": Effort(100_000, 10, 1_000),
+        "slow": Effort(100_000, 10, 1_000),
+    },
 }
-"""`full` is what `make audit` runs: hours, on one core."""
+"""`quick` takes two minutes of one core at most; `full` is what `make audit` runs: hours, on one core."""
 
 MOST_SUBJECTS = 50
 """A run that is recorded shares its error out among so many subjects, whichever of them it gets to."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from understudy.layout import folded, table
 from understudy_audit.audit_page import audit_page, judgement, pairs_tested
 from understudy_audit.privacy import PairFinding, Verdict
+from understudy_audit.sight import LIMITS, sight
 
 
 @dataclass(frozen=True)
@@ -56,33 +58,48 @@ class AuditReport:
             "sound": self.sound,
             "conclusion": self.conclusion,
             "mechanisms": [_plain(verdict) for verdict in self.verdicts],
+            "limits": LIMITS,
         }
 
-    def text(self) -> str:
-        lines = [
-            f"Privacy audit of Understudy {self.version}, {self.date}, coins from {self.coins}",
+    def text(self, columns: int | None = None) -> str:
+        """The report for people, in lines of at most so many columns."""
+        heads = (
+            "mechanism", "draws a side", "pairs", "at δ", "promised", "certified", "would see", "verdict",
+        )  # fmt: skip
+        told = [
+            *(f"  {line}" for line in _excess_lines(self.excesses)),
             "",
-            f"{'mechanism':<22}{'draws a side':>13}{'pairs':>7}{'at δ':>8}{'promised':>10}{'certified':>11}"
-            f"{'would see':>11}  verdict",
+            "What these draws could and could not have seen, at the joint confidence:",
+            *(f"  {sight(verdict)}" for verdict in self.verdicts),
+            LIMITS,
+            "",
+            *_legend(),
+            "",
+            self.conclusion,
         ]
-        lines += [_line(verdict) for verdict in self.verdicts]
-        lines += [f"  {line}" for line in _excess_lines(self.excesses)]
-        return "\n".join([*lines, "", *_legend(), "", self.conclusion])
+        title = f"Privacy audit of Understudy {self.version}, {self.date}, coins from {self.coins}"
+        rows = [heads, *map(_row, self.verdicts)]
+        words = [line for text in told for line in folded(text, columns, hang=2 * text.startswith(" "))]
+        return "\n".join([*folded(title, columns), "", *table(rows, columns, left={0, 7}), *words])
 
     def html(self) -> str:
         """One page, without scripts and without anything from elsewhere."""
-        return audit_page(self, self.verdicts, _excess_lines(self.excesses), _legend())
+        seen = [*map(sight, self.verdicts), LIMITS]
+        return audit_page(self, self.verdicts, _excess_lines(self.excesses), _legend(), seen)
 
 
-def _line(verdict: Verdict) -> str:
-    begun = f"{verdict.subject:<22}{verdict.samples:>13,}{pairs_tested(verdict):>7}"
+def _row(verdict: Verdict) -> tuple[str, ...]:
+    begun = (verdict.subject, f"{verdict.samples:,}", pairs_tested(verdict))
     if not verdict.findings:
-        return f"{begun}{'-':>8}{'-':>10}{'-':>11}{'-':>11}  not begun"
+        return (*begun, "-", "-", "-", "-", "not begun")
     worst = verdict.worst
     numbers = (
-        f"{worst.delta:>8g}{worst.claimed:>10.4f}{worst.certified:>11.4f}{_number(worst.detectable):>11}"
+        f"{worst.delta:g}",
+        f"{worst.claimed:.4f}",
+        f"{worst.certified:.4f}",
+        _number(worst.detectable),
     )
-    return f"{begun}{numbers}  {judgement(verdict)}"
+    return (*begun, *numbers, judgement(verdict))
 
 
 def _number(value: float) -> str:
@@ -98,8 +115,7 @@ def _legend() -> list[str]:
         "Certified: the epsilon that exact binomial bounds prove at the joint confidence, for the pair and event "
         "that came nearest to the promise. Would see: the least epsilon that so many draws would have certified "
         "as an excess on the most revealing pair there can be, randomised response; '-' where none would.",
-        "A bound below the promise does not prove the promise: that is what the proofs and the tests on exact "
-        "laws are for. A bound above it proves that the promise is broken.",
+        "A bound above the promise proves that the promise is broken.",
     ]
 
 
@@ -122,6 +138,7 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "pairs_considered": verdict.candidates,
         "complete": verdict.is_complete,
         "sound": verdict.sound,
+        "sight": sight(verdict),
         "findings": [
             {
                 "pair": found.pair,

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 
 import pytest
 
 from people import declaration, write_project
 from program import call
-from understudy.cli.options import busy
-from understudy.cli.release import _progress as progress_bar
 from understudy.declaration.file import parse
 from understudy.errors import LedgerError, ParameterError, SourceError
 from understudy.ledger.place import ledger_place
 from understudy.ledger.store import _is_there
 from understudy.output import write_file
 from understudy.releases.methods import METHODS
-from understudy.releases.run import Progress
 from understudy.table.draft import write
 
 BUDGET = "{epsilon: 1, delta: 1e-9}"
@@ -137,17 +133,6 @@ def test_a_file_or_link_that_appears_after_the_check_is_neither_replaced_nor_fol
     assert target.read_text() == "mine"
     write_file(tmp_path / "new", b"mine", overwrite=True)
     assert (tmp_path / "new").read_text() == "mine"
-
-
-@pytest.mark.parametrize("text", ["count sex != '[/q]'", "count sex = '[red]:smile:'", "share [/]"])
-def test_text_of_others_is_no_markup(text, monkeypatch, capsys):
-    """A question at a terminal goes to a spinner, whose library has marks in square brackets."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with busy(f"Looking: {text}", quiet=False):
-        pass
-    report = Progress(what=text, spent=0.0, done=1, of=2)
-    with progress_bar(quiet=False) as tell:
-        tell(report)
 
 
 def test_a_port_that_is_no_number_is_told_in_words(folder):

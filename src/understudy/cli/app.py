@@ -2,14 +2,15 @@
 
 Each command has a file of its own, which turns arguments into the same calls that Python makes.
 
-Exit status 0: done; 1: refused, with the reason; 2: the question or the files are wrong.
+Exit status 0: done; 1: refused, with the reason; 2: the question or the files are wrong; 130: interrupted.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from difflib import get_close_matches
+from typing import Annotated, NoReturn
 
 import typer
 from typer.exceptions import Abort, Exit, TyperException
@@ -18,61 +19,73 @@ from understudy.cli.ask import ask
 from understudy.cli.audit import audit
 from understudy.cli.check import check
 from understudy.cli.demo import demo
+from understudy.cli.help import BEGINNING, ProgramCommand, ProgramGroup, help_settings
 from understudy.cli.holdout import holdout, validity_audit
 from understudy.cli.init import init
+from understudy.cli.interrupt import INTERRUPTED, ignore_further, interruptible
 from understudy.cli.ledger import ledger
 from understudy.cli.options import as_options
 from understudy.cli.plan import plan
 from understudy.cli.release import release
+from understudy.cli.terminal import say
 
-INTERRUPTED = 130
-"""The exit status that typer gives where the user pressed Ctrl-C."""
+START, ASK, PUBLISH, VALIDATE, LOOK_AFTER = "Start", "Ask", "Publish", "Validate", "Look after"
+"""The groups of commands in the help, in their order."""
 
 app = typer.Typer(
     name="understudy",
+    cls=ProgramGroup,
     help="A public stand-in for a sensitive table: private answers with honest error bars.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
-app.command()(init)
-app.command()(check)
-app.command()(ask)
-app.command()(plan)
-app.command()(release)
-app.command()(demo)
-app.add_typer(ledger, name="ledger")
-app.add_typer(audit, name="audit")
-app.add_typer(holdout, name="holdout")
-audit.command("validity")(validity_audit)
+app.command(cls=ProgramCommand, rich_help_panel=START)(init)
+app.command(cls=ProgramCommand, rich_help_panel=START)(check)
+app.command(cls=ProgramCommand, rich_help_panel=START)(demo)
+app.command(cls=ProgramCommand, rich_help_panel=ASK)(ask)
+app.command(cls=ProgramCommand, rich_help_panel=ASK)(plan)
+app.command(cls=ProgramCommand, rich_help_panel=PUBLISH)(release)
+app.add_typer(holdout, name="holdout", rich_help_panel=VALIDATE)
+app.add_typer(audit, name="audit", rich_help_panel=VALIDATE)
+app.add_typer(ledger, name="ledger", rich_help_panel=LOOK_AFTER)
+audit.command("validity", cls=ProgramCommand)(validity_audit)
 
 
 def main() -> None:
     """Run the program; every failure is a message and an exit status, never a traceback."""
+    with interruptible() as interruption:
+        try:
+            status = app(standalone_mode=False, prog_name="understudy", **help_settings())
+        except BaseException as stop:
+            if interruption.happened or isinstance(stop, (Abort, KeyboardInterrupt)):
+                status = INTERRUPTED
+            else:
+                _end(stop)
+        if status == INTERRUPTED:  # also what typer makes of a KeyboardInterrupt
+            ignore_further()
+            _fail(interruption.told(), INTERRUPTED)
+    if isinstance(status, int) and status:
+        sys.exit(status)
+
+
+def _end(stop: BaseException) -> NoReturn:
+    """Leave with the message and the exit status of a failure."""
     from understudy.errors import LedgerError, RefusedError, SourceError, UnderstudyError
 
-    try:
-        status = app(standalone_mode=False)
-    except (RefusedError, SourceError, LedgerError) as error:
-        _fail(error, 1)
-    except UnderstudyError as error:
-        _fail(error, 2)
-    except (Abort, KeyboardInterrupt):
-        _fail("interrupted", 1)
-    except BrokenPipeError:
+    if isinstance(stop, (RefusedError, SourceError, LedgerError)):
+        _fail(stop, 1)
+    if isinstance(stop, UnderstudyError):
+        _fail(stop, 2)
+    if isinstance(stop, BrokenPipeError):
         sys.exit(1)
-    except OSError as error:
-        _fail(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", 1)
-    except TyperException as error:
-        _fail(_usage(error), 2)
-    except Exit as stop:
+    if isinstance(stop, OSError):
+        _fail(f"{stop.filename or 'a file'}: {stop.strerror or type(stop).__name__}", 1)
+    if isinstance(stop, TyperException):
+        _fail(_usage(stop), 2)
+    if isinstance(stop, Exit):
         sys.exit(stop.exit_code)
-    else:
-        if status == INTERRUPTED:
-            _fail("interrupted", 1)
-        if isinstance(status, int) and status:
-            sys.exit(status)
+    raise stop
 
 
 def _usage(error: TyperException) -> str:
@@ -87,16 +100,24 @@ def _usage(error: TyperException) -> str:
         }
         names = sys.argv[1:2] if sys.argv[1:2] and sys.argv[1] in known else []
     text = error.format_message()
+    possible = getattr(error, "possibilities", None)
+    if possible:
+        near = get_close_matches(getattr(error, "option_name", ""), possible, n=2, cutoff=0.0)
+        text = f"{getattr(error, 'message', text)}. Did you mean {' or '.join(near)}?"
     return text if text.startswith("Usage: ") else f"{text} (try {' '.join(['understudy', *names])} --help)"
 
 
-def _fail(error: Exception | str, status: int) -> None:
-    kind = type(error).__name__ if isinstance(error, Exception) else "Usage"
+KINDS = {1: "OSError", 2: "Usage", INTERRUPTED: "Interrupted"}
+"""The kind of an error that is told by its words alone, for `--json`."""
+
+
+def _fail(error: Exception | str, status: int) -> NoReturn:
+    kind = type(error).__name__ if isinstance(error, Exception) else KINDS[status]
     message = as_options(str(error))
     if "--json" in sys.argv:
         sys.stdout.write(json.dumps({"error": {"kind": kind, "message": message}}) + "\n")
     else:
-        sys.stderr.write(f"understudy: {message}\n")
+        say(f"understudy: {message}", err=True, hang=2)
     sys.exit(status)
 
 
@@ -109,9 +130,11 @@ def version(
     if show:
         from understudy import __version__
 
-        typer.echo(f"understudy {__version__}")
+        say(f"understudy {__version__}")
     elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        from understudy import __version__
+
+        say(BEGINNING.format(version=__version__))
 
 
 if __name__ == "__main__":

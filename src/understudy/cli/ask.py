@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.options import Json, Overwrite, ProjectFile, busy, check_output, emit, tell_unread
+from understudy.cli.interrupt import UNCHARGED, if_interrupted
+from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit, tell_unread
+from understudy.cli.progress import busy
+from understudy.cli.terminal import say
 
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer
@@ -80,6 +83,7 @@ def ask(
     """
     from understudy.answer.limits import MAX_CELLS
     from understudy.errors import ParameterError
+    from understudy.ledger.interface import fresh_request
     from understudy.project import open_project
 
     if session is None and (alpha is not None or queries is not None):
@@ -111,16 +115,27 @@ def ask(
     if dry_run:
         _show_quotes(opened, questions, prepared, as_json=as_json)
         return
-    names: list[str | None] = [None] * len(questions)
-    if request:
-        names = [f"{request} {i}" if len(questions) > 1 else request for i in range(1, len(questions) + 1)]
+    called = request or fresh_request()  # so that what is cut off can be asked for again
+    names = [f"{called} {i}" if len(questions) > 1 else called for i in range(1, len(questions) + 1)]
     _confirm(opened, prepared, names, yes=yes, quiet=as_json)
-    answers = []
+    answers: list[Any] = []
+    shown = 0
+    if_interrupted(lambda: _kept(opened, names, shown, f" with --request {called}" if not request else ""))
     for question, one, name in zip(questions, prepared, names, strict=True):
         with busy(f"Looking: {question}", quiet=as_json):
             answers.append(one.run(request=name, analyst=analyst))
         _give(opened, question, answers[-1], out, everything=everything, overwrite=overwrite, quiet=as_json)
+        shown += not as_json
     _tell_left(opened, questions, answers, out, as_json=as_json)
+
+
+def _kept(opened: Project, names: list[str], shown: int, named: str) -> str:
+    """What is safe where the command is interrupted: what was charged and not shown can be asked for again."""
+    if any(opened.ledger.find(name) is not None for name in names[shown:]):
+        return (
+            f"what was charged stays in the ledger: give the same command{named} again, and pay nothing twice"
+        )
+    return "nothing was charged beside what is shown" if shown else UNCHARGED
 
 
 def _check_out(
@@ -142,16 +157,14 @@ def _check_out(
 
 
 def _confirm(
-    opened: Project, prepared: list[PreparedQuestion[Any]], names: list[str | None], *, yes: bool, quiet: bool
+    opened: Project, prepared: list[PreparedQuestion[Any]], names: list[str], *, yes: bool, quiet: bool
 ) -> None:
     """Ask before a large price is paid. What a request has paid already costs nothing, and is not asked about."""
     from understudy.cli.prices import confirm
 
     ledger = opened.ledger
     new = [
-        one.quote.cost.units
-        for one, name in zip(prepared, names, strict=True)
-        if name is None or ledger.find(name) is None
+        one.quote.cost.units for one, name in zip(prepared, names, strict=True) if ledger.find(name) is None
     ]
     confirm(type(ledger.budget.cap)(sum(new)), ledger, yes=yes, quiet=quiet)
 
@@ -176,7 +189,7 @@ def _give(
 
         written = write_answer(out, answer, overwrite=overwrite)
         if not quiet:
-            typer.echo(f"Wrote {out}: {written:,} rows.")
+            say(f"Wrote {out}: {written:,} rows.")
 
 
 def _tell_left(
@@ -191,7 +204,7 @@ def _tell_left(
 
     left, budget = opened.ledger.remaining, opened.ledger.budget
     if not as_json:
-        typer.echo(left_told(left, budget))
+        say(left_told(left, budget))
         return
     rows = [
         {"question": q, **a.as_dict(), "share": budget.share(a.cost)}
@@ -216,9 +229,7 @@ def _show_session_prices(entered: Session, questions: list[str], *, as_json: boo
         )
         return
     for question, cost in zip(questions, costs, strict=True):
-        typer.echo(
-            f"{question}\n  each count ± {entered.width:,} people, for at most {price_told(cost, budget)}"
-        )
+        say(f"{question}\n  each count ± {entered.width:,} people, for at most {price_told(cost, budget)}")
 
 
 def _ask_in_session(
@@ -239,13 +250,17 @@ def _ask_in_session(
     asked = sum(cost.units for cost in entered.dry_run(questions))  # finds every mistake before the first
     confirm(type(budget.cap)(asked), ledger, yes=yes, quiet=as_json)
     given = []
+    if_interrupted(
+        f"what the session {entered.name!r} bought stays in the ledger: ask again in it, and pay nothing twice"
+    )
     for question in questions:
-        answer = entered.ask(question)
+        with busy(f"Looking: {question}", quiet=as_json):
+            answer = entered.ask(question)
         given.append({"question": question, **answer.as_dict(), "share": budget.share(answer.cost)})
         if not as_json:
             show(question, answer, budget, everything=everything)
             for remark in remarks(entered, answer):
-                typer.echo(f"  {remark}")
+                say(f"  {remark}")
         if out is not None:
             from understudy.answer.writing import write_answer
 
@@ -255,7 +270,7 @@ def _ask_in_session(
         told = {**left_as_plain(left, budget), "contradicted": entered.contradicted}
         emit({"answers": without_infinity(given), **told})
         return
-    typer.echo(left_told(left, budget))
+    say(left_told(left, budget))
 
 
 def _show_quotes(
@@ -284,8 +299,8 @@ def _show_quotes(
         )
         return
     for question, quote, told in zip(questions, quotes, forecasts, strict=True):
-        typer.echo(question)
-        typer.echo(f"  each count ± {quote.error:,.0f} people ({quote.noise} noise)")
+        say(question)
+        say(f"  each count ± {quote.error:,.0f} people ({quote.noise} noise)")
         for one in told:
-            typer.echo(f"  {one}")
-        typer.echo(f"  would take {price_told(quote.cost, opened.ledger.budget)}")
+            say(f"  {one}")
+        say(f"  would take {price_told(quote.cost, opened.ledger.budget)}")

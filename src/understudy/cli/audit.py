@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from understudy.cli.help import ProgramCommand, ProgramGroup
+from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import Json, emit
+from understudy.cli.progress import bar
+from understudy.cli.terminal import columns_of, say
 
 if TYPE_CHECKING:
     from understudy.noise.samplers import NoiseSource
@@ -24,7 +28,12 @@ if TYPE_CHECKING:
 EXCESS = 3
 """The exit status of a broken promise; 1 and 2 are said of an audit that could not be made."""
 
-audit = typer.Typer(help="Test that the promises hold, by running the mechanisms.", no_args_is_help=True)
+audit = typer.Typer(
+    cls=ProgramGroup,
+    help="Test that the promises hold, by running the mechanisms.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 @audit.callback()
@@ -32,7 +41,7 @@ def promises() -> None:
     """Test that the promises hold, by running the mechanisms."""
 
 
-@audit.command()
+@audit.command(cls=ProgramCommand)
 def privacy(
     mechanism: Annotated[
         list[str] | None, typer.Option("--mechanism", help="Only this one; may be given several times.")
@@ -41,7 +50,7 @@ def privacy(
         int | None, typer.Option(min=4, help="Draws on each table, instead of the effort's.")
     ] = None,
     effort: Annotated[
-        str, typer.Option(help="quick (two minutes), usual (ten minutes) or full (hours).")
+        str, typer.Option(help="quick (two minutes of one core), usual (ten) or full (hours).")
     ] = "quick",
     seed: Annotated[
         int | None, typer.Option(min=0, help="Repeatable coins instead of the operating system's.")
@@ -73,12 +82,17 @@ def privacy(
         _check_page(out)
     noise: NoiseSource = SystemNoise() if seed is None else SeededNoise(seed)
     coins = "the operating system" if seed is None else f"seed {seed}"
-    sitting = Sitting(effort, samples, resume, None if hours is None else hours * 3600, workers)
+    kept = "what was drawn is gone: --resume FILE would keep it"
+    if resume is not None:
+        kept = f"what was counted is in {resume}: give the same command again to go on"
+    if_interrupted(kept)
+    seconds = None if hours is None else hours * 3600
+    sitting = Sitting(effort, samples, resume, seconds, workers, quiet=as_json)
     report = sitting.examine(mechanism or [], noise=noise, coins=coins)
     if as_json:
         emit(report.as_dict())
     else:
-        typer.echo(report.text())
+        say(report.text(columns_of(sys.stdout)))
     if out is not None:
         write_file(out, report.html(), overwrite=True)
     if not report.sound:
@@ -107,6 +121,7 @@ class Sitting:
     resume: Path | None = None
     seconds: float | None = None
     workers: int = 1
+    quiet: bool = True
 
     def examine(self, names: list[str], *, noise: NoiseSource, coins: str) -> AuditReport:
         """Audit the named mechanisms, or all, with one joint error shared out equally among them."""
@@ -142,12 +157,19 @@ class Sitting:
 
         end = None if self.seconds is None else monotonic() + self.seconds
         steps, verdicts = sum(audit.steps for audit in audits), []
-        with typer.progressbar(length=steps, file=sys.stderr, label="audit", width=30) as bar:
+        told, words = 0, "beginning"
+        with bar(words, quiet=self.quiet) as tell:
+
+            def done(more: int) -> None:
+                nonlocal told
+                told += more
+                tell(words, told / max(steps, 1))
+
             if self.workers > 1:
-                return audit_side_by_side(audits, record, workers=self.workers, end=end, done=bar.update)
+                words = f"running mechanisms, {self.workers} at a time"
+                return audit_side_by_side(audits, record, workers=self.workers, end=end, done=done)
             for audit in audits:
-                bar.label = f"{audit.subject.name:<22}"
-                verdicts.append(
-                    audit.run(noise, goes_on=lambda: end is None or monotonic() < end, done=bar.update)
-                )
+                words = f"running {audit.subject.name}"
+                done(0)
+                verdicts.append(audit.run(noise, goes_on=lambda: end is None or monotonic() < end, done=done))
         return verdicts

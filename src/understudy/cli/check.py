@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import Json, ProjectFile, busy, emit, listed
+from understudy.cli.options import Json, ProjectFile, emit, listed
+from understudy.cli.progress import busy
+from understudy.cli.terminal import say, say_table
 
 if TYPE_CHECKING:
     from understudy.declaration.declaration import Declaration
@@ -71,32 +73,31 @@ def check(
         if failed:
             sys.exit(1)
         return
-    width = max(len(attribute.name) for attribute in domain)
-    for attribute in domain:
-        typer.echo(f"  {attribute.name:<{width}}  {attribute.kind:<8}  {attribute.size:>6,} cells")
-    typer.echo(
+    rows = [(attribute.name, attribute.kind, f"{attribute.size:,} cells") for attribute in domain]
+    say_table(rows, left={0, 1}, heads=False, indent=2)
+    say(
         f"{declaration.name}: {len(domain)} attributes, a universe of {_large(domain.size())} cells, budget "
         f"{declaration.budget}, neighbours {declaration.neighbours}. The source has every declared column."
     )
     for line in described(declaration.constraints):
-        typer.echo(f"  declared: {line}")
+        say(f"  declared: {line}")
     for line in fit.lines() if fit else []:
-        typer.echo(line)
+        say(line)
     for warning in fit.lost_lines + fit.warnings_beside(found.unreadable) if fit and found else []:
-        typer.secho(f"{warning}.", fg="yellow", err=True)
+        say(f"{warning}.", fg="yellow", err=True)
     for attribute in domain:
         dtype = source.columns[attribute.column]
         if (idle := attribute.intake.reads_text_only) and not (dtype.is_string() or dtype.is_integer()):
             keys = " and ".join(f"`{key}`" for key in idle)
-            typer.secho(
+            say(
                 f"{attribute.name}: {keys} says how text is read, and the column is no text: it is read as it is.",
                 fg="yellow",
                 err=True,
             )
     if marked:
-        typer.secho(f"Lines still marked READ OFF THE DATA: {listed(marked)}.", fg="yellow", err=True)
+        say(f"Lines still marked READ OFF THE DATA: {listed(marked)}.", fg="yellow", err=True)
     for failure in failed:
-        typer.secho(f"{failure}.", fg="red", err=True)
+        say(f"{failure}.", fg="red", err=True)
     if failed:
         sys.exit(1)
 

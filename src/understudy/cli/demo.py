@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.options import Json, busy, emit
+from understudy.cli.interrupt import if_interrupted
+from understudy.cli.options import Json, emit
+from understudy.cli.progress import busy
 
 
 def demo(
@@ -21,6 +23,7 @@ def demo(
     """Invent a town, question it privately, release it, attack its holdout: with the truth beside everything."""
     from understudy_demo.demo import run
 
+    if_interrupted(f"the invented town in {folder} may be incomplete: give the same command again")
     with busy(f"Inventing a town of {people:,} people", quiet=as_json):
         town = run(folder, people=people, seed=seed)
     if as_json:

@@ -7,16 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
+from understudy.cli.help import ProgramCommand, ProgramGroup
+from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import Json, Overwrite, check_output, emit
+from understudy.cli.terminal import say, say_table
 
 holdout = typer.Typer(
-    help="A leaderboard on sealed labels, whose scores hold for new labels of the same rows."
+    cls=ProgramGroup,
+    help="A leaderboard on sealed labels, whose scores hold for new labels of the same rows.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 BoardFile = Annotated[Path, typer.Argument(help="The board that `holdout create` wrote.")]
 
 
-@holdout.command()
+@holdout.command(cls=ProgramCommand)
 def create(
     labels: Annotated[Path, typer.Argument(help="CSV or Parquet file with an id and a label for each row.")],
     queries: Annotated[int, typer.Option(help="Submissions that will ever be scored.")],
@@ -49,6 +55,7 @@ def create(
     """Seal labels and fix what is promised about every score that will be given."""
     from understudy.validity.board import create as make
 
+    if_interrupted("nothing was scored: give the same command again")
     made = make(
         board, labels, id=id_column, label=label, public=public, queries=queries, beta=beta,
         metric=metric, mode=mode, theorem=theorem, rejections=rejections,
@@ -57,18 +64,18 @@ def create(
     if as_json:
         emit({"board": str(made.path)} | promised | {"needs_guess": made.needs_guess})
         return
-    typer.echo(f"Wrote {made.path}: {made.holdout.rows:,} sealed rows, {queries:,} submissions.")
-    typer.echo(f"{made.path.with_suffix('.db').name} beside it counts them: keep the two together.")
-    typer.echo(str(made.holdout.promise))
-    typer.echo(f"Every score is {promised['about']}.")
+    say(f"Wrote {made.path}: {made.holdout.rows:,} sealed rows, {queries:,} submissions.")
+    say(f"{made.path.with_suffix('.db').name} beside it counts them: keep the two together.")
+    say(str(made.holdout.promise))
+    say(f"Every score is {promised['about']}.")
     if made.needs_guess:
-        typer.echo(
+        say(
             f"The mode {made.holdout.mode.name} compares guesses with the sealed rows, and no rows are public: "
             f"every score must bring a guess (`holdout score --guess`). A board with `--public` makes its own."
         )
 
 
-@holdout.command()
+@holdout.command(cls=ProgramCommand)
 def score(
     board: BoardFile,
     submission: Annotated[Path, typer.Argument(help="CSV or Parquet file of ids and predictions.")],
@@ -80,6 +87,7 @@ def score(
     """Score one submission; a malformed one is refused and not counted."""
     from understudy.validity.board import Board
 
+    if_interrupted(f"a score that was counted is in the board: understudy holdout show {board} lists it")
     standing = Board(board).score(submission, name=name, guess=guess)
     if as_json:
         emit(standing.as_dict())
@@ -87,10 +95,10 @@ def score(
     found = standing.score
     value = f"{found.value:.4f} ± {found.width:.4f}"
     said = f"no better than the best so far, {value}" if found.repeats else f"{value} ({found.source})"
-    typer.echo(f"{standing.name}: {said}; {found.left:,} left")
+    say(f"{standing.name}: {said}; {found.left:,} left")
 
 
-@holdout.command()
+@holdout.command(cls=ProgramCommand)
 def show(
     board: BoardFile,
     html: Annotated[Path | None, typer.Option("--html", help="Write it as a page into this file.")] = None,
@@ -113,23 +121,22 @@ def show(
         )
         write_file(html, board_page(opened, made=f"Made with understudy {__version__}."), overwrite=overwrite)
         if not as_json:
-            typer.echo(f"Wrote {html}.")
+            say(f"Wrote {html}.")
             return
     standings = opened.show()
     if as_json:
         emit({"certificate": opened.holdout.certificate(), "scores": [s.as_dict() for s in standings]})
         return
-    width = max([len(s.name) for s in standings], default=4)
-    typer.echo(f"{'':>5} {'name':<{width}} {'score':>8} {'±':>8}  source")
+    rows = [("", "name", "score", "±", "source")]
     for place, standing in enumerate(standings, start=1):
         found = standing.score
-        line = f"{place:>5} {standing.name:<{width}}"
-        if found.repeats:
-            typer.echo(f"{line} {'–':>8} {'–':>8}  no better than the best so far")
-        else:
-            typer.echo(f"{line} {found.value:>8.4f} {found.width:>8.4f}  {found.source}")
-    typer.echo(str(opened.holdout.promise))
-    typer.echo(f"Every score is {opened.holdout.certificate()['about']}.")
+        told = ("–", "–", "no better than the best so far")
+        if not found.repeats:
+            told = (f"{found.value:.4f}", f"{found.width:.4f}", found.source)
+        rows.append((str(place), standing.name, *told))
+    say_table(rows, left={1, 4}, indent=2)
+    say(str(opened.holdout.promise))
+    say(f"Every score is {opened.holdout.certificate()['about']}.")
 
 
 def validity_audit(
@@ -168,17 +175,17 @@ def validity_audit(
     if as_json:
         emit([finding.as_dict() for finding in found])
         return
-    typer.echo(f"{'analyst':<20}{'mode':<14}{'claimed':>8}{'true':>8}{'±':>8}{'worst':>8}  all within")
-    for finding in found:
-        typer.echo(_line(finding))
+    heads = ("analyst", "mode", "claimed", "true", "±", "worst", "all within")
+    say_table([heads, *map(_row, found)], left={0, 1, 6})
     if plot is not None:
-        typer.echo(f"Wrote {plot}.")
+        say(f"Wrote {plot}.")
 
 
-def _line(finding: Any) -> str:
-    head = f"{finding.analyst:<20}{finding.mode:<14}"
+def _row(finding: Any) -> tuple[str, ...]:
     if not finding.runs:
-        return f"{head}refused: {finding.refused.split(';')[0]}"
+        told = f"refused: {finding.refused.split(';')[0]}"
+        return (finding.analyst, finding.mode, "", "", "", "", told)
     numbers = (finding.claimed, finding.truth, finding.width, finding.largest_error)
-    stopped = "  stopped early" if finding.refused else ""
-    return head + "".join(f"{x:>8.3f}" for x in numbers) + f"  {finding.covered}/{finding.runs}{stopped}"
+    stopped = ", stopped early" if finding.refused else ""
+    told = f"{finding.covered}/{finding.runs}{stopped}"
+    return (finding.analyst, finding.mode, *(f"{x:.3f}" for x in numbers), told)

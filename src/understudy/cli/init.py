@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from understudy.cli.options import Json, emit, listed
+from understudy.cli.progress import busy
+from understudy.cli.terminal import as_question, say, say_table
 
 if TYPE_CHECKING:
     from understudy.declaration.outline import Outline
@@ -79,7 +81,7 @@ def init(
         )
         text, lacking = outline.text(), outline.unfilled()
     elif data is not None:
-        with _reading(quiet=as_json) as pause:
+        with busy("Reading the table", quiet=as_json) as pause:
             drafted = write(
                 data,
                 output,
@@ -102,31 +104,14 @@ def _ask_for_lacks(outline: Outline) -> Outline:
 
     if outline.unfilled():
         how = "Press Enter to leave a line for later, or answer - to leave a column out."
-        typer.echo(f"The description lacks some things. {how}", err=True)
+        say(f"The description lacks some things. {how}", err=True)
     return complete(
         outline,
-        ask=lambda question: typer.prompt(question, default="", show_default=False, err=True),
-        tell=lambda problem: typer.secho(f"  {problem}", fg="yellow", err=True),
+        ask=lambda question: typer.prompt(
+            as_question(question, answer=24), default="", show_default=False, err=True
+        ),
+        tell=lambda problem: say(f"  {problem}", fg="yellow", err=True),
     )
-
-
-@contextmanager
-def _reading(*, quiet: bool) -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """A spinner while the table is read; what is yielded takes it away for as long as a question is open."""
-    if quiet or not sys.stderr.isatty():
-        yield nullcontext
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("Reading the table") as status:
-
-        @contextmanager
-        def pause() -> Iterator[None]:
-            status.stop()
-            yield
-            status.start()
-
-        yield pause
 
 
 def _custodian(pause: Callable[[], AbstractContextManager[None]]) -> Custodian:
@@ -135,11 +120,11 @@ def _custodian(pause: Callable[[], AbstractContextManager[None]]) -> Custodian:
 
     def confirm(question: str) -> bool:
         with pause():
-            return typer.confirm(question, default=False, err=True)
+            return typer.confirm(as_question(question), default=False, err=True)
 
     def enter(question: str, usual: str) -> str:
         with pause():
-            return typer.prompt(question, default=usual, err=True)
+            return typer.prompt(as_question(question, answer=24), default=usual, err=True)
 
     return Custodian(confirm, enter)
 
@@ -147,26 +132,17 @@ def _custodian(pause: Callable[[], AbstractContextManager[None]]) -> Custodian:
 def _show_columns(drafted: Drafted) -> None:
     """What was made of each column, and why: a table at a terminal, a line for each elsewhere."""
     for note in drafted.notes:
-        typer.echo(f"{note[0].upper()}{note[1:]}.")
+        say(f"{note[0].upper()}{note[1:]}.")
     if not sys.stdout.isatty():
         for column in drafted.columns:
             kind = f"{column.kind}; " if column.kind and column.why else column.kind
-            typer.echo(f"  {column.name}: {kind}{column.why}")
+            say(f"  {column.name}: {kind}{column.why}")
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("column", "type", "what was made of it")
-    for column in drafted.columns:
-        style = "" if column.kind else "dim"
-        table.add_row(
-            Text(column.name),
-            Text(column.kind or "left out"),
-            Text(column.why.removeprefix("left out: ")),
-            style=style,
-        )
-    Console().print(table)
+    rows = [
+        (column.name, column.kind or "left out", column.why.removeprefix("left out: "))
+        for column in drafted.columns
+    ]
+    say_table([("column", "type", "what was made of it"), *rows], left={0, 1, 2}, indent=2)
 
 
 def _show_draft(
@@ -185,11 +161,11 @@ def _show_draft(
             told |= {"notes": list(drafted.notes), "columns": columns}
         emit(told)
         return
-    typer.echo(f"Wrote {output}.")
+    say(f"Wrote {output}.")
     if drafted is not None:
         _show_columns(drafted)
     if marked:
-        typer.secho(
+        say(
             f"{len(marked)} lines were READ OFF THE DATA (lines {listed(marked)}). Publishing them tells what "
             "the table holds: replace them by what is publicly known, remove the marks, then run "
             "`understudy check`.",
@@ -197,10 +173,10 @@ def _show_draft(
             err=True,
         )
     if lacking:
-        typer.secho(
+        say(
             f"{len(lacking)} lines lack something. Fill them in, then run `understudy check`:",
             fg="red",
             err=True,
         )
         for line, what in lacking.items():
-            typer.echo(f"  line {line}, {what}", err=True)
+            say(f"  line {line}, {what}", err=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from understudy.cli.help import ProgramCommand, ProgramGroup
 from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit
+from understudy.cli.terminal import say, say_table
+from understudy.layout import shortened
 
 if TYPE_CHECKING:
     from understudy.declaration.declaration import Declaration
@@ -20,11 +22,14 @@ LISTED = 20
 """The newest entries that a terminal shows, unless told otherwise."""
 
 ledger = typer.Typer(
-    help="What was spent, by whom and on what: show, verify, witness or export it.", no_args_is_help=True
+    cls=ProgramGroup,
+    help="What was spent, by whom and on what: show, verify, witness or export it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
-@ledger.command()
+@ledger.command(cls=ProgramCommand)
 def show(
     project: ProjectFile = Path("understudy.yml"),
     last: Annotated[
@@ -64,10 +69,10 @@ def show(
             }
         )
         return
-    for line in _lines(newest, cap.currency) if newest else []:
-        typer.echo(line)
+    if newest:
+        say_table(_rows(newest, cap.currency), left={1, 2, 4, 5, 6})
     many = f"{len(entries)} entries" if entries else "nothing was charged yet, and no entry written"
-    typer.echo(
+    say(
         f"{books.name} in {books.place}: {many}; budget {books.budget}; {cap.currency} spent "
         f"{spent.amount:.6g} of {cap.amount:.6g}, {left.amount:.6g} left"
     )
@@ -105,12 +110,12 @@ def _write_page(project: Path, page: Path, last: int | None, *, overwrite: bool,
     if as_json:
         emit({"written": str(page), "entries": len(entries), "sound": sound})
     else:
-        typer.echo(f"Wrote {page}: {len(entries)} entries, {'sound' if sound else 'NOT SOUND'}.")
+        say(f"Wrote {page}: {len(entries)} entries, {'sound' if sound else 'NOT SOUND'}.")
     if not sound:
         sys.exit(1)
 
 
-def _lines(entries: list[dict[str, Any]], currency: str) -> Iterator[str]:
+def _rows(entries: list[dict[str, Any]], currency: str) -> list[tuple[str, ...]]:
     """Entries for people, under heads; names that were drawn at random tell nothing and are left out."""
     from understudy.ledger.interface import is_fresh
     from understudy.ledger.verifier import UNITS
@@ -125,31 +130,20 @@ def _lines(entries: list[dict[str, Any]], currency: str) -> Iterator[str]:
                 entry["at"][:19].replace("T", " "),
                 entry["kind"],
                 f"{entry['cost'] / UNITS:.6g}" if entry["event"] else "",
-                _cut(entry["analyst"] or "", 20),
-                "" if is_fresh(name) else _cut(name, 30),
-                _cut(question, 70),
+                shortened(entry["analyst"] or "", 20),
+                "" if is_fresh(name) else shortened(name, 30),
+                shortened(question, 70),
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for number, at, kind, cost, *words in rows:
-        head = f"{number:>{widths[0]}}  {at:<{widths[1]}}  {kind:<{widths[2]}}  {cost:>{widths[3]}}"
-        tail = (f"{word:<{width}}" for word, width in zip(words, widths[4:], strict=True) if width)
-        yield "  ".join((head, *tail)).rstrip()
+    return rows
 
 
-def _cut(text: str, width: int) -> str:
-    """A text that is too long by its beginning, up to a word's end where there is one not far off."""
-    if len(text) <= width:
-        return text
-    end = text.rfind(" ", width // 3, width - 1)
-    return f"{text[:end]} …" if end > 0 else f"{text[: width - 1]}…"
-
-
-@ledger.command()
+@ledger.command(cls=ProgramCommand)
 def verify(
     project: ProjectFile = Path("understudy.yml"),
     pld: Annotated[
-        bool, typer.Option("--pld", help="Compare the total with a privacy-loss-distribution accountant.")
+        bool,
+        typer.Option("--pld", help="Compare the total with an accountant of privacy loss distributions."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -171,19 +165,19 @@ def verify(
         steps = verdict["steps_checked"]
         answers = verdict["answers_checked"] - steps
         for problem in verdict["problems"]:
-            typer.secho(f"WRONG  {problem}", fg="red")
-        typer.echo(
+            say(f"WRONG  {problem}", fg="red")
+        say(
             f"{verdict['entries']} entries: {verdict['debits']} debits, {answers} answers, {steps} steps: "
             f"{'sound' if verdict['sound'] else 'NOT SOUND'}; spent {verdict['spent_units'] / UNITS:.6g} "
             f"{verdict['currency']}\nlast hash {verdict['head']}"
         )
         if pld:
-            typer.echo(verdict["pld"]["words"])
+            say(verdict["pld"]["words"])
     if not verdict["sound"]:
         sys.exit(1)
 
 
-@ledger.command()
+@ledger.command(cls=ProgramCommand)
 def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")] = Path(
         "ledger_export.py"
@@ -209,10 +203,10 @@ def export(
     if as_json:
         emit({"written": str(output), "entries": len(found["entries"]), "head": found["head"]["hash"]})
         return
-    typer.echo(f"Wrote {output}: {len(found['entries'])} entries. `python {output}` verifies it.")
+    say(f"Wrote {output}: {len(found['entries'])} entries. `python {output}` verifies it.")
 
 
-@ledger.command()
+@ledger.command(cls=ProgramCommand)
 def witness(
     project: ProjectFile = Path("understudy.yml"),
     new: Annotated[
@@ -238,7 +232,7 @@ def witness(
         emit({"witness": str(found.path), "table": declaration.name, "entries": entries, "new": new})
         return
     done = "Made" if new else "The witness"
-    typer.echo(f"{done} {found.path}: it has seen {entries} entries of the ledger of {declaration.name!r}.")
+    say(f"{done} {found.path}: it has seen {entries} entries of the ledger of {declaration.name!r}.")
 
 
 def _ledger_of(project: Path) -> tuple[Declaration, Path, Any]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from understudy.cli.terminal import say
 from understudy.errors import ParameterError
 from understudy.output import check_no_dangling_link
 
@@ -108,25 +107,12 @@ def tell_unread(project: Project, *, quiet: bool) -> None:
     `quiet` is a command that speaks to machines.
     """
     if project.curator.reading is None and not quiet:
-        typer.secho(
+        say(
             "As it is now, this table was never read through by `understudy check --read`: whether its columns "
             "are written as declared is not known.",
             fg="yellow",
             err=True,
         )
-
-
-@contextmanager
-def busy(what: str, *, quiet: bool) -> Iterator[None]:
-    """A spinner on the error stream, for people at a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(stderr=True).status(Text(what)):  # a question may hold what rich takes for its own marks
-        yield
 
 
 def listed(lines: list[int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli.options import Json, Overwrite, check_output, emit
+from understudy.cli.terminal import columns_of, say, say_table
 from understudy.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ LEGEND = {
     "Tr": "exact means, rounded",
 }
 """The columns of `--table`, in words. Where they come from: `theory.table`."""
+
+SITUATION, EACH = 16, 8
+"""Places of a terminal that the situation takes, and each certificate beside it."""
 
 
 def plan(
@@ -124,15 +129,16 @@ def plan(
             reply["plot"] = str(plot)
         emit(reply)
         return
-    typer.echo(str(found))
+    for line in found.lines(columns_of(sys.stdout)):
+        say(line)
     for line in _release_lines(released):
-        typer.echo(line)
+        say(line)
     if typical:
-        typer.echo("typical largest error, simulated on invented data (not a promise):")
-        for name, error in simulated.items():
-            typer.echo(f"  {name:<26}{error:>16.4g}")
+        say("typical largest error, simulated on invented data (not a promise):")
+        rows = [(name, f"{error:.4g}") for name, error in simulated.items()]
+        say_table(rows, left={0}, heads=False, indent=2)
     if plot is not None:
-        typer.echo(f"Wrote {plot}.")
+        say(f"Wrote {plot}.")
 
 
 def _as_release(project: Path, marginals: int, found: Plan, beta: float) -> list[MethodPlan]:
@@ -225,11 +231,17 @@ def _show_table(*, as_json: bool) -> None:
         emit(rows)
         return
     names = [name for name in rows[0] if name not in ("n", "k")]
-    typer.echo(f"{'n':>8}{'k':>8}" + "".join(f"{name:>8}" for name in names))
-    for row in rows:
-        typer.echo(f"{row['n']:>8}{row['k']:>8}" + "".join(f"{row[name]:>8.4f}" for name in names))
-    typer.echo(
-        "Half-widths for k adaptive queries on n rows, all at once with probability 0.95; 1 says nothing."
-    )
-    for name in names:
-        typer.echo(f"{name:>8}  {LEGEND[name]}")
+    for shown in _blocks(names, columns_of(sys.stdout)):
+        heads = ("n", "k", *shown)
+        numbers = [(f"{row['n']}", f"{row['k']}", *(f"{row[name]:.4f}" for name in shown)) for row in rows]
+        say_table([heads, *numbers])
+        say()
+    say("Half-widths for k adaptive queries on n rows, all at once with probability 0.95; 1 says nothing.")
+    say_table([(name, LEGEND[name]) for name in names], left={0, 1}, heads=False, indent=2)
+
+
+def _blocks(names: list[str], columns: int | None) -> Iterator[list[str]]:
+    """The columns of the table, so many at a time as a terminal has room for beside the situation."""
+    many = len(names) if columns is None else max(1, (columns - SITUATION) // EACH)
+    for start in range(0, len(names), many):
+        yield names[start : start + many]

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from understudy.cli.terminal import as_question, say
 from understudy.errors import ParameterError
 from understudy.ledger.interface import Ledger
 from understudy.privacy.budget import Budget
@@ -71,8 +72,8 @@ def confirm(cost: Cost, ledger: Ledger, *, yes: bool, quiet: bool) -> None:
         return
     told = f"this takes up to {price_told(cost, ledger.budget)}; {left_told(ledger.remaining, ledger.budget)}"
     if not quiet and sys.stdin.isatty() and sys.stderr.isatty():
-        if not typer.confirm(f"{told[0].upper()}{told[1:]}. Ask it?", err=True):
-            typer.echo("Nothing was asked, and nothing was spent.", err=True)
+        if not typer.confirm(as_question(f"{told[0].upper()}{told[1:]}. Ask it?"), err=True):
+            say("Nothing was asked, and nothing was spent.", err=True)
             raise typer.Exit(1)
         return
     if share > REFUSED_ABOVE:

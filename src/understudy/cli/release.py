@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -13,7 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from understudy.cli.interrupt import if_interrupted, was_interrupted
 from understudy.cli.options import Json, ProjectFile, emit, tell_unread
+from understudy.cli.progress import release_bar
+from understudy.cli.terminal import say, warn
 from understudy.errors import ParameterError, RequestConflictError, UnderstudyError
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from understudy.query.workload import Workload
     from understudy.releases.purchases import Purchases
     from understudy.releases.release import Release
-    from understudy.releases.run import Progress
     from understudy.releases.unfinished import Unfinished
 
 
@@ -127,9 +128,10 @@ def release(
     check_free(out, force=force)
     _check_apart(out, opened, project)
     asked = {"table": opened.declaration.name, "workload": _digest(wanted), **settings}
-    with _noted(opened, note, asked, name) as before, _progress(quiet=as_json) as report:
+    with _noted(opened, note, asked, name) as before, release_bar(quiet=as_json) as report:
         made = _made(opened, wanted, settings | {"rows": rows}, before.name, report)
-        made.save(out, rows=rows, seed=seed, within=rule, force=force)
+        made.save(out, rows=rows, seed=seed, within=rule, force=force, progress=report)
+    if_interrupted(f"the release is whole, in {out}")
     _tell(opened, made, out, before, rows=rows, resumed=started is not None, as_json=as_json)
     tell_unread(opened, quiet=as_json)
 
@@ -223,50 +225,15 @@ def _noted(project: Project, note: Unfinished, asked: dict[str, Any], name: str)
                 "it was begun. Close it with --abandon"
             ) from None
         else:
-            typer.secho(
-                f"The release {run} is not finished. What it bought is kept: give the same command again to go on "
-                "and pay nothing twice, or --abandon to close it.",
-                fg="yellow",
-                err=True,
+            kept = (
+                f"the release {run} is not finished. What it bought is kept: give the same command again to go on "
+                "and pay nothing twice, or --abandon to close it"
             )
-        if isinstance(stop, KeyboardInterrupt):  # else typer takes it for a success
-            raise typer.Abort from None
+            if_interrupted(kept)
+            if not was_interrupted():
+                warn(f"{kept[0].upper()}{kept[1:]}.")
         raise
     note.end()
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """A bar with the time left on the error stream, for people at a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Opening the table", total=None)
-
-        def report(progress: Progress) -> None:
-            bar.update(task, description=standing(progress), completed=progress.done, total=progress.of)
-
-        yield report
-
-
-def standing(progress: Progress) -> str:
-    """Where a run stands, in a line: what is done, what was spent, and what the method tells of itself."""
-    told = [progress.what[:60]]
-    if progress.spent:
-        told.append(f"{progress.spent:.3g} spent")
-    told += [f"{value:,} {name}" for name, value in progress.details.items() if isinstance(value, int)]
-    return " · ".join(told)
 
 
 def _abandon(project: Project, note: Unfinished, *, as_json: bool) -> None:
@@ -284,7 +251,7 @@ def _abandon(project: Project, note: Unfinished, *, as_json: bool) -> None:
     if as_json:
         emit({"abandoned": run, "spent": {project.ledger.spent.currency: spent}})
         return
-    typer.echo(
+    say(
         f"Closed the unfinished release {run}; the {project.ledger.spent.currency} {spent:.6g} that it spent "
         f"stays spent. `--name {run}` would still bring back what it bought."
     )
@@ -337,12 +304,12 @@ def _tell(
     if usual is not None:
         rest = "not all are certified" if error is None else f"every one within ± {error:,.0f}"
         width = f"half of them within ± {usual:,.1f} people, {rest}"
-    typer.echo(
+    say(
         f"Wrote {out}: {drawn:,} synthetic rows; {told['workload']['queries']:,} answers in "
         f"{told['workload']['marginals']:,} marginals, {width}"
         + ("." if usual is None else f", all together with probability {1 - made.beta:g}.")
     )
-    typer.echo(
+    say(
         f"{told['method']}{': ' if told['theorem'] else ''}{told['theorem']}; {_spending(before, now)}; "
         f"{left_told(left, project.ledger.budget)}. Look at {out / 'report.html'}."
     )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from understudy.cli.options import emit
 from understudy.cli.prices import left_as_plain, left_told, price_told
+from understudy.cli.terminal import say, say_table
 
 if TYPE_CHECKING:
     from understudy.project import Project
@@ -29,36 +28,33 @@ def show_forecast(
     if as_json:
         emit({**found.as_dict(), **left_as_plain(left, budget)})
         return
-    typer.echo(f"{found.method}: {found.summary}")
-    for line in _table(found):
-        typer.echo(line)
+    say(f"{found.method}: {found.summary}")
+    _show_marginals(found)
     if found.rows_error is not None:
         part = f"{found.rows_error:.1%}" if found.rows_error >= 0.0005 else "less than 0.1%"
-        typer.echo(
+        say(
             f"synthetic rows: a marginal would differ from the table's in about {part} of the rows by noise "
             "alone; what was not measured comes on top"
         )
-    typer.echo(f"would take {price_told(found.cost, budget)} and {found.need}; {left_told(left, budget)}")
+    say(f"would take {price_told(found.cost, budget)} and {found.need}; {left_told(left, budget)}")
 
 
-def _table(found: ReleaseForecast) -> list[str]:
+def _show_marginals(found: ReleaseForecast) -> None:
     known = [one for one in found.marginals if one.error is not None]
     if not known:
-        return ["what is measured, and so the error of each marginal, depends on the table"]
+        say("what is measured, and so the error of each marginal, depends on the table")
+        return
     worst = sorted(known, key=lambda one: -(one.error or 0.0))[:SHOWN]
-    width = max(len(_name(one)) for one in worst)
-    lines = [f"  {'marginal':<{width}}  {'cells':>9}  error (people)  usual error of a cell"]
+    rows = [("marginal", "cells", "error (people)", "usual error of a cell")]
     for one in worst:
         usual = "" if one.usual is None else f"{one.usual:,.1f}"
-        lines.append(
-            f"  {_name(one):<{width}}  {one.cells:>9,}  {f'± {one.error:,.0f}':>14}  {usual:>21}".rstrip()
-        )
+        rows.append((_name(one), f"{one.cells:,}", f"± {one.error:,.0f}", usual))
+    say_table(rows, left={0}, indent=2)
     if len(known) > len(worst):
-        lines.append(f"  … {len(known) - len(worst):,} more with smaller errors")
+        say(f"  … {len(known) - len(worst):,} more with smaller errors")
     if len(known) < len(found.marginals):
-        lines.append(f"  … {len(found.marginals) - len(known):,} more, whose errors depend on the table")
-    lines.append(f"  every cell within its error, all together with probability {1 - found.beta:g}")
-    return lines
+        say(f"  … {len(found.marginals) - len(known):,} more, whose errors depend on the table")
+    say(f"  every cell within its error, all together with probability {1 - found.beta:g}")
 
 
 def _name(one: MarginalForecast) -> str:

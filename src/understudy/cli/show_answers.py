@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import islice
 from math import isfinite
 
-import typer
-
 from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer, shown
 from understudy.cli.prices import price_told
+from understudy.cli.terminal import say, say_table
 from understudy.privacy.budget import Budget
 
 SHOWN = 50
@@ -18,29 +17,20 @@ SHOWN = 50
 
 def show(question: str, answer: Answer | SqlAnswer, budget: Budget, *, everything: bool = False) -> None:
     """One answer: the question, its rows under heads, how sure they are, and the price."""
-    typer.echo(question)
+    say(question)
     rows = _sql_rows(answer, everything) if isinstance(answer, SqlAnswer) else _rows(answer, everything)
     count = len(answer.cells) if isinstance(answer, SqlAnswer) else answer.value.size
-    _lines(rows, left=0 if isinstance(answer, SqlAnswer) else len(answer.query.by))
+    keys = _sql_keys(answer) if isinstance(answer, SqlAnswer) else range(len(answer.query.by))
+    heads = isinstance(answer, SqlAnswer) or bool(answer.query.by)
+    say_table(rows, left=set(keys), heads=heads, indent=2)
     if not everything and count > SHOWN:
-        typer.echo(f"  … {count - SHOWN:,} more (--all shows them, -o answers.parquet writes them)")
+        say(f"  … {count - SHOWN:,} more (--all shows them, -o answers.parquet writes them)")
     price = f"takes {price_told(answer.cost, budget)}"
     if answer.source == "uncertified":  # there is no error to be within
-        typer.echo(f"  {price}")
+        say(f"  {price}")
         return
     within = "their bounds" if isinstance(answer, SqlAnswer) else "the error"
-    typer.echo(f"  all within {within} with probability {1 - answer.beta:g}; {price}")
-
-
-def _lines(rows: list[tuple[str, ...]], *, left: int) -> None:
-    """Rows in columns, the first `left` of them set to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (
-            f"{cell:<{width}}" if i < left else f"{cell:>{width}}"
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        typer.echo("  " + "  ".join(cells).rstrip())
+    say(f"  all within {within} with probability {1 - answer.beta:g}; {price}")
 
 
 def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
@@ -65,3 +55,8 @@ def _sql_rows(answer: SqlAnswer, everything: bool) -> list[tuple[str, ...]]:
     most = len(answer.cells) if everything else SHOWN
     heads = tuple(column.name for column in answer.columns)
     return [heads, *(tuple(map(shown, row)) for row in answer.cells[:most])]
+
+
+def _sql_keys(answer: SqlAnswer) -> list[int]:
+    """The columns that hold words: those of groups."""
+    return [i for i, column in enumerate(answer.columns) if column.kind != "value"]

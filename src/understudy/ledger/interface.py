@@ -14,7 +14,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Together, unversioned
 
-_FRESH = re.compile(r"[0-9a-f]{12}-[0-9a-f]{20}")
+_FRESH = re.compile(r"[0-9a-f]{12}-[0-9a-f]{20}( [0-9]+)?")
 
 NOTHING = Together(())
 """The event of a journal that pays for nothing itself: no noise, no price."""
@@ -93,7 +93,7 @@ SEPARATOR = "#"
 
 
 def is_fresh(request: str) -> bool:
-    """Whether a request id was drawn by `fresh_request`, not given as a name."""
+    """Whether a request id was drawn by `fresh_request`, not given as a name; one of several has its number."""
     return _FRESH.fullmatch(request) is not None
 
 

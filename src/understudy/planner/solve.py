@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from understudy.errors import ParameterError
+from understudy.layout import table
 from understudy.pages import notebook
 from understudy.planner.mechanisms import MECHANISMS
 from understudy.query.workload import Workload
@@ -123,8 +124,13 @@ class Plan:
         return f"{option.solved:,}" if isinstance(option.solved, int) else f"{option.solved:.4g}"
 
     def __str__(self) -> str:
-        lines = [f"{'mechanism':<28}{self._heading:>16}  theorem"]
-        lines += [f"{o.mechanism:<28}{self._shown(o):>16}  {_cited(o)}" for o in self.options]
+        return "\n".join(self.lines())
+
+    def lines(self, columns: int | None = None) -> list[str]:
+        """The plan as a table with its recommendation, no wider than so many columns."""
+        rows = [("mechanism", self._heading, "theorem")]
+        rows += [(o.mechanism, self._shown(o), _cited(o)) for o in self.options]
+        lines = table(rows, columns, left={0, 2})
         best = self.recommended
         if best is not None:
             lines.append(f"recommended: {best.mechanism}")
@@ -132,7 +138,7 @@ class Plan:
             lines.append("nothing that can be run here says more than 1/2")
         else:
             lines.append("nothing here says more than 1/2")
-        return "\n".join(lines)
+        return lines
 
 
 def _cited(option: Option) -> str:

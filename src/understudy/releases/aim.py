@@ -26,7 +26,7 @@ from understudy.privacy.event import Selection
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.releases.evidence import Evidence
-from understudy.releases.run import Outcome, Progress, Run
+from understudy.releases.run import Outcome, Run
 from understudy.standin.graphical.model import CandidateSizes, FitSettings, GraphicalStandIn, fit
 from understudy.standin.graphical.projected import projected
 
@@ -151,9 +151,9 @@ class _Aim:
         self.buy(f"round {self.rounds} measure", [open_[index]])
         self.refit(self.settings if self.done else BETWEEN)
         self.anneal(open_[index], rows * before[index], noise)
-        spent = self.run.spent.amount
-        details = {"measured": len(self.evidence.measurements), "cells": self.model.cells}
-        self.run.report(Progress("aim", float(1 - self.left / self.run.total), 1.0, spent, details))
+        done = float(1 - self.left / self.run.total)
+        known = len(self.evidence.measurements)
+        self.run.tell(f"round {self.rounds} done", done, 1.0, measured=known, cells=self.model.cells)
 
     def affordable(self) -> list[Clique]:
         """Candidates that the tree holds anyway, or whose tree is within the part of the limit that was spent."""

@@ -29,7 +29,7 @@ from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.rational import Number, exact, positive
 from understudy.releases.distinguisher import Distinguisher, distinguisher
-from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.releases.run import MarginalAnswer, Outcome, Run
 from understudy.standin.median.median import SurvivingSet
 from understudy.standin.multiplicative import MultiplicativeWeights
 from understudy.standin.protocol import DatabaseUpdate
@@ -309,7 +309,7 @@ def _construct(
         query = planner.queries.query(index)
         bought = run.measure(f"round {t} measure", [Marginal.of(query)], design.measure)[0]
         value = float(bought.noisy) / rows
-        run.report(Progress("iterative construction", t, updates, run.spent.amount))
+        run.tell(f"round {t} done", t, updates)
         if abs(value - rates[index]) < design.threshold:
             stopped = True
             break

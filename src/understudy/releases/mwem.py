@@ -28,7 +28,7 @@ from understudy.privacy.event import Selection
 from understudy.privacy.price import Price
 from understudy.query.marginal import Marginal
 from understudy.releases.evidence import Evidence, Interval
-from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.releases.run import MarginalAnswer, Outcome, Run
 from understudy.standin.dense.weights import DenseWeights
 from understudy.standin.interactions import interactions_of
 from understudy.standin.maximum_entropy import EntropyFit, maximum_entropy
@@ -154,7 +154,7 @@ def mwem(
         under_way.measure(t, under_way.pick(t))
         under_way.fit()
         histograms.append(under_way.model.histogram)
-        run.report(Progress("mwem", t, plan.rounds, run.spent.amount))
+        run.tell(f"round {t} done", t, plan.rounds)
     if average:
         under_way.model = EntropyFit(run.domain, np.mean(histograms, axis=0), {})
     return under_way.outcome()

@@ -10,7 +10,7 @@ from understudy.mechanism.net import NetMechanism
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
 from understudy.rational import Number
-from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.releases.run import MarginalAnswer, Outcome, Run
 from understudy.releases.smalldb import public_rows, selection_price
 
 
@@ -28,9 +28,8 @@ def net(run: Run, *, databases: Sequence[Projection], alpha: Number | None = Non
     marginals = [Marginal(run.domain, clique) for clique in run.workload]
     look = NetMechanism.of(databases, marginals, rows=rows, epsilon=epsilon)
     error = None if alpha is None else look.error(alpha, run.beta)
-    run.report(Progress("choosing a database", 0, 1))
     chosen = run.look("net", look)
-    run.report(Progress("choosing a database", 1, 1, spent=run.spent.amount))
+    run.tell("answering the workload", 1, 1)
     answers = tuple(_answer(databases[chosen], marginal, rows, error) for marginal in marginals)
     proof = {
         "mechanism": "net",

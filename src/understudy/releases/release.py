@@ -232,17 +232,28 @@ class Release:
         seed: int = 0,
         within: Within | str = Within.UNIFORM,
         force: bool = False,
+        progress: Callable[[Progress], None] | None = None,
     ) -> None:
         """Write synthetic.parquet, answers.parquet, certificate.json, standin.npz and report.html.
 
         The folder appears complete or not at all. One that exists is refused unless `force` says otherwise.
+        `progress` hears of each step before it begins, and of the end.
         """
         from understudy.releases.report import page  # with scipy, which takes a moment to load
 
         target = Path(folder)
         files.check_free(target, force=force)
+
+        def tell(what: str, done: int) -> None:
+            if progress is not None:
+                progress(Progress(what, done, 3, stage="writing"))
+
+        tell("drawing rows", 0)
         rule, codes = as_rule(within), self.draw(rows, seed=seed)
         with files.whole(target, force=force) as partial:
+            tell("writing the report", 1)
+            text = page(self, codes)
+            tell("writing rows and answers", 2)
             files.write(
                 partial,
                 certificate=self.certificate,
@@ -250,8 +261,9 @@ class Release:
                 synthetic=self._table(codes, seed, rule),
                 standin=as_arrays(self.standin, lambda: self.draw(None if self.rows >= 1 else 1, seed=seed)),
                 sums=None if self.sums is None else self.sums.as_arrays(),
-                report=page(self, codes),
+                report=text,
             )
+        tell("written", 3)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:

@@ -7,11 +7,12 @@ nothing, a step that was paid for and never answered is answered under its debit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, log10
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,13 +38,18 @@ DIGITS = 4
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands: `done` of `of` parts of the work, and what is being done."""
+    """Where a release stands: `done` of `of` parts of a stage of the work, and what is being done.
+
+    The stage `making` buys answers and fits the stand-in; the stage `writing` draws rows and writes the folder.
+    All of it follows from public values and from what was released.
+    """
 
     what: str
     done: float
     of: float
     spent: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
+    stage: Literal["making", "writing"] = "making"
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,10 @@ class Run:
     """Bytes that the release may take, where the caller said so: else half of the machine's."""
     synthetic: int | None = None
     """Synthetic rows that will be drawn, where the caller said so: else as many as there are people."""
+    standing: Progress = field(default_factory=lambda: Progress("beginning", 0, 1))
+    """What was reported last."""
+    _summed: tuple[int, Cost | None] = (0, None)
+    """How many steps were added up, and to what: steps are only ever appended."""
 
     def __post_init__(self) -> None:
         ledger = self.curator.ledger
@@ -162,10 +172,12 @@ class Run:
     @property
     def spent(self) -> Cost:
         """What the steps so far cost together, in the currency of the ledger."""
-        ledger = self.curator.ledger.budget
-        total = ledger.total([])
-        for step in self.steps:
+        summed, total = self._summed
+        if total is None:
+            total = self.curator.ledger.budget.total([])
+        for step in self.steps[summed:]:
             total = total + step.cost  # type: ignore[operator]  # one currency throughout
+        self._summed = len(self.steps), total
         return total
 
     def check_affordable(self, worst: Cost) -> None:
@@ -192,6 +204,18 @@ class Run:
         most = largest_epsilon(left, self.budget.delta)
         return "Give a smaller `epsilon`" + ("" if most is None else f": at most {most:g}")
 
+    def tell(self, what: str, done: float | None = None, of: float | None = None, **details: int) -> None:
+        """Report what the run does now; how much is done, and details, are as before where they are left out."""
+        last = self.standing
+        self.standing = Progress(
+            what,
+            last.done if done is None else done,
+            last.of if of is None else of,
+            self.spent.amount,
+            details or last.details,
+        )
+        self.report(self.standing)
+
     def request(self, step: str) -> str:
         """The name of a step's request to the ledger."""
         return f"{self.name} {step}"
@@ -209,6 +233,7 @@ class Run:
         beta: Number | None = None,
     ) -> list[Answer]:
         """Buy noisy counts of marginals, each at the given price or its own, in one debit."""
+        self.tell(_doing(step, "measuring"))
         answers = self.curator.measure_all(
             marginals,
             price,
@@ -218,11 +243,34 @@ class Run:
         )
         what = marginals[0].describe() if len(marginals) == 1 else f"{len(marginals)} marginals"
         self.steps.extend(Step(step, what, answer.cost) for answer in answers)
+        self.tell("fitting the stand-in")
         return answers
 
     def look(self, step: str, look: Look) -> Any:
         """Buy what a mechanism releases."""
+        self.tell(_doing(step, "measuring"))
         found = self.curator._buy(look, request=self.request(step), analyst=self.analyst).released
         price = self.curator.ledger.budget.price(look.event)
         self.steps.append(Step(step, look.key.split(" #")[0], price))
+        self.tell("fitting the stand-in")
         return found
+
+
+_CHOICES = {
+    "gaps": "choosing what to measure",
+    "select": "choosing what to measure",
+    "guard": "measuring what is left",
+    "rows": "measuring the number of rows",
+    "bounds": "measuring how far off the rest is",
+    "small database": "choosing a small database",
+    "net": "choosing a database",
+}
+"""What a step with this name does, in words."""
+
+
+def _doing(step: str, otherwise: str) -> str:
+    """What a step does, for a person who waits for it; `round 3 select 1` is part of the third round."""
+    found = re.fullmatch(r"(round \d+) (\w+).*", step)
+    name = found[2] if found else step
+    told = _CHOICES.get(name, otherwise)
+    return f"{found[1]}: {told}" if found else told

@@ -21,7 +21,7 @@ from understudy.mechanism.small_database.small_database import (
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
-from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.releases.run import MarginalAnswer, Outcome, Run
 from understudy.standin.table import SmallTable
 
 PAIR_LIMIT = 1 << 28
@@ -49,9 +49,8 @@ def smalldb(
               one only, so attributes that no query asks about are constant in it.
     """
     look, design = smalldb_look(run, alpha=alpha, queries=queries, size=size)
-    run.report(Progress("choosing a small database", 0, 1))
     units = run.look("small database", look)
-    run.report(Progress("choosing a small database", 1, 1, spent=run.spent.amount))
+    run.tell("answering the workload", 1, 1)
     standin = SmallTable(run.domain, look.queries.codes, np.array(units, np.int64))
     scale = Fraction(look.rows, look.size)
     answers = tuple(

@@ -44,7 +44,7 @@ from understudy.releases.adaptive.rule import (
 from understudy.releases.adaptive.sequential import HIGH_LEVELS, LEVELS
 from understudy.releases.adaptive.shrink import shrunk
 from understudy.releases.evidence import Evidence
-from understudy.releases.run import Outcome, Progress, Run
+from understudy.releases.run import Outcome, Run
 from understudy.releases.unspent import UnspentPrice
 from understudy.standin.measurement import Measurement
 
@@ -342,7 +342,7 @@ class _Adaptive:
             "cells": learner.model.cells,
             "outside": len(learner.standin.outside),
         }
-        self.run.report(Progress("adaptive", t, self.rule.rounds + 1, self.run.spent.amount, details))
+        self.run.tell(f"round {t} done", t, self.rule.rounds + 1, **details)
 
     def _proof(self, learner: Learner, rounds: Rounds, swept: Sweep) -> dict[str, Any]:
         rule, rows, (low, high) = self.rule, self.evidence.rows, self.evidence.proved_rows

@@ -28,7 +28,7 @@ from understudy.query.workload import Workload
 from understudy.rational import Number, exact
 from understudy.releases.range_sums import RangeSums
 from understudy.releases.residual.tables import ResidualTables
-from understudy.releases.run import MarginalAnswer, Outcome, Progress, Run
+from understudy.releases.run import MarginalAnswer, Outcome, Run
 from understudy.standin.from_interactions import stand_in
 from understudy.standin.graphical.model import GraphicalStandIn
 from understudy.standin.graphical.projected import projected
@@ -66,13 +66,13 @@ def residual(
     if plan is None:
         return _public(run)
     residuals, look = plan
-    run.report(Progress("measuring residuals", 0, 2))
+    run.tell("measuring residuals", 0, 2)
     released = np.array(run.look("residuals", look), np.int64)
-    run.report(Progress("fitting a stand-in", 1, 2, run.spent.amount))
+    run.tell("fitting the stand-in", 1, 2)
     replace = run.curator.relation.rows_are_public
     tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
     found = _Answers(run, tables, share_of_beta(run, residuals)).outcome()
-    run.report(Progress("done", 2, 2, run.spent.amount))
+    run.tell("fitted", 2, 2)
     return found
 
 

@@ -1,0 +1,33 @@
+"""The entry of the program `understudy`: it imports almost nothing, so that Ctrl-C is understood at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the program, and leave with the exit status 130 where it was interrupted, at whatever point.
+
+    An interrupted process leaves at once: it waits for no thread that is still counting, and Python does not end
+    it by the signal, as it does where the interruption met code that was made of text (a dataclass, for instance).
+    Everything that a command has written is on disk by then, and what it has said is flushed here.
+    """
+    try:
+        from understudy.cli.app import main as run
+
+        run()
+    except KeyboardInterrupt:  # before a command was under way
+        sys.stderr.write("understudy: interrupted; nothing was charged\n")
+    except SystemExit as stop:
+        if stop.code != INTERRUPTED:
+            raise
+    else:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(INTERRUPTED)
