@@ -214,7 +214,11 @@ def test_a_mistake_is_told_what_was_meant(arguments, words, tmp_path):
     [
         ("bash", {"COMP_WORDS": "understudy re", "COMP_CWORD": "1"}, "release"),
         ("zsh", {"_TYPER_COMPLETE_ARGS": "understudy ledger "}, '"verify":'),
-        ("fish", {"_TYPER_COMPLETE_ARGS": "understudy ask --eps", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}, "--epsilon"),
+        (
+            "fish",
+            {"_TYPER_COMPLETE_ARGS": "understudy ask --eps", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+            "--epsilon",
+        ),
         ("zsh", {"_TYPER_COMPLETE_ARGS": "understudy init "}, "_files"),
     ],
 )  # fmt: skip
