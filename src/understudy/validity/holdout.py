@@ -46,7 +46,7 @@ from understudy.validity.metrics import metric_for
 from understudy.validity.modes import HoldoutMode, ModeTerms, SealedLook, check_worth
 from understudy.validity.predictions import guess_fault
 from understudy.validity.scope import About, Way, about, assumptions, sentence
-from understudy.validity.score import Memory, Score, Told, read_all, say_all
+from understudy.validity.score import JournaledScore, Memory, Score, read_all, say_all
 from understudy.validity.sealed import SealedRows
 from understudy.validity.view import history_table
 
@@ -356,7 +356,7 @@ class Holdout:
                     said = read_all(self.mode, self.metric, step, self._memory)
                     return self._scored(said, self._memory, self._ways)
 
-    def _scored(self, said: Told, memory: Memory, ways: set[str]) -> Score:
+    def _scored(self, said: JournaledScore, memory: Memory, ways: set[str]) -> Score:
         left = self.queries - self._scores(memory)
         scale, about = self.metric.scale, self._about(ways)
         return Score(said.value, said.width, said.source, left, about, said.interval, scale)

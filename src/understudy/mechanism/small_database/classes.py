@@ -199,7 +199,7 @@ def _essential(matrix: BoolMatrix) -> NDArray[np.intp]:
 
 
 @dataclass(eq=False)
-class _Part:
+class _ConnectedAttributes:
     """Attributes that factors connect, and what each query says about them."""
 
     names: Clique
@@ -248,7 +248,9 @@ def _parts(marginals: Sequence[Marginal]) -> Iterable[_Classes]:
     domain, queries = marginals[0].domain, sum(marginal.size for marginal in marginals)
     cliques = [factor.clique for marginal in marginals for factor in marginal.where.factors]
     cliques += [(name,) for marginal in marginals for name in marginal.by]
-    parts = {name: part for part in map(_Part, _connected(domain, cliques)) for name in part.names}
+    parts = {
+        name: part for part in map(_ConnectedAttributes, _connected(domain, cliques)) for name in part.names
+    }
     start = 0
     for marginal in marginals:
         which = slice(start, start := start + marginal.size)
