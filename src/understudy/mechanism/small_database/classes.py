@@ -55,7 +55,11 @@ class DistinctQueries:
 
     @classmethod
     def of(cls, marginals: Iterable[Marginal]) -> DistinctQueries:
-        """Every cell of the given marginals is a query. Refuses what cannot be collapsed, by public sizes."""
+        """The class whose queries are all cells of the given marginals.
+
+        Raises a `QueryError` where there is none, where they are not about one domain, or where weights are other
+        than 0 and 1, and a `RefusedError` where the class sees too many kinds of rows, which public sizes decide.
+        """
         asked = tuple(marginals)
         if not asked:
             raise QueryError("a class of queries needs at least one query")
@@ -110,7 +114,7 @@ class DistinctQueries:
 
     @property
     def classes(self) -> int:
-        """|X|, as far as it matters."""
+        """|X|, as far as it matters: the number of kinds of rows that the queries tell apart."""
         return len(self.codes)
 
     @cached_property
