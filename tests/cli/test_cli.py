@@ -26,7 +26,7 @@ def test_help_version_and_usage(tmp_path):
     assert "ask" in run("--help", cwd=tmp_path).stdout
     assert "count age<30" in call("ask", "--help", cwd=tmp_path).stdout
     assert call("--version", cwd=tmp_path).stdout.startswith("understudy ")
-    assert "Commands" in call(cwd=tmp_path).stdout
+    assert "Begin with" in call(cwd=tmp_path).stdout
     assert "frob" in run("frob", cwd=tmp_path, status=2).stderr
     assert "--epsilon" in call("ask", "--epsilon", "much", "count", cwd=tmp_path, status=2).stderr
     call("ask", cwd=tmp_path, status=2)

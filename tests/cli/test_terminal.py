@@ -208,17 +208,15 @@ def test_a_mistake_is_told_what_was_meant(arguments, words, tmp_path):
 
 # ---- completion
 
+FISH = {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+
 
 @pytest.mark.parametrize(
     ("shell", "asked", "words"),
     [
         ("bash", {"COMP_WORDS": "understudy re", "COMP_CWORD": "1"}, "release"),
         ("zsh", {"_TYPER_COMPLETE_ARGS": "understudy ledger "}, '"verify":'),
-        (
-            "fish",
-            {"_TYPER_COMPLETE_ARGS": "understudy ask --eps", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
-            "--epsilon",
-        ),
+        ("fish", {"_TYPER_COMPLETE_ARGS": "understudy ask --eps", **FISH}, "--epsilon"),
         ("zsh", {"_TYPER_COMPLETE_ARGS": "understudy init "}, "_files"),
     ],
 )  # fmt: skip

@@ -149,8 +149,8 @@ def _share(value: float, low: float, high: float) -> Fraction:
 
 
 SWEEP_WORKLOAD, SWEEP_PAIRS = (0.5, 0.7), (0.25, 0.4)
-"""Limits of the share of the last sweep. One over the workload leaves a quarter of the price to the rounds, beside
-a direct question's part to each 1-way marginal; one over pairs has the pairs' part of all that is told."""
+"""Limits of the share of the last sweep. One over the workload leaves a quarter of the price to the rounds, and a
+direct question's part to each 1-way marginal; one over pairs has the pairs' part of all that is told."""
 
 FIRST_BEFORE_PAIRS = 1.7
 """Where the sweep is over pairs, 1-way marginals get so much more: shorter bars, at the same accuracy."""
