@@ -127,7 +127,7 @@ def show(
     if as_json:
         emit({"certificate": opened.holdout.certificate(), "scores": [s.as_dict() for s in standings]})
         return
-    rows = [("", "name", "score", "±", "source")]
+    rows: list[tuple[str, ...]] = [("", "name", "score", "±", "source")]
     for place, standing in enumerate(standings, start=1):
         found = standing.score
         told = ("–", "–", "no better than the best so far")

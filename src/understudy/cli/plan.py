@@ -135,8 +135,8 @@ def plan(
         say(line)
     if typical:
         say("typical largest error, simulated on invented data (not a promise):")
-        rows = [(name, f"{error:.4g}") for name, error in simulated.items()]
-        say_table(rows, left={0}, heads=False, indent=2)
+        simulations = [(name, f"{error:.4g}") for name, error in simulated.items()]
+        say_table(simulations, left={0}, heads=False, indent=2)
     if plot is not None:
         say(f"Wrote {plot}.")
 

@@ -151,7 +151,8 @@ class _Display:
         measured = (BarColumn(bar_width=12), TaskProgressColumn(), TimeRemainingColumn(compact=True))
         columns = (SpinnerColumn(), Words(), *(measured if self.measured else (TimeElapsedColumn(),)))
         bars = Bars(*columns, console=Console(stderr=True), transient=True)
-        self._task = bars.add_task("", total=1.0 if self.measured else None, completed=self.part)
+        self._task = bars.add_task("", total=1.0 if self.measured else None)
+        bars.update(self._task, completed=self.part)
         with self._drawing:  # not while a question is open
             bars.start()
             self._bars = bars
