@@ -53,6 +53,12 @@ class DistinctQueries:
     sizes: tuple[int, ...]
     cumulative: bool = False
 
+    def __post_init__(self) -> None:
+        if self.cumulative and len(self.marginals) != 1:
+            raise QueryError(
+                "cumulative queries are the sums of one marginal's cells, of which a row is in one"
+            )
+
     @classmethod
     def of(cls, marginals: Iterable[Marginal]) -> DistinctQueries:
         """The class whose queries are all cells of the given marginals.
