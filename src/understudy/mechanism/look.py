@@ -118,11 +118,13 @@ def _is_its_noise(mechanism: object, event: Event) -> bool:
         parts = event.events if isinstance(event, Together) else (event,) * len(blocks)
         return len(parts) == len(blocks) and all(map(_is_its_noise, blocks, parts))
     if isinstance(mechanism, LaplaceMechanism):  # made for values that nobody moves, it draws nothing
-        told = isinstance(event, LaplaceNoise) and event.scale == mechanism.event.scale
-        return told and (mechanism.l1 > 0 or event.l1 == 0)
+        if not isinstance(event, LaplaceNoise) or event.scale != mechanism.event.scale:
+            return False
+        return mechanism.l1 > 0 or event.l1 == 0
     if isinstance(mechanism, GaussianMechanism):
-        told = isinstance(event, GaussianNoise) and event.variance == mechanism.event.variance
-        return told and (mechanism.l2_squared > 0 or event.l2_squared == 0)
+        if not isinstance(event, GaussianNoise) or event.variance != mechanism.event.variance:
+            return False
+        return mechanism.l2_squared > 0 or event.l2_squared == 0
     return True
 
 
