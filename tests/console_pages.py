@@ -21,7 +21,7 @@ from pathlib import Path
 BLOCK = re.compile(
     r"(?:<!-- file: (?P<file>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
 )
-NUMBER = re.compile(r"[-+−]?\d[\d,.]*(e-?\d+)?%?")
+NUMBER = re.compile(r"\b[0-9a-f]{64}\b|[-+−]?\d[\d,.]*(e-?\d+)?%?")
 STATUS = re.compile(r"\s+# status (\d+)$")
 COMMAND_SECONDS = 120
 

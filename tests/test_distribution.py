@@ -49,7 +49,7 @@ def test_the_wheel_has_the_program_and_its_licence(built: Path):
         told = {
             Path(name).name: archive.read(name).decode() for name in archive.namelist() if "dist-info" in name
         }
-    assert "understudy = understudy.cli.app:main" in told["entry_points.txt"]
+    assert "understudy = understudy.cli.start:main" in told["entry_points.txt"]
     assert "Apache License" in told["LICENSE"]
     extras = set(re.findall(r"^Provides-Extra: (\S+)", told["METADATA"], re.MULTILINE))
     assert {"audit", "pandas", "polars", "postgres", "spark", "validity"} <= extras

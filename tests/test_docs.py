@@ -201,3 +201,30 @@ def test_every_public_name_and_method_says_what_it_is():
 @pytest.mark.parametrize("text", [None, "", "Size.", "the size", "Point(x: int, y: int)"])
 def test_a_docstring_without_a_sentence_is_found(text):
     assert not is_a_sentence(text)
+
+
+def class_names(folder: Path) -> dict[str, list[str]]:
+    """Where each class is defined under a folder, nested and private ones included.
+
+    The underscores before a private name are dropped: `_Table` and `Table` would be read as one thing.
+    """
+    found: dict[str, list[str]] = {}
+    for file in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name.lstrip("_"), []).append(
+                    f"{file.relative_to(folder)}:{node.lineno}"
+                )
+    return found
+
+
+def test_no_two_classes_have_one_name():
+    found = class_names(ROOT / "src")
+    assert {"Project", "Shares", "Session"} <= set(found)
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+def test_a_class_name_that_is_there_twice_is_found(tmp_path):
+    (tmp_path / "one.py").write_text("class Table:\n    class Row: ...\n", encoding="utf-8")
+    (tmp_path / "two.py").write_text("def make():\n    class _Row: ...\n", encoding="utf-8")
+    assert class_names(tmp_path) == {"Table": ["one.py:1"], "Row": ["one.py:2", "two.py:2"]}

@@ -17,14 +17,17 @@ def check_no_dangling_link(path: Path) -> None:
         raise ParameterError(f"{path} is a link to a file that is not there: name the file itself")
 
 
-def write_file(path: Path, content: str | bytes, *, overwrite: bool = False) -> None:
-    """Write a new file, or with `overwrite` one that is there; text as UTF-8. Raises as `new_file`."""
-    with new_file(path, overwrite=overwrite) as file:
+def write_file(path: Path, content: str | bytes, *, overwrite: bool = False, private: bool = False) -> None:
+    """Write a new file, or with `overwrite` one that is there; text as UTF-8. Raises as `new_file`.
+
+    A new file that is `private` can be read by its owner alone.
+    """
+    with new_file(path, overwrite=overwrite, private=private) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+def new_file(path: Path, *, overwrite: bool = False, private: bool = False) -> Iterator[BinaryIO]:
     """A new file to write into, or with `overwrite` one that is there, emptied.
 
     Whether a file is there is decided by the very call that opens it: a file or a link that appeared after a check
@@ -34,7 +37,7 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     flags = os.O_WRONLY | os.O_TRUNC if overwrite and path.exists() else new
     try:
-        handle = os.open(path, flags, 0o666)
+        handle = os.open(path, flags, 0o600 if private else 0o666)
     except FileExistsError:
         raise ParameterError(
             f"{path} exists already: name another file, or replace it with --overwrite"

@@ -124,7 +124,10 @@ class PreparedQuestion(Generic[Given]):
         return self.quote._repr_html_()
 
     def run(self, *, request: str | None = None, analyst: str = "") -> Given:
-        """Charge what `quote` says, or less, look, and answer.
+        """Charge for the question, look, and answer.
+
+        All questions together cost what their quotes add up to, or less: those about other people than were asked
+        about before may cost nothing. One alone may cost up to twice its quote, where earlier ones cost less.
 
         The same `request` gets the same answer again and pays once; `analyst` is whose share of the budget pays.
         Raises an `InsufficientBudgetError` where the ledger cannot pay, and a `RequestConflictError` where the

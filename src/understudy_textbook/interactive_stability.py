@@ -189,7 +189,7 @@ def interactive_curve(mechanism: InteractiveMechanism, pairs: Pairs, depth: int)
     """
     if depth < 1:
         raise ParameterError(f"the analyst must be allowed at least one query, not {depth}")
-    game = _Game(mechanism)
+    game = _TranscriptTree(mechanism)
     cases: dict[TradeOff, Explanation] = {}
     for database, neighbour in both_orders(pairs):
         trade_off = game.trade_off((), game.opening(database, neighbour), depth)
@@ -222,7 +222,7 @@ class _Belief:
         return Fraction(p, self.denominator), Fraction(q, self.denominator)
 
 
-class _Plan(NamedTuple):
+class _AnalystPlan(NamedTuple):
     """An analyst's choices from some transcript on, the event it bets on, and what that event is worth."""
 
     probability: Fraction
@@ -236,7 +236,7 @@ class _Plan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Game:
+class _TranscriptTree:
     """The tree of transcripts of one mechanism, with the laws that were read off it so far."""
 
     mechanism: InteractiveMechanism
@@ -296,19 +296,19 @@ class _Game:
             for query in queries
         )
 
-    def plan(self, transcript: Transcript, belief: _Belief, depth: int, ratio: Ratio) -> _Plan:
+    def plan(self, transcript: Transcript, belief: _Belief, depth: int, ratio: Ratio) -> _AnalystPlan:
         """value(τ) at t = `ratio`, with the choices that attain it."""
         queries = self.moves(transcript, belief, depth)
         if not queries:
             p, q = belief.mass()
-            return _Plan(p, q, (transcript,), {}) if exceeds(p, q, ratio) else _NOTHING
+            return _AnalystPlan(p, q, (transcript,), {}) if exceeds(p, q, ratio) else _NOTHING
         plans = []
         for query in queries:
             parts = [
                 self.plan(told, known, depth - 1, ratio)
                 for told, known in self.branches(transcript, belief, query)
             ]
-            plan = _Plan(
+            plan = _AnalystPlan(
                 sum((part.probability for part in parts), Fraction(0)),
                 sum((part.neighbour_probability for part in parts), Fraction(0)),
                 tuple(told for part in parts for told in part.event),
@@ -325,4 +325,4 @@ class _Game:
         )
 
 
-_NOTHING = _Plan(Fraction(0), Fraction(0), (), {})
+_NOTHING = _AnalystPlan(Fraction(0), Fraction(0), (), {})

@@ -23,7 +23,7 @@ from understudy.noise.samplers import (
     NoiseSource,
     SeededNoise,
     SystemNoise,
-    _Selection,
+    _SelectionSampler,
     choose,
     choose_many,
 )
@@ -126,7 +126,7 @@ def test_choose_follows_its_law_with_multiplicities() -> None:
 
 def test_the_exact_path_alone_makes_the_law() -> None:
     gaps, noise = np.array([0, 2, 5, 1, 1, 9], dtype=np.uint64), SeededNoise(18)
-    selection = _Selection(gaps, Fraction(1, 3), margin=1.0)
+    selection = _SelectionSampler(gaps, Fraction(1, 3), margin=1.0)
     assert selection.by_floats(np.array([1 << 62], np.uint64)).tolist() == [-1]
     counts = np.bincount(selection.draw(8_000, noise), minlength=6)
     for factor, check in (
@@ -148,7 +148,7 @@ def test_the_exact_path_alone_makes_the_law() -> None:
 def test_floats_never_contradict_integers(levels: list[int], rate: Fraction, word: int, pick: int) -> None:
     """At any uniform number, also close to a boundary, floats give the exact answer or none."""
     cumulative = selection_law(levels, rate, [1] * len(levels))
-    selection = _Selection((np.array(levels) - min(levels)).astype(np.uint64), rate)
+    selection = _SelectionSampler((np.array(levels) - min(levels)).astype(np.uint64), rate)
     boundary = int(cumulative[pick % len(levels)] * 2**64)
     for start in (word, *(boundary + offset for offset in (-(2**12), -(2**9), -3, 3, 2**9, 2**12))):
         if 0 <= start < 2**64:
@@ -160,7 +160,7 @@ def test_choose_among_a_million() -> None:
     """All but a few first words are settled by floats, and agree with the exact path."""
     rng = np.random.default_rng(19)
     levels = rng.integers(0, 50, 1_000_000)
-    selection = _Selection((levels - levels.min()).astype(np.uint64), Fraction(1, 7))
+    selection = _SelectionSampler((levels - levels.min()).astype(np.uint64), Fraction(1, 7))
     starts = [int(word) for word in SeededNoise(20).words(3)]
     distinct, groups = np.unique(selection.gaps, return_inverse=True)
     for start in starts:

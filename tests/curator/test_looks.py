@@ -15,7 +15,7 @@ from understudy.curator.curator import Curator
 from understudy.errors import ParameterError
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
 from understudy.mechanism.laplace import LaplaceMechanism
-from understudy.mechanism.look import checked_event
+from understudy.mechanism.look import Blocks, checked_event
 from understudy.mechanism.matrix.many_marginals import Centred, JointStrategy, StrategyPart
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.mechanism.matrix.residuals_of_order import ResidualLook, ResidualsOfOrder
@@ -25,6 +25,7 @@ from understudy.mechanism.small_database.classes import DistinctQueries
 from understudy.mechanism.small_database.small_database import SmallDatabase
 from understudy.mechanism.worst_query import QueryClass, WorstQuery
 from understudy.noise.samplers import SeededNoise
+from understudy.privacy.event import Located, Span, Together, unversioned
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.family import prefixes
@@ -95,7 +96,7 @@ def test_small_databases_and_nets_are_for_persons_of_one_row(rows_of_a_person):
     ("look", "says"),
     [
         (CostsNothing(), r"under `replace` that is LaplaceNoise\(l1=Fraction\(2, 1\)"),
-        (NamesNoEvent(), "has a price, and this one names none"),
+        (NamesNoEvent(), "the event of the noise that it draws"),
         (HalfThePrice(), "the event of the noise that it draws"),
         (DrawsLess(), "not by Quiet: only those are known to draw what their events say"),
     ],
@@ -147,3 +148,94 @@ def test_a_curator_offers_no_door_for_looks():
     assert not taking
     assert "Look" in Curator._buy.__annotations__.values()  # the annotation that is looked for
     assert "Look" not in us.__all__
+
+
+class Foreign(LaplaceMechanism):
+    """Draws nothing, and says that it is of the library."""
+
+    def release(self, values, *, noise):
+        del noise
+        return values
+
+
+Foreign.__module__ = LaplaceMechanism.__module__
+
+
+class Drawing(Counts):
+    """Counts whose noise is drawn by another mechanism than its event tells of."""
+
+    def __init__(self, drawn):
+        super().__init__()
+        object.__setattr__(self, "drawn", drawn)
+
+    @property
+    def mechanism(self):
+        return self.drawn
+
+    @property
+    def event(self):
+        return Counts().event
+
+    def event_under(self, relation):
+        return Counts().event_under(relation)
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        Foreign(epsilon=ONE, l1=2),
+        LaplaceMechanism(epsilon=ONE, l1=0),
+        LaplaceMechanism(epsilon=900 * ONE, l1=2),
+        Blocks((Blocks((Foreign(epsilon=ONE, l1=2),), (6,)),), (6,)),  # type: ignore[arg-type]
+        Blocks((Foreign(epsilon=ONE, l1=2),), (6,)),
+    ],
+    ids=[
+        "says it is known",
+        "made for what nobody moves",
+        "less noise",
+        "blocks in blocks",
+        "a foreign block",
+    ],
+)
+def test_noise_that_the_event_does_not_tell_of_is_refused_before_the_charge(drawn):
+    curator = SETTING.curator(ROWS, noise=SeededNoise(3))
+    with pytest.raises(ParameterError):
+        curator._buy(Drawing(drawn))
+    assert not curator.ledger.debits()
+
+
+def test_a_region_inside_a_compound_event_is_refused():
+    class Wrapped(Counts):
+        @property
+        def event(self):
+            noise = unversioned(Counts().event)
+            return Together(
+                (Located(noise=noise, region=(Span("a", 2, 1),), relation="replace", split=True),)
+            )
+
+        def event_under(self, relation):
+            return Together((Counts().event_under(relation),))
+
+        @property
+        def mechanism(self):
+            return Blocks((Counts().mechanism,), (AB.size,))
+
+    curator = SETTING.curator(ROWS, noise=SeededNoise(3))
+    with pytest.raises(ParameterError):
+        curator._buy(Wrapped())
+    assert not curator.ledger.debits()
+
+
+@pytest.mark.parametrize("starts", [[1], [], [0, 0], [0, 2, 1], [0, 3], [1, 0, 1, 0, 1]])
+def test_groups_that_are_no_partition_are_refused(starts):
+    with pytest.raises(ParameterError, match="every value is in one"):
+        Merging(DOMAIN, (np.array([0, 1]), np.array(starts, int)), (np.ones(2), np.ones(3)))
+
+
+def test_what_a_price_was_worked_out_for_cannot_be_changed_afterwards():
+    factors = dict(CENTRED)
+    look = JointStrategy(DOMAIN, factors, PARTS, REPLACE)
+    before = look.event
+    factors["a"] = Centred(1000)
+    assert JointStrategy(DOMAIN, CENTRED, PARTS, REPLACE).event == before
+    assert look.factors["a"] == CENTRED["a"]

@@ -37,6 +37,18 @@ def test_values_outside_go_where_declared(outside, null, cell):
     assert age.code(120) == 2
 
 
+def test_where_values_outside_go_may_be_written_as_a_word():
+    word = Categories(name="colour", values=("red",), outside="other")  # type: ignore[arg-type]
+    assert word == Categories(name="colour", values=("red",), outside=Outside.OTHER)
+    assert (word.labels, word.code("blue"), word.identity) == (
+        ("red", "other"),
+        1,
+        Categories(name="colour", values=("red",)).identity,
+    )
+    with pytest.raises(DomainError, match="clamp, other or null"):
+        Categories(name="colour", values=("red",), outside="elsewhere")  # type: ignore[arg-type]
+
+
 def test_not_a_number_is_missing_and_minus_zero_is_zero():
     x = Bins.between("x", [-0.0, 1.0, 2.0], null=True)
     assert x.code(float("nan")) == x.code(None) == x.null_cell == 2

@@ -366,3 +366,33 @@ def test_noisy_counts_take_less_than_half_of_their_digits(sqlite):
     assert ledger.answered(debit) == digits
     ledger.close()
     assert before.stat().st_size < 0.55 * len(digits) + 100_000
+
+
+def test_an_answer_deleted_behind_a_snapshot_is_noticed_before_anything_is_looked_at(tmp_path, often):
+    """Who believed that a debit was never answered would look again, with fresh noise, for nothing."""
+    place = tmp_path / "ledger"
+    url = URL.create("sqlite", database=str(place))
+    charged(url, 0, 40)
+    with sqlite3.connect(place) as store_file:
+        (number,) = store_file.execute(
+            "SELECT number FROM understudy_entry WHERE debit IS NOT NULL"
+        ).fetchone()
+        store_file.execute("DELETE FROM understudy_entry WHERE number = ?", (number,))
+        store_file.execute("DELETE FROM understudy_kept WHERE number = ?", (number,))
+    ledger = opened(url)
+    debit = ledger.find("r0")
+    assert debit is not None
+    with pytest.raises(LedgerError, match="changed or lost"):
+        ledger.answered(debit)
+    with pytest.raises(LedgerError, match="changed or lost"):
+        ledger.hidden(debit)
+    ledger.close()
+
+
+def test_a_debit_that_was_never_answered_is_believed(tmp_path, often):
+    url = URL.create("sqlite", database=str(tmp_path / "ledger"))
+    ledger = opened(url)
+    debit = ledger.charge(located(0), question="q", request="unanswered")
+    charged(url, 1, 30)
+    assert ledger.answered(debit) is None
+    ledger.close()

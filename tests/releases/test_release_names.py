@@ -112,7 +112,7 @@ def stopped_at(step: str, monkeypatch) -> None:
 def test_a_run_that_goes_on_says_what_is_new(folder, program, monkeypatch):
     with monkeypatch.context() as patch:
         stopped_at("count born", patch)
-        _, told = program("--out", "y", *TINY, "--epsilon", "0.5", status=1)
+        _, told = program("--out", "y", *TINY, "--epsilon", "0.5", status=130)
     assert "give the same command again" in told
     assert beside(folder / "y", "unfinished.json").exists()
     told, _ = program("--out", "y", *TINY, "--epsilon", "0.5")
@@ -123,7 +123,7 @@ def test_a_run_that_goes_on_says_what_is_new(folder, program, monkeypatch):
 def test_a_run_whose_table_has_changed_can_only_be_closed(folder, program, monkeypatch):
     with monkeypatch.context() as patch:
         stopped_at("count born", patch)
-        program("--out", "y", *TINY, "--epsilon", "0.5", status=1)
+        program("--out", "y", *TINY, "--epsilon", "0.5", status=130)
     parquet.write_table(tiny_release.people(500), folder / "people.parquet")
     _, told = program("--out", "y", *TINY, "--epsilon", "0.5", status=1)
     assert "cannot go on: the table or its declaration has changed" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +15,11 @@ import understudy as us
 from understudy.declaration.declaration import SourceSpec, Unit
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.table.coded_copy import CodedCopy
+from understudy.errors import SourceChangedError
+from understudy.table.coded_copy import MARK, CodedCopy
 from understudy.table.source import Source, open_source
 from understudy.table.truth import Truth
+from understudy.table.view_reader import ViewReader
 
 DOMAIN = Domain((Bins.integers("a", 0, 3), Bins.integers("b", 0, 299)))
 
@@ -149,6 +152,49 @@ def test_the_next_look_replaces_a_copy_that_is_stale(folder: Path):
 def test_only_its_owner_can_read_it(folder: Path):
     assert copy_in(folder).path.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_file_of_somebody_s_stays_as_it_is(tmp_path: Path):
+    frame().to_csv(tmp_path / "table.csv", index=False)
+    copy_in(tmp_path).path.write_text("my own codes")
+    assert Truth(opened(tmp_path), DOMAIN, copy=copy_in(tmp_path)).count(("a",)).sum() == 500
+    assert copy_in(tmp_path).path.read_text() == "my own codes"
+
+
+@pytest.mark.parametrize("change", [{"rows": 100}, {"bytes": None}, {"columns": []}])
+def test_a_header_that_was_changed_is_not_believed(folder: Path, change: dict):
+    copy = copy_in(folder).path
+    data = copy.read_bytes()
+    begin = len(MARK) + 8
+    length = int.from_bytes(data[len(MARK) : begin], "little")
+    header = json.loads(data[begin : begin + length]) | change
+    text = json.dumps({key: value for key, value in header.items() if value is not None}).encode()
+    copy.write_bytes(MARK + len(text).to_bytes(8, "little") + text + data[begin + length :])
+    assert Truth(opened(folder), DOMAIN, copy=copy_in(folder))._kept is None
+
+
+def test_rows_that_changed_during_the_look_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """A copy is written when the look has ended at the rows that it began with."""
+    copy_in(folder).path.unlink()
+    truth = Truth(opened(folder), DOMAIN, copy=copy_in(folder))
+    batches = ViewReader.batches
+
+    def swapped(self, *arguments):
+        yield from batches(self, *arguments)
+        frame(1).to_csv(folder / "table.csv", index=False)
+
+    monkeypatch.setattr(ViewReader, "batches", swapped)
+    with pytest.raises(SourceChangedError):
+        truth.count(("a",))
+    assert not copy_in(folder).path.exists()
+
+
+def test_an_interrupted_copy_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    copy_in(folder).path.unlink()
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        Truth(opened(folder), DOMAIN, copy=copy_in(folder)).count(("a",))
+    assert [path.name for path in folder.iterdir()] == ["table.csv"]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")

@@ -99,7 +99,7 @@ def ask(
 
         terms = {"alpha": alpha, "beta": beta, "queries": queries, "analyst": analyst}
         entered = open_named(opened, session, **terms, price=price, request=request, max_cells=most)
-        tell_unread(opened, quiet=as_json)
+        tell_unread(opened, project, quiet=as_json)
         if dry_run:
             _show_session_prices(entered, questions, as_json=as_json)
             return
@@ -111,7 +111,7 @@ def ask(
     prepared = [
         opened.prepare(question, **price, max_cells=most) for question in questions
     ]  # finds every mistake before any look
-    tell_unread(opened, quiet=as_json)
+    tell_unread(opened, project, quiet=as_json)
     if dry_run:
         _show_quotes(opened, questions, prepared, as_json=as_json)
         return

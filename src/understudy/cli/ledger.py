@@ -105,7 +105,7 @@ def _write_page(project: Path, page: Path, last: int | None, *, overwrite: bool,
         declaration.name, declaration.budget, entries, verdict,
         place=place, last=MOST_ENTRIES if last is None else last, made=made,
     )  # fmt: skip
-    write_file(page, text, overwrite=overwrite)
+    write_file(page, text, overwrite=overwrite, private=True)
     sound = verdict is None or verdict["sound"]
     if as_json:
         emit({"written": str(page), "entries": len(entries), "sound": sound})
@@ -199,7 +199,7 @@ def export(
     belonging = project_files(declaration, file=located(project))
     check_output(output, overwrite=overwrite, belonging=belonging)
     found = document(url, declaration.name, answers=answers)
-    write_file(output, self_contained(found), overwrite=overwrite)
+    write_file(output, self_contained(found), overwrite=overwrite, private=True)
     if as_json:
         emit({"written": str(output), "entries": len(found["entries"]), "head": found["head"]["hash"]})
         return

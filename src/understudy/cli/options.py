@@ -101,12 +101,25 @@ def emit(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False))
 
 
-def tell_unread(project: Project, *, quiet: bool) -> None:
-    """Say that nobody has read the table through under its present declaration, where that is so.
+def tell_unread(project: Project, file: Path, *, quiet: bool) -> None:
+    """Say what the custodian has left undone: lines to review, and a table that was never read through.
 
-    `quiet` is a command that speaks to machines.
+    `file` is the declaration, or its folder. `quiet` is a command that speaks to machines.
     """
-    if project.curator.reading is None and not quiet:
+    from understudy.declaration.file import located
+    from understudy.declaration.outline import unreviewed
+
+    if quiet:
+        return
+    marked = unreviewed(located(file).read_text(encoding="utf-8"))
+    if marked:
+        say(
+            f"{len(marked)} lines of the declaration are still marked READ OFF THE DATA: they are public and tell "
+            f"what the table holds. Review them; `understudy check` names them.",
+            fg="yellow",
+            err=True,
+        )
+    if project.curator.reading is None:
         say(
             "As it is now, this table was never read through by `understudy check --read`: whether its columns "
             "are written as declared is not known.",

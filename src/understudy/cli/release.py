@@ -120,7 +120,7 @@ def release(
 
         terms = {key: value for key, value in settings.items() if key != "analyst"}
         show_forecast(opened, wanted, terms, rows=rows, as_json=as_json)
-        tell_unread(opened, quiet=as_json)
+        tell_unread(opened, project, quiet=as_json)
         return
     assert out is not None
     note = Unfinished(out)
@@ -133,7 +133,7 @@ def release(
         made.save(out, rows=rows, seed=seed, within=rule, force=force, progress=report)
     if_interrupted(f"the release is whole, in {out}")
     _tell(opened, made, out, before, rows=rows, resumed=started is not None, as_json=as_json)
-    tell_unread(opened, quiet=as_json)
+    tell_unread(opened, project, quiet=as_json)
 
 
 def _check_apart(out: Path, opened: Project, project: Path) -> None:

@@ -81,7 +81,8 @@ class SourceSpec:
 class Unit:
     """Whose privacy is protected when a person has several rows: at most `max_rows` of each are kept.
 
-    Which ones is decided by a hash of the row keyed with `key`.
+    Rows with the same value in `column` are one person's. Which of them are kept is decided by a hash of the row
+    keyed with `key`. Raises a `ParameterError` unless `max_rows` is between 1 and 1,000,000.
     """
 
     column: str
@@ -95,17 +96,28 @@ class Unit:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Declaration:
-    """A table's name, place, domain, budget and neighbours.
+    """What a custodian says about a table before anybody asks. All of it is public.
 
-    `rows_at_least` and `rows_at_most` are public bounds on the number of rows, where the custodian gives them;
-    they matter under `add-remove`, where the number itself is private.
+    name           the name of the table, in SELECT statements and in the ledger
+    source         where the table is, and how it is read
+    domain         the attributes with their cells
+    budget         the total that everything spent on the table stays under, for ever
+    protect        the people in the table (`privacy`), or the conclusions drawn from it (`validity`)
+    neighbours     which tables a promise of privacy compares: one row replaced, or one added or removed
+    unit           who is protected where one person has several rows; None where every row is a person
+    rows_at_least  public bounds on the number of rows, where the custodian gives them; they matter under
+    rows_at_most   `add-remove`, where the number itself is private
+    ledger         where the ledger is; empty for a file beside the declaration
+    witness        a file by which a ledger is noticed that was put back from an old copy; empty for none
+    opening        the epsilon that was spent on the table before its ledger was opened
+    limits         what one analyst, one day or one month may take of the budget, in its currency
+    constraints    which cells are always empty, as everybody may know
+    coded_copy     whether the codes of a file's rows may be kept beside the declaration, for its owner alone to
+                   read, so that later questions are answered sooner
+    unreadable     the share of the rows that may be unreadable in an attribute that declares none of its own, and
+                   of the lines that may be lost, before the custodian's reading fails
 
-    `ledger` and `witness` are places (empty: the default, and none); `opening` is the epsilon that was spent on
-    the table before its ledger was opened; `limits` are shares of the budget. `constraints` say which cells are
-    always empty, as everybody may know. `coded_copy` permits to keep the codes of a file's rows beside the
-    declaration, for its owner's eyes alone, so that later questions are answered sooner. `unreadable` is the share
-    of the rows that may be unreadable in an attribute that declares none of its own, and of the lines that may be
-    lost, before the custodian's reading fails.
+    Raises a `ParameterError` where these contradict each other. `declaration.file` reads one from a YAML file.
     """
 
     name: str
@@ -146,15 +158,15 @@ class Declaration:
 
     @property
     def relation(self) -> Relation:
-        """The neighbours, with the rows of one person that count."""
+        """The neighbouring relation, with the most rows of one person that are kept."""
         return Relation(self.neighbours, 1 if self.unit is None else self.unit.max_rows)
 
     def tolerated(self, attribute: Attribute) -> Fraction:
-        """The share of the rows that may be unreadable in an attribute."""
+        """The share of the rows that may be unreadable in an attribute: its own, or that of the whole table."""
         return self.unreadable if attribute.unreadable is None else attribute.unreadable
 
     @property
     def columns(self) -> frozenset[str]:
-        """The table's columns that are ever read."""
+        """The names of the table's columns that are ever read: those of the attributes and of the unit."""
         unit = [] if self.unit is None else [self.unit.column]
         return frozenset([attribute.column for attribute in self.domain] + unit)

@@ -78,8 +78,10 @@ def spellings(text: str) -> tuple[str, ...]:
 class Attribute(ABC):
     """A column of the table cut into finitely many public cells, then `other` and `null` where declared.
 
-    `intake` says how the column's text is read. `unreadable` is the share of the rows that may be unreadable
-    before the custodian's reading of the table fails; None stands for what is declared for the whole table.
+    `name` is what questions call it, and `column` what the table does, where that differs. `outside` says where a
+    value goes that no declared cell holds; `null` says that missing values have a cell of their own. `intake` says
+    how the column's text is read. `unreadable` is the share of the rows that may be unreadable before the
+    custodian's reading of the table fails; None stands for what is declared for the whole table.
     """
 
     name: str
@@ -95,6 +97,9 @@ class Attribute(ABC):
             raise DomainError(f"an attribute needs a name without spaces around it, not {self.name!r}")
         object.__setattr__(self, "name", same_text(self.name))
         object.__setattr__(self, "column", self.column or self.name)
+        if self.outside not in tuple(Outside):
+            raise DomainError(f"{self.name}: `outside` is clamp, other or null, not {self.outside!r}")
+        object.__setattr__(self, "outside", Outside(self.outside))
         if self.outside is Outside.NULL and not self.null:
             raise DomainError(f"{self.name}: `outside: null` needs a null cell; add `null: true`")
         if self.unreadable is not None and not 0 <= self.unreadable <= 1:
@@ -111,7 +116,7 @@ class Attribute(ABC):
 
     @abstractmethod
     def compare(self, operator: str, value: Value) -> Mask:
-        """The cells where ``attribute operator value`` holds; refused where it would cut a cell."""
+        """The cells where ``attribute operator value`` holds; a `QueryError` where it would cut a cell."""
 
     @property
     @abstractmethod
@@ -120,7 +125,7 @@ class Attribute(ABC):
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The names of all cells, with those for other and for missing values at the end."""
+        """The names of all cells: the declared ones, then those of other and of missing values, if any."""
         other = [self.other_label] if self.outside is Outside.OTHER else []
         return (*self.proper_labels, *other, *([self.null_label] if self.null else []))
 
@@ -156,14 +161,14 @@ class Attribute(ABC):
 
     @property
     def null_cell(self) -> int:
-        """Where missing values go: the null cell, else the `other` cell, else the first."""
+        """The position of the cell for missing values: the null cell, else the `other` cell, else the first."""
         if self.null:
             return self.size - 1
         return self.proper_size if self.outside is Outside.OTHER else 0
 
     @property
     def outside_cell(self) -> int:
-        """Where values outside go when they are not clamped."""
+        """The position of the cell for values that no declared cell holds, where they are not clamped."""
         return self.null_cell if self.outside is Outside.NULL else self.proper_size
 
     def code(self, value: object) -> int:
@@ -229,7 +234,15 @@ def nearest(value: str, known: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Categories(Attribute):
-    """An unordered attribute: one cell for each declared value."""
+    """An unordered attribute: one cell for each declared value, of which there is at least one.
+
+    Values are compared as text, whichever way Unicode writes its characters. One that is not declared goes to a
+    cell of its own, `other`, or where `outside` is `null` to the missing values. Raises a `DomainError` where a
+    value is declared twice, or where `outside` is `clamp`.
+
+    >>> Categories(name="colour", values=("red", "blue"), null=True).labels
+    ('red', 'blue', 'other', 'null')
+    """
 
     values: tuple[str, ...]
     outside: Outside = Outside.OTHER
@@ -284,7 +297,14 @@ class Categories(Attribute):
 
 @dataclass(frozen=True, kw_only=True)
 class Boolean(Attribute):
-    """A yes-or-no attribute: the cells false and true. Anything else counts as missing."""
+    """A yes-or-no attribute: the cells false and true.
+
+    Text is read as `TRUE` and `FALSE` list it, in any case. Anything else counts as missing: it goes to the null
+    cell where `null` is true, else to the cell false.
+
+    >>> Boolean(name="smoker").labels, Boolean(name="smoker").code("Yes")
+    (('false', 'true'), 1)
+    """
 
     outside: Outside = field(default=Outside.CLAMP, init=False)
 

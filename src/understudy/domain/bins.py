@@ -22,9 +22,13 @@ Ordered = Any
 
 @dataclass(frozen=True, kw_only=True)
 class Bins(Attribute):
-    """An ordered attribute: consecutive bins [start, next start), the last one up to `upper` inclusive.
+    """An ordered attribute of integers, real numbers or dates, cut into consecutive bins.
 
-    `integers` and dates step by one; so do their bins when every value is a cell of its own.
+    A bin holds the values from its start up to the next one's, which is not in it; the last bin ends with `upper`,
+    which is. `Bins.between` makes them from their edges, and `Bins.integers` one for each integer. Where `null` is
+    true, missing values have a cell of their own. `outside` says where a value goes that lies in no bin: into the
+    nearest one (`clamp`), into a cell of its own (`other`), or to the missing values (`null`). Raises a
+    `DomainError` where the edges do not rise strictly, are not of one type, or are not finite.
     """
 
     starts: tuple[Ordered, ...]
@@ -60,7 +64,9 @@ class Bins(Attribute):
     def between(
         cls, name: str, edges: Sequence[Ordered], *, outside: Outside = Outside.CLAMP, null: bool = False
     ) -> Bins:
-        """Bins with the given edges; the last bin includes the last edge.
+        """Bins with the given edges, two at least; the last bin includes the last edge.
+
+        Raises a `DomainError` where the edges do not rise strictly.
 
         >>> Bins.between("age", [0, 18, 65, 120]).labels
         ('0-17', '18-64', '65-120')
@@ -71,7 +77,11 @@ class Bins(Attribute):
 
     @classmethod
     def integers(cls, name: str, lower: int, upper: int, *, outside: Outside = Outside.CLAMP) -> Bins:
-        """Every integer from `lower` to `upper` is a cell."""
+        """One bin for each integer from `lower` to `upper`, both included.
+
+        >>> Bins.integers("rooms", 1, 4).labels
+        ('1', '2', '3', '4')
+        """
         return cls(name=name, starts=tuple(range(lower, upper + 1)), upper=upper, outside=outside)
 
     @property
@@ -117,7 +127,10 @@ class Bins(Attribute):
         return (np.array(numbers[:-1]) + np.array(lasts)) / 2
 
     def proper_code(self, value: object) -> int | None:
-        """The position of the bin that a value falls into; None where it lies outside and is not clamped."""
+        """The position of the bin that a value falls into; None where it lies outside and is not clamped.
+
+        What is neither a number nor a date, as the edges are, counts as missing: `null_cell`.
+        """
         number = self._read(value)
         if number is None or number != number:
             return self.null_cell

@@ -20,7 +20,17 @@ CELL_LIMIT = 2**27
 
 @dataclass(frozen=True, repr=False)
 class Domain:
-    """The product of named attributes. Sizes are exact: 10^100 cells are no trouble until allocated."""
+    """The public universe of a table: its cells are all combinations of one cell of each attribute.
+
+    `domain["age"]` is the attribute of that name, and a loop goes over the attributes in the order of their
+    declaration. Numbers of cells are exact integers: 10^100 of them are no trouble until a table of them is
+    allocated. Raises a `DomainError` where there is no attribute, or where two have the same name.
+
+    >>> from understudy.domain.attribute import Boolean, Categories
+    >>> domain = Domain((Categories(name="sex", values=("F", "M")), Boolean(name="smoker")))
+    >>> domain.shape(), domain.size()  # the third cell of `sex` is for other values
+    ((3, 2), 6)
+    """
 
     attributes: tuple[Attribute, ...]
 
@@ -70,29 +80,32 @@ class Domain:
         return position
 
     def clique(self, names: Iterable[str]) -> Clique:
-        """The named attributes in domain order; each may be named once."""
+        """The names in the order of the domain; raises a `DomainError` for one that is unknown or given twice."""
         positions = [self.position(name) for name in names]
         if len(set(positions)) != len(positions):
             raise DomainError("a clique names an attribute twice")
         return tuple(self.attributes[i].name for i in sorted(positions))
 
     def project(self, names: Iterable[str]) -> Domain:
-        """The domain of some of the attributes, in domain order."""
+        """The domain of the named attributes alone, in the order of this one; raises as `clique` does."""
         return Domain(tuple(self[name] for name in self.clique(names)))
 
     def merge(self, other: Domain) -> Domain:
-        """The attributes of both, this one's first; a shared name must mean the same attribute."""
+        """The domain of the attributes of both, this one's first.
+
+        Raises a `DomainError` where the two declare an attribute of one name differently.
+        """
         for attribute in other:
             if attribute.name in self and self[attribute.name] != attribute:
                 raise DomainError(f"the two domains declare {attribute.name!r} differently")
         return Domain((*self.attributes, *(a for a in other if a.name not in self)))
 
     def shape(self, names: Iterable[str] | None = None) -> tuple[int, ...]:
-        """The number of cells of each named attribute, of all without names."""
+        """The number of cells of each named attribute, in the order of the names; of all where none are given."""
         return tuple(self[name].size for name in (self.names if names is None else names))
 
     def size(self, names: Iterable[str] | None = None) -> int:
-        """Number of cells, as an exact integer.
+        """The number of combinations of cells of the named attributes, of all where none are given: exact.
 
         >>> from understudy.domain.bins import Bins
         >>> Domain(tuple(Bins.integers(f"a{i}", 0, 9) for i in range(100))).size() == 10**100
@@ -101,14 +114,17 @@ class Domain:
         return prod(self.shape(names))
 
     def allocatable_shape(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The shape of a table over a clique, refused when it would not fit in memory."""
+        """The shape of a table over a clique; raises a `TooLargeError` where it has over `CELL_LIMIT` cells."""
         names = tuple(names)
         if (cells := self.size(names)) > CELL_LIMIT:
             raise TooLargeError(f"the table over {len(names)} attributes", cells=cells, limit=CELL_LIMIT)
         return self.shape(names)
 
     def index(self, cells: Sequence[int], names: Iterable[str] | None = None) -> int:
-        """The flat index of a cell, as an exact integer (C order)."""
+        """The flat index of a cell in C order, as an exact integer: `cells` has the code of each attribute.
+
+        Raises a `DomainError` where there are too many codes or too few, or where one lies outside its attribute.
+        """
         shape = self.shape(names)
         if len(cells) != len(shape):
             raise DomainError(f"a cell of {len(shape)} attributes needs {len(shape)} codes, not {len(cells)}")
@@ -120,7 +136,7 @@ class Domain:
         return flat
 
     def cell(self, index: int, names: Iterable[str] | None = None) -> tuple[int, ...]:
-        """The inverse of `index`."""
+        """The codes of the cell with a flat index: the inverse of `index`, which raises as that does."""
         shape = self.shape(names)
         if not 0 <= index < prod(shape):
             raise DomainError(f"the index lies outside a domain of {prod(shape):,} cells")
@@ -131,7 +147,7 @@ class Domain:
         return tuple(reversed(codes))
 
     def labels(self, cells: Sequence[int], names: Iterable[str] | None = None) -> tuple[str, ...]:
-        """What a cell is called, one label for each attribute."""
+        """The labels of a cell, which is given by its codes: one for each of the named attributes, or of all."""
         names = self.names if names is None else tuple(names)
         return tuple(self[name].labels[code] for name, code in zip(names, cells, strict=True))
 

@@ -1,7 +1,7 @@
-"""GuessAndCheck(η, m): the analyst guesses, the sample says whether it agrees.
+"""GuessAndCheck(η, m): the analyst guesses a rate, and the sample says whether it is within η of its own.
 
 This protects the conclusion, not the people: it compares with exact values, so it runs only in projects that
-declare `protect: validity`. What it says is so little that it generalises: a transcript is a path in a tree
+declare `protect: validity`. Its answers say so little that they generalise: a transcript is a path in a tree
 that is known in advance, and the width is a union bound over the tree's queries (`theory.guess_and_check`).
 """
 
@@ -31,7 +31,11 @@ RESOLUTION = 1 << 20
 
 @dataclass(frozen=True)
 class Checked:
-    """A rate, how far it is at most from the sample's, and from the population's with the promised probability."""
+    """A rate, how far it is at most from the sample's, and from the population's with the promised probability.
+
+    Rates and errors are shares of all rows. `accepted` says that `value` is the guess, which was within η; else it
+    is the sample's rate on a grid.
+    """
 
     value: float
     error: float
@@ -40,26 +44,34 @@ class Checked:
 
     @property
     def source(self) -> str:
+        """Where the rate comes from: `checked` where it is the guess, else `measured`."""
         return "checked" if self.accepted else "measured"
 
 
 class Guesser(Protocol):
     """Where guesses come from: the transcript, or data that are not the checking sample's."""
 
-    def guess(self, query: LinearQuery) -> float: ...
+    def guess(self, query: LinearQuery) -> float:
+        """The guess of a query's rate: a share of rows."""
+        ...
 
     def learn(self, query: LinearQuery, value: float) -> None:
-        """The guess was wrong; the sample's answer is near `value`."""
+        """Take note that the guess was wrong, and that the sample's answer, a share of rows, is near `value`."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckTerms:
-    """What is promised: fixed in advance.
+    """What GuessAndCheck promises, fixed in advance.
 
-    η is the tolerance, k the number of queries. With m rejections at most, a rejected round is answered on a grid
-    of ⌈2/η⌉ midpoints, within η/4, and GuessAndCheck halts at the next one. Without a limit it never halts:
-    answers come on ⌈1/(2η)⌉ midpoints, within η, and the width grows with the failures so far.
+    eta         the tolerance η: a guess is accepted where it is within η of the sample's rate
+    queries     the number k of queries that may be asked
+    beta        the probability that some answer is further from the population than its width
+    rejections  the number m of wrong guesses that are answered, on a grid of ⌈2/η⌉ midpoints, within η/4; at the
+                next one GuessAndCheck halts. Where it is None, GuessAndCheck never halts: wrong guesses are
+                answered on ⌈1/(2η)⌉ midpoints, within η, and the width grows with their number
+
+    Raises a `ParameterError` where one of these is out of range.
     """
 
     eta: Fraction
@@ -89,7 +101,10 @@ class CheckTerms:
         return Fraction(2 * cell + 1, 2 * self.grid)
 
     def width(self, rows: int, failures: int, *, accepted: bool) -> float:
-        """How far an answer can be from the population, jointly over all answers of the session."""
+        """How far an answer can be from the population's rate, as a share, jointly over all k answers.
+
+        `rows` is the number of rows of the sample, `failures` that of wrong guesses so far.
+        """
         if self.rejections is None:
             return gnc_failures_width(rows, self.queries, failures, self.eta, self.beta)
         near = self.eta if accepted else Fraction(1, 2 * self.grid)
@@ -98,6 +113,10 @@ class CheckTerms:
 
 class GuessAndCheck:
     """GuessAndCheck on the rows of a project that protects validity; its journal is kept in the ledger.
+
+    Under the same `name` it goes on where it was, in any process; `analyst` is who is written down for it. Raises
+    a `QueryError` where the table has no rows. `asked` and `failures` are how many queries were asked and how
+    many guesses were wrong so far.
 
     Accuracy    All answers before it halts are within η (accepted) or 1/(2G) (rejected) of the sample, always, and
                 within `population_error` of the population with probability 1 - β, for every analyst whose coins
@@ -123,11 +142,16 @@ class GuessAndCheck:
 
     @property
     def name(self) -> str:
-        """The name under which it is continued."""
+        """The name under which its journal stands in the ledger, and under which it goes on."""
         return self._journal.name
 
     def check(self, query: LinearQuery, guess: Number) -> Checked:
-        """Whether a guess of a rate is within η of the sample's; if not, the sample's rate on a grid."""
+        """Whether a guess of a rate is within η of the sample's; if not, the sample's rate on a grid.
+
+        Raises a `ParameterError` where the guess is no rate, a `QueryError` where the query is about another
+        domain, and a `HandleClosedError` where all queries were asked, or where it has halted after too many
+        wrong guesses.
+        """
         # On a fine grid: what is written down of a guess must not depend on whether it was right.
         guessed = Fraction(round(exact(guess, "guess") * GUESSES), GUESSES)
         if not -1 <= guessed <= 2:
@@ -143,7 +167,7 @@ class GuessAndCheck:
         """Check what a guesser says, and tell it when it was wrong.
 
         A guesser that goes on is also told what was rejected elsewhere, in another process or by another one's
-        guess, before it says anything: its guess is always that of the whole transcript.
+        guess, before it says anything: its guess is always that of the whole transcript. Raises as `check` does.
         """
         if query.domain != self.curator.domain:
             raise QueryError("the question is about another domain")

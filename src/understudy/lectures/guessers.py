@@ -1,5 +1,7 @@
-"""Where guesses come from. A guess is post-processing of the transcript, or made of other data: it can cost
-rejections, never validity.
+"""Guessers for GuessAndCheck: each guesses a query's share of the rows, and may learn from being wrong.
+
+A guess is made of the transcript or of other data, and of the checked rows in no other way. So a bad guesser costs
+rejections, and never validity.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from understudy.standin.median.sampled import SampledSurvivors
 
 @dataclass(frozen=True)
 class ConstantGuess:
-    """The same guess for every query."""
+    """The same guess for every query: `value`, a share of rows."""
 
     value: float = 0.5
 
@@ -32,7 +34,10 @@ class ConstantGuess:
 
 @dataclass(frozen=True)
 class OtherData:
-    """Guesses from other data: a training half, a public table, an earlier release."""
+    """Guesses from other data: a training half, a public table, an earlier release.
+
+    `other` is anything that can be projected onto a few attributes, over the same domain as the queries.
+    """
 
     other: Projection
 
@@ -47,7 +52,7 @@ class OtherData:
 
 @dataclass(frozen=True)
 class GuessFunction:
-    """Guesses of a function of yours; it must not have seen the rows that check."""
+    """Guesses of a function that the caller brings: it must not have seen the rows that are checked."""
 
     function: Callable[[LinearQuery], float]
 
@@ -62,7 +67,7 @@ class GuessFunction:
 
 @dataclass(frozen=True)
 class MedianGuess:
-    """The median of the surviving small databases. [Lecture 4, MedianMechanism]
+    """Guesses by the median of the small databases that survive. [Lecture 4, MedianMechanism]
 
     A wrong guess drops every database whose answer is more than η/2 from the sample's: at least half of them,
     and never one that is within η/4 of the sample on all queries.
@@ -82,10 +87,11 @@ class MedianGuess:
 
 @dataclass(frozen=True)
 class SampledMedianGuess:
-    """The median of particles in the polytope of what is known, where the small databases are too many to hold.
+    """Guesses by the median of sampled histograms (particles), where the small databases are too many to hold.
 
-    The sample's rate is within η of what a rejection tells, on the same side of the guess: that is kept, and about
-    half of the volume goes. The sample's own histogram is never cut off; that halving bounds the rejections is an
+    The particles lie in the polytope of all histograms that agree with every rejection: after a wrong guess, the
+    sample's rate is within η of the value told and on the same side of the guess. That is kept, and about half of
+    the volume goes. The sample's own histogram is never cut off; that halving bounds the rejections is an
     observation here, and no theorem (`understudy.standin.median.sampled`).
     """
 
@@ -107,7 +113,10 @@ class SampledMedianGuess:
 
 @dataclass(frozen=True)
 class WeightsGuess:
-    """Multiplicative weights: a wrong guess moves them by exp(±4η·q), so that at most ln|X|/(2η²) are wrong."""
+    """Guesses by multiplicative weights, which a wrong guess moves by exp(±4η·q).
+
+    At most ln|X|/(2η²) guesses are wrong, where |X| is the number of cells of the domain.
+    """
 
     weights: DenseWeights
     eta: float

@@ -41,7 +41,7 @@ USELESS_ETA = Fraction(1, 2)
 
 
 class MedianMechanism:
-    """Any number of adaptive queries, of which only few can be answered from the sample. [Lecture 4, Theorem 2]
+    """Adaptive queries on one sample: a median of small databases guesses and is checked. [Lecture 4, Theorem 2]
 
     S₀ is the set of all multisets of n' rows over the universe, n' the size at which one of them is within η/4
     of the sample on every query that will be asked [Lecture 4, Claim 1]. Where that set can be held, `mode` is
@@ -70,7 +70,13 @@ class MedianMechanism:
         name: str = "",
         analyst: str = "",
     ) -> None:
-        """Without an η: the smallest at which the set can be held, or the lecture's if none is below ½."""
+        """Open the mechanism on a project's rows, or go on with the one of this name, for so many `queries`.
+
+        `eta` is the tolerance, a share of rows; left out, it is the smallest at which the set can be held, or the
+        lecture's where none is below ½. `beta` is the probability that some answer is further from the population
+        than its width. Raises a `ParameterError` where one of them is out of range, and a `TooLargeError` where
+        the domain has too many cells even to be sampled.
+        """
         universe = curator.domain.size()
         self.eta = (
             _usual_eta(universe, queries, curator.rows) if eta is None else positive(eta, "eta", at_most=1)
@@ -92,7 +98,10 @@ class MedianMechanism:
         return SampledMedianGuess(particles, float(self.eta))
 
     def ask(self, query: LinearQuery) -> Checked:
-        """The rate of a query."""
+        """The rate of a query, a share of rows: the median's where it is within η of the sample's.
+
+        Raises as `GuessAndCheck.check` does.
+        """
         return self.checker.ask(query, self.guesser)
 
 
@@ -107,6 +116,10 @@ def private_median(
     analyst: str = "",
 ) -> OnlineConstruction:
     """The median behind the sparse vector: counts within α of the rows, as long as at most `updates` guesses fail.
+
+    `alpha` is a part of all rows, `queries` the number of questions that may be asked, and `beta` the probability
+    that some certified answer is further off. Under the same `name` the construction goes on where it was, and
+    `analyst` is whose share of the budget pays. Returns an `OnlineConstruction`; raises as `practical_terms` does.
 
     Privacy     That of the online construction: the surviving set is made of released answers, in both modes. A
                 sampled median is post-processing like a true one.

@@ -1,7 +1,8 @@
-"""The Monitor of Lecture 18: run a procedure on T fresh samples, and see by how much it overfits.
+"""The Monitor of Lecture 18: run a procedure on T fresh samples, and measure by how much it overfits.
 
-It is the proof's own device, made a program: it needs the population (a sampler and the true expectations), so
-it runs in simulations, on synthetic data, or on a table so large that it can play the population.
+The Monitor is a device of a proof, written as a program: it needs the population (a sampler and the true
+expectations), so it runs in simulations, on synthetic data, or on a table so large that it can play the
+population.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ Query = Callable[[Any], NDArray[np.float64]]
 class Overfit:
     """What T runs showed. `errors` are q_t(S_t) - q_t(D), one for each run: exact, and so for simulations alone.
 
-    `chosen` is what the exponential mechanism picked among the 2T queries q_t and 1 - q_t: the Monitor's output.
+    The exponential mechanism picked one of the 2T queries q_t and 1 - q_t, the Monitor's output: `run` is its t
+    from 0 on, `negated` says whether it is 1 - q_t, and `chosen` is its error. All errors are differences of
+    rates.
     """
 
     errors: NDArray[np.float64]
@@ -70,6 +73,16 @@ def monitor(
     noise: NoiseSource | None = None,
 ) -> Overfit:
     """Run `procedure` on fresh samples and choose the query that generalises worst. [Lecture 18, Algorithm 2]
+
+    procedure    takes a sample and returns a query, which gives a number in [0, 1] for each row of a sample
+    sample       draws a fresh sample from the population; all have the same number m of rows
+    expectation  the true mean of a query over the population
+    runs         the number T of samples
+    epsilon      the price of the Monitor's own choice
+    noise        where random numbers come from; by default the operating system
+
+    Returns an `Overfit`. Raises a `ParameterError` where there is no run, where a query gives something else than
+    a number for each row, or where samples differ in size.
 
     Privacy     ε of the procedure plus `epsilon`: the samples are disjoint, so the runs cost as one; the score
                 q(S) - q(D) of each of the 2T queries moves by 1/m when a row of one sample does, and D is no data.

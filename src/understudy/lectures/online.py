@@ -43,10 +43,17 @@ RUN_SHARE = Fraction(8, 9)
 
 @dataclass(frozen=True)
 class OnlineTerms:
-    """What is promised, and what it takes: counts of people throughout.
+    """What an online construction promises and what it pays; `theorem_terms` and `practical_terms` work them out.
 
-    `gap` is what an update can count on, `threshold` = gap + `slack` is compared with, `error` = gap + 2·slack is
-    promised; `slack` is how far from the threshold a comparison can be wrong. `updates` runs are paid for.
+    queries       the number of questions that may be asked
+    beta          the probability that some answer is further off than its error
+    gap           how far off, in people, the stand-in is at least when it is updated, and a bought answer at most
+    slack         how far from the threshold, in people, a comparison can be wrong
+    updates       the number of runs of the sparse vector, each of which ends with an update, that are paid for
+    run_epsilon   the ε of the comparisons of one run
+    answer_price  the price of the answer that ends a run
+
+    The stand-in is compared with the `threshold`, gap + slack, and the promised `error` is gap + 2·slack.
     """
 
     queries: int
@@ -115,11 +122,12 @@ def theorem_terms(
     rho: Number | None = None,
     beta: Number = 0.05,
 ) -> OnlineTerms:
-    """The smallest error that the theorem allows for a price.
+    """The terms of the smallest error that the theorem allows for a price, in `epsilon` or in `rho`.
 
     The update algorithm makes at most B(α) updates on gaps of α, whatever is asked [Lecture 7, Definition 2],
-    so B runs are enough for ever: `update_for(α)` gives the algorithm, and α is chosen best. An algorithm whose
-    number of updates is no theorem is refused.
+    so B runs are enough for ever: `update_for(α)` gives the algorithm for a gap of α of the rows, and α is chosen
+    best. Raises a `ParameterError` for an algorithm whose number of updates is no theorem, and a `RefusedError`
+    where no error below all of the rows can be promised at the price.
     """
     rows, failure, moved = curator.rows_at_least, probability(beta), curator.relation.moves(ONE_COUNT)
     price = Price.of(epsilon=epsilon, rho=rho)
@@ -177,11 +185,12 @@ def practical_terms(
     beta: Number = 0.05,
     gap_share: Number = Fraction(1, 2),
 ) -> OnlineTerms:
-    """Noise calibrated to α, for a number of updates that is an expectation and no theorem.
+    """Terms with noise calibrated to α, for a number of updates that is an expectation and no theorem.
 
-    `gap_share` of α is what a bought answer may be off by; the rest is slack on both sides of the threshold, and
-    the more of it the cheaper is a run. The promise holds for every answer that is given; after `updates` of them
-    nothing more is certified.
+    `alpha` is the error of every answer, as a part of all rows (of the declared least number where that is
+    private). `gap_share` of α is what a bought answer may be off by; the rest is slack on both sides of the
+    threshold, and the more of it the cheaper is a run. The promise holds for every answer that is given; after
+    `updates` updates nothing more is certified. Raises a `ParameterError` where α is less than a few people.
     """
     failure, people = probability(beta), floor(positive(alpha, "alpha", at_most=1) * curator.rows_at_least)
     gap = floor(people * positive(gap_share, "gap_share", at_most=1))
@@ -221,7 +230,13 @@ def warm_start(
 
 
 class OnlineConstruction:
-    """The loop, over any database update algorithm; its updates are kept in the ledger.
+    """Counts from a stand-in that is checked by the sparse vector, and updated where it is wrong.
+
+    `update` is any database update algorithm, `terms` what is promised and paid. `start` is a stand-in to begin
+    with, such as that of `warm_start`; by default it is the algorithm's own. Under the same `name` the
+    construction goes on where it was, in any process, since its updates are kept in the ledger; `analyst` is
+    whose share of the budget pays. `updates` and `asked` are how many updates were made and how many questions
+    were asked so far.
 
     Privacy     Each run costs its AboveThreshold's ε₀ and its answer, charged before they look; how many runs
                 there are, and which question ended each, the sparse vector itself releases. The stand-in is made
@@ -264,7 +279,14 @@ class OnlineConstruction:
         return self.terms.updates - self.updates
 
     def ask(self, query: LinearQuery) -> Answer:
-        """The count of a query: the stand-in's, checked, or a bought one."""
+        """The count of a query, in people: the stand-in's where it is found right, else a bought one.
+
+        After the last update the answer is the stand-in's: `implied` where a theorem bounds the updates, else
+        `uncertified`, with an infinite error. Raises a `QueryError` where the query has weights other than 0 and 1
+        or is about another domain, a `HandleClosedError` where all questions were asked, an
+        `InsufficientBudgetError` where a run or an answer cannot be paid, and a `RefusedError` where another
+        process is asking at this moment.
+        """
         counting_query(query, self.curator.domain)
         with self._lock:
             self._catch_up()

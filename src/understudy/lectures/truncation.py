@@ -1,7 +1,8 @@
 """The truncation mechanism: exact means, rounded to a grid.
 
-Rounded answers are short transcripts, and short transcripts generalise (`theory.compression`). Not private: two
-neighbouring tables can lie on two sides of a boundary. For projects that declare `protect: validity`.
+Rounded answers are short transcripts, and short transcripts generalise (`theory.compression`). The mechanism is
+not private, since two neighbouring tables can lie on two sides of a boundary: it runs only in projects that
+declare `protect: validity`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from understudy.theory.compression import truncation_width
 
 
 class Truncation:
-    """Rates rounded to the middles of G cells, G chosen best for n rows and k queries.
+    """Rates rounded to the middles of G cells, G chosen best for n rows and k = `queries` queries.
+
+    Under the same `name` it goes on where it was, in any process, since its answers are kept in the ledger;
+    `analyst` is who is written down for it. `width`, `grid` (which is G) and `asked` can be read. Raises a
+    `ParameterError` where there is to be no query, or where `beta` is no probability.
 
     Accuracy    Within 1/(2G) of the sample, always; within `width` of the population for all k adaptive queries
                 with probability 1 - β: a union over the N = Σ_{i<k} G^i queries that can be asked at all.
@@ -45,7 +50,11 @@ class Truncation:
         self.asked = sum(1 for _ in self._journal.later())
 
     def ask(self, query: LinearQuery) -> Checked:
-        """The rate of a query, rounded."""
+        """The rate of a query, a share of rows, rounded to the grid.
+
+        Raises a `QueryError` where the query is about another domain, and a `HandleClosedError` where all queries
+        were asked.
+        """
         if query.domain != self.curator.domain:
             raise QueryError("the question is about another domain")
         marginal = Marginal.of(query)

@@ -1,4 +1,4 @@
-"""What every ledger promises, wherever it keeps its books."""
+"""What every ledger promises, in memory, a file or a database: the interface, and its values."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ OPENED = b"opened"
 
 @dataclass(frozen=True, slots=True)
 class Debit:
-    """Proof of payment: entry `number` of the ledger, for one question.
+    """Proof of payment: entry `number` of the ledger, in which `event` was charged `cost` for one question.
 
+    `request` is the name under which the same question is never charged twice, and `analyst` who asked it.
     `repeated` tells that the request had been charged before, perhaps by a process that did not live to answer.
     """
 
@@ -98,11 +99,13 @@ def is_fresh(request: str) -> bool:
 
 
 class Ledger(Protocol):
-    """A budget that cannot be overspent.
+    """The record of what was spent on a table, which lets nobody spend more than its budget.
 
-    The order is fixed: validate without data, `charge`, look at the data, `settle` (or `advance`), release. A
-    crash between two steps keeps the debit; nothing is ever refunded. Answers and states are bytes: what was
-    stored is what comes back.
+    An event says what is done to the table, and a debit that it was paid for. Who looks at the data keeps to one
+    order: validate without data, `charge`, look, `settle` (or `advance`), release. A crash between two steps
+    keeps the debit; nothing is ever refunded. A handle is a debit that answers many questions, one step for each,
+    such as a sparse vector. Answers and states are bytes: what was stored is what comes back. All costs are in
+    the budget's currency, ε or ρ.
 
     Three calls write: `charge`, `settle` and `advance`. Each is one transaction, durable when it returns where
     the ledger is durable, and one that raises has changed nothing. All others read what is stored at that moment,
@@ -112,29 +115,29 @@ class Ledger(Protocol):
 
     @property
     def budget(self) -> Budget:
-        """The total that everything charged here stays under."""
+        """The budget, which is the total that everything charged here stays under."""
         ...
 
     @property
     def is_begun(self) -> bool:
         """Whether entries are stored that fix the budget: from then on no declaration changes it.
 
-        False of a ledger in memory, whose budget is whatever the next one is given.
+        It is false of a ledger in memory, whose budget is whatever the next one is given.
         """
         ...
 
     @property
     def spent(self) -> Cost:
-        """The total of all events: a deterministic function of their list."""
+        """What all events charged so far cost together: a deterministic function of their list."""
         ...
 
     @property
     def remaining(self) -> Cost:
-        """The budget without what is spent; never negative."""
+        """What is left of the budget, for all analysts together; never negative."""
         ...
 
     def available(self, analyst: str = "") -> Cost:
-        """What an analyst could spend now: what remains, or less where a limit binds."""
+        """What an analyst could spend now: what remains, or less where a limit on analyst, day or month binds."""
         ...
 
     def quote(self, event: Event) -> Cost:
@@ -166,9 +169,9 @@ class Ledger(Protocol):
         hidden: bytes | None = None,
         step: JournalStep | None = None,
     ) -> Debit:
-        """Debit an event, or refuse and change nothing.
+        """Debit an event, or refuse and change nothing. Returns the debit.
 
-        A request that was charged before gets its old debit back, `repeated`, and pays nothing.
+        A request that was charged before gets its old debit back, with `repeated` true, and pays nothing.
 
         `hidden` opens a handle that needs no look at the data: the answer `OPENED` and this first state are kept
         with the debit, unless the debit has an answer already. `step` is a step of a journal that belongs to this
@@ -190,17 +193,18 @@ class Ledger(Protocol):
         ...
 
     def answered(self, debit: Debit) -> bytes | None:
-        """The answer kept for a debit, or None."""
+        """The answer that is kept for a debit; None where it has none yet."""
         ...
 
     def hidden(self, debit: Debit) -> Hidden | None:
-        """The latest state of the handle that a debit opened, or None."""
+        """The latest state of the handle that a debit opened; None where it opened none."""
         ...
 
     def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
-        """Keep a handle's answer and its new state, if `step` is still the latest; else change nothing.
+        """Keep a handle's next answer and its new state, if `step` is still the latest; else change nothing.
 
-        False tells that somebody else's answer came first, or that there is no such handle: read the state again.
+        Returns whether they were kept. False says that somebody else's answer came first, so that the state has to
+        be read again, or that there is no such handle.
         Raises a `LedgerError` for a debit that this ledger does not hold.
         """
         ...

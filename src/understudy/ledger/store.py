@@ -261,12 +261,36 @@ class DurableLedger:
         with self._database.reading() as tx:
             row = tx.execute(which, {"of": self._name, "debit": debit.number}).one_or_none()
             if row is None:
+                self._check_unbroken(tx, debit)
                 return None, None
             entry = Entry._make(row[1:])
             kept = tx.execute(_KEPT, {"of": self._name, "number": entry.number}).one_or_none()
         if not is_sealed(entry):
             raise broken(entry.number)
         return entry, kept
+
+    def _check_unbroken(self, tx: Connection, debit: Debit) -> None:
+        """Refuse to believe that a debit was never answered where an entry after it is missing or changed.
+
+        Who believes it looks at the table again, for nothing. An opening reads entries from the newest snapshot on
+        only, so the older ones are looked at here.
+        """
+        entries, head, _ = tx.execute(_HEAD, {"of": self._name}).one()
+        number, previous = debit.number - 1, None
+        while number < entries:
+            later = tx.execute(_LATER, {"of": self._name, "seen": number}).all()
+            for found in later:
+                entry = Entry._make(found[1:])
+                follows = previous is None or entry.previous == previous
+                if entry.number != number + 1 or not follows or not is_sealed(entry):
+                    raise broken(number + 1)
+                number, previous = entry.number, entry.hash
+                if number == entries:  # others may write on meanwhile
+                    break
+            if not later:
+                break
+        if (number, previous) != (entries, head):
+            raise broken(number + 1)
 
     # ---- the transaction
 

@@ -121,7 +121,7 @@ class Check:
         self.at = ""
         self.total = 0
         self.purse = Purse("", 0)
-        self.shares = Shares()
+        self.shares = SnapshotTotals()
         self.requests: set[str] = set()
         self.open_debits: dict[int, tuple[int, bool] | None] = {}
         self.answers_checked = self.steps_checked = 0
@@ -347,7 +347,7 @@ def sparse_vector(epsilon: Fraction, hits: Fraction | None, told: Fraction | Non
     return runs * ((share - part * share) ** 2 + (part * share) ** 2) / 2
 
 
-class Shares:
+class SnapshotTotals:
     """What debits were charged, by analyst, day and month, and how many had no price: what snapshots hold."""
 
     def __init__(self) -> None:

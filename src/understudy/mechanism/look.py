@@ -8,6 +8,7 @@ refuses a look whose two events differ before it charges; then it has the mechan
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,8 +18,10 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
 from understudy.mechanism.additive import Additive
+from understudy.mechanism.gaussian import GaussianMechanism
+from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import NoiseSource
-from understudy.privacy.event import Event, Located, unversioned
+from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Together, unversioned
 from understudy.privacy.region import located
 from understudy.privacy.relation import Relation
 from understudy.query.marginal import Marginal
@@ -87,17 +90,18 @@ def checked_event(look: Look, relation: Relation) -> Event:
 
     Raises ParameterError where the look's noise is drawn by a class that is not of this room, where its event is
     not the one that follows from that noise and the relation, and where the event has another region than the one
-    marginal that the look reads.
+    marginal that the look reads. How far neighbours move the values is the look's own word.
     """
     drawn = look.mechanism
-    for mechanism in drawn.mechanisms if isinstance(drawn, Blocks) else (drawn,):
-        check_known(mechanism)
+    check_known(drawn)
     event, derived = look.event, look.event_under(relation)
-    if unversioned(event) != derived:
+    if unversioned(event) != derived or not _is_its_noise(drawn, derived):
         raise ParameterError(
             f"a look must be charged the event of the noise that it draws: under `{relation}` that is {derived}, "
             f"and the look says {event}. Make its mechanism for what `relation.moves` says of its values"
         )
+    if isinstance(event, Together) and any(isinstance(part, Located) for part in event.events):
+        raise ParameterError("a part of an event has no region of its own: one look reads one region, or all")
     if isinstance(event, Located):
         (marginal,) = look.marginals if len(look.marginals) == 1 else (None,)
         if marginal is None or event != located(marginal, event.noise, relation):
@@ -107,10 +111,35 @@ def checked_event(look: Look, relation: Relation) -> Event:
     return event
 
 
+def _is_its_noise(mechanism: object, event: Event) -> bool:
+    """Whether an event tells of the noise that a mechanism draws; of a choice there is nothing to compare."""
+    if isinstance(mechanism, Blocks):  # each block has a part of the event, or all have the one noise
+        blocks = mechanism.mechanisms
+        parts = event.events if isinstance(event, Together) else (event,) * len(blocks)
+        return len(parts) == len(blocks) and all(map(_is_its_noise, blocks, parts))
+    if isinstance(mechanism, LaplaceMechanism):  # made for values that nobody moves, it draws nothing
+        told = isinstance(event, LaplaceNoise) and event.scale == mechanism.event.scale
+        return told and (mechanism.l1 > 0 or event.l1 == 0)
+    if isinstance(mechanism, GaussianMechanism):
+        told = isinstance(event, GaussianNoise) and event.variance == mechanism.event.variance
+        return told and (mechanism.l2_squared > 0 or event.l2_squared == 0)
+    return True
+
+
 def check_known(mechanism: object) -> None:
     """Refuse, with a ParameterError, what draws noise and is no mechanism of this room."""
     kind = type(mechanism)
-    if not kind.__module__.startswith(f"{__package__}."):
+    if isinstance(mechanism, Blocks):
+        for part in mechanism.mechanisms:
+            if type(part) not in (LaplaceMechanism, GaussianMechanism):
+                raise ParameterError(
+                    "the blocks of a vector get Laplace or Gaussian noise, each block its own"
+                )
+    home = sys.modules.get(kind.__module__)  # what a class says of its module can be false
+    if (
+        not kind.__module__.startswith(f"{__package__}.")
+        or getattr(home, kind.__qualname__, None) is not kind
+    ):
         raise ParameterError(
             f"the noise of a look is drawn by a mechanism of `{__package__}`, not by {kind.__qualname__}: only "
             f"those are known to draw what their events say"

@@ -1,4 +1,4 @@
-"""The net mechanism: one draw of the exponential mechanism among databases that somebody brings."""
+"""The net mechanism: one draw of the exponential mechanism among databases that the caller brings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,12 @@ class NetMechanism:
     def of(
         cls, databases: Sequence[Projection], marginals: Sequence[Marginal], *, rows: int, epsilon: Number
     ) -> NetMechanism:
-        """The mechanism over the given databases, for every cell of the marginals."""
+        """The mechanism over public databases, for every cell of the marginals and a table of `rows` rows.
+
+        Raises a `ParameterError` where there is no database or no marginal, a `QueryError` where they are not
+        about one domain or where a database answers with no share, and a `RefusedError` where there is too much
+        to compare.
+        """
         asked, n = tuple(marginals), whole(rows, "the number of rows")
         if not databases or not asked:
             raise ParameterError("a net needs at least one database and one query")
@@ -103,7 +108,7 @@ class NetMechanism:
         return f"choose among {len(self.answers):,} databases #{digest.hexdigest()}"
 
     def values(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """For each database minus the largest error, in steps."""
+        """The score of each database: minus its largest error on any cell, in steps, given the exact counts."""
         truth = np.concatenate([np.ravel(count) for count in counts]).astype(np.int64) * self.steps
         worst = np.zeros(len(self.answers), np.int64)
         for i, answers in enumerate(self.answers):

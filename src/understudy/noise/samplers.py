@@ -89,7 +89,7 @@ class SeededNoise:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Table:
+class _InversionTable:
     """Inversion of `law`: the outcome for each `head_bits`-bit start of a uniform number.
 
     `guide[head]` is -1 where a cut falls inside that head's cell. Then the number is extended to `word_bits`
@@ -136,12 +136,12 @@ def _cuts(law: Law, bits: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=128)
-def _table(law: Law, head_bits: int = 16, word_bits: int = WORD) -> _Table:
+def _table(law: Law, head_bits: int = 16, word_bits: int = WORD) -> _InversionTable:
     cuts = np.array(law.cuts(word_bits), dtype=np.uint64)
     heads = (cuts >> np.uint64(word_bits - head_bits)).astype(np.int64)
     inside = np.bincount(heads, minlength=1 << head_bits)
     guide = np.where(inside, -1, np.cumsum(inside)).astype(np.int16)
-    return _Table(law, head_bits, word_bits, guide, cuts)
+    return _InversionTable(law, head_bits, word_bits, guide, cuts)
 
 
 # ------------------------------------------------------------------------------------------ coins
@@ -230,7 +230,7 @@ class _Sampler:
     rate: Fraction
     power: Literal[1, 2]
     low_bits: int
-    table: _Table
+    table: _InversionTable
     guard: float = 2.0**-40
 
     def draw(self, count: int, noise: NoiseSource) -> NDArray[np.int64]:
@@ -348,11 +348,11 @@ def choose_many(
         scores = np.where(possible, scores, scores[possible].min())
     # Modulo 2⁶⁴ the difference is right even where it exceeds the signed range.
     gaps = (scores - scores.min()).view(np.uint64)
-    return _Selection(gaps, rate, counts).draw(count, noise)
+    return _SelectionSampler(gaps, rate, counts).draw(count, noise)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Selection:
+class _SelectionSampler:
     """Index i with weight counts[i] · exp(-rate · gaps[i]), by inverting the cumulative weights.
 
     `margin` is the least distance to a boundary, as a share of all weight, at which floats are trusted: it

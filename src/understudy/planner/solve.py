@@ -1,4 +1,4 @@
-"""Given what is known, solve for what is not, for every mechanism that applies; rank them."""
+"""What known quantities buy: each mechanism that applies is solved for the one left out, and ranked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ MAX_QUERIES = 10**15
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What one mechanism can promise, and by which theorem."""
+    """What one mechanism can promise, and by which theorem.
+
+    `width` is the error of every answer as a part of all rows, at most 1. `solved` is the quantity that was left
+    out; None where no value of it reaches the wanted width. `parameters` are those of the mechanism that reach it.
+    """
 
     mechanism: str
     width: float
@@ -68,14 +72,14 @@ class Plan:
 
     @property
     def recommended(self) -> Option | None:
-        """The best option that says something and can be run."""
+        """The best option that can be run and promises an error below 1/2; None where there is none."""
         useful = (
             o for o in self.options if not (o.vacuous or o.by_name or o.theory_only or o.solved is None)
         )
         return next(useful, None)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plan in plain values, for machines."""
+        """The plan in plain values, as JSON has them."""
         known = {name: getattr(self.situation, name) for name in self.situation.__slots__}
         if self.unknown in known:
             known[self.unknown] = None
@@ -127,7 +131,7 @@ class Plan:
         return "\n".join(self.lines())
 
     def lines(self, columns: int | None = None) -> list[str]:
-        """The plan as a table with its recommendation, no wider than so many columns."""
+        """The lines of the plan as a table with its recommendation, no wider than `columns` characters."""
         rows = [("mechanism", self._heading, "theorem")]
         rows += [(o.mechanism, self._shown(o), _cited(o)) for o in self.options]
         lines = table(rows, columns, left={0, 2})
@@ -165,7 +169,23 @@ def plan(
 ) -> Plan:
     """What the known quantities buy: solves for the one of alpha, rows, queries and epsilon that is left out.
 
-    A `workload` stands for its number of queries and for the universe of its domain.
+    rows       the number of rows of the table, or of the sample
+    queries    the number of questions, each of which may be chosen after the answers before it
+    alpha      the error of every answer, as a part of all rows: a number between 0 and 1
+    epsilon    with `delta`, the privacy budget of all answers together; none for a promise of validity alone
+    beta       the probability that some answer is further off than alpha
+    universe   the number of cells of the domain, where it is known: some mechanisms need it
+    workload   in place of `queries` and `universe`: the number of its queries, and the size of its domain
+    vc         the VC dimension of the queries, where it is known
+    promise    `privacy`: answers are near the table's, and the people in it are protected. `validity`: answers are
+               near the population's. `both`
+    guesses    whether the analyst brings a guess with each question, from other data; `failures` is how many of
+               the guesses may turn out wrong
+    best_only  whether only the best score so far matters, as on a leaderboard
+
+    Returns a `Plan`. It reads no data: everything follows from theorems, which it names. Raises a `ParameterError`
+    unless exactly one of the four is left out (of the three without epsilon, for validity), or where the
+    quantities contradict each other.
 
     >>> best = plan(rows=100_000, queries=10_000, promise="validity").recommended
     >>> best.mechanism, round(best.width, 3)

@@ -24,7 +24,15 @@ def _concentrated_cap(epsilon: Fraction, delta: Fraction) -> ZCDP:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Budget:
-    """Pure ε when δ = 0; else (ε, δ), kept as the ρ of zCDP that implies it."""
+    """The total that everything spent on a table must stay under, for ever: an ε, or an ε with a δ.
+
+    Where δ is 0, costs are in ε and add up to ε at most. Else they are in ρ, of zero-concentrated differential
+    privacy (zCDP), and add up to the largest ρ for which ρ-zCDP implies (ε, δ)-DP. `Budget.of` makes one from
+    numbers as people write them.
+
+    >>> Budget.of(1).cap.amount, round(Budget.of(1, 1e-6).cap.amount, 4)
+    (1.0, 0.0244)
+    """
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
@@ -44,19 +52,19 @@ class Budget:
 
     @property
     def cap(self) -> Cost:
-        """The total, rounded down to whole units."""
+        """The total as a cost, in ε or in ρ, rounded down to the whole units in which costs are counted."""
         if self.is_pure:
             return PureDP(floor(self.epsilon * UNITS))
         return _concentrated_cap(self.epsilon, self.delta)
 
     @property
     def currency(self) -> Currency:
-        """The currency of everything that this budget pays for."""
+        """The currency of everything that this budget pays for: `epsilon` or `rho`."""
         return self.cap.currency
 
     @property
     def whole(self) -> Price:
-        """All of it, as a price."""
+        """The whole budget as a price, in its currency."""
         return Price.of_cost(self.cap)
 
     def part(self, epsilon: Number) -> Price:
@@ -68,7 +76,7 @@ class Budget:
         return Budget.of(epsilon, self.delta).whole
 
     def share(self, cost: Cost) -> float:
-        """The part of the whole budget that a cost is."""
+        """The part of the whole budget that a cost is: 0 for nothing, 1 for all of it."""
         return cost.units / self.cap.units if self.cap.units else 1.0
 
     def epsilon_of(self, cost: Cost) -> float:
@@ -78,9 +86,10 @@ class Budget:
         return min(zcdp_epsilon(cost.amount, float(self.delta)), float(self.epsilon))
 
     def most(self, price: Price) -> Cost:
-        """The most that something costs here which keeps to a price; a price in rho needs a budget with a delta.
+        """The most that something costs here which keeps to a price: whatever is ε-DP is ε²/2-zCDP.
+        [BunSteinke16, Proposition 1.4]
 
-        Whatever is ε-DP is ε²/2-zCDP. [BunSteinke16, Proposition 1.4]
+        Raises a `RefusedError` where the price is in rho and the budget has no delta.
         """
         if price.currency == "epsilon":
             return self.price(Pure(epsilon=price.amount))
@@ -89,7 +98,10 @@ class Budget:
         return ZCDP(rounded_up(price.amount))
 
     def price(self, event: Event) -> Cost:
-        """What one event costs on its own, in this budget's currency."""
+        """What one event costs on its own, in this budget's currency, rounded up to whole units.
+
+        Raises a `RefusedError` where it has no price in that currency: normal noise under a budget of pure ε.
+        """
         return pure(event) if self.is_pure else concentrated(event)
 
     def total(self, events: Iterable[Event]) -> Cost:

@@ -39,10 +39,13 @@ class Factor:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearQuery:
-    """f: X → [0, 1], kept as a product of factors on disjoint cliques.
+    """A weight f(x) in [0, 1] for every cell x of a domain, kept as a product of factors on disjoint cliques.
 
-    A conjunction over ten attributes is ten short vectors and is never expanded; a table over one clique is a
-    single factor. Applied to a database it is the average of f over the rows [Lectures 9-10, Definition 2].
+    Its answer about a table is the average of f over the rows [Lectures 9-10, Definition 2]: where weights are 0
+    and 1, the share of the rows that it counts. `everyone`, `table` and `conjunction` make queries, and ``f & g``
+    is the product of two. A conjunction over ten attributes is ten short vectors and is never expanded; a table
+    over one clique is a single factor. Raises a `QueryError` where weights lie outside [0, 1] or do not fit the
+    cells of their attributes, and a `DomainError` where an attribute is unknown or in two factors.
     Sensitivity: a row contributes f(row), so one row moves the sum by at most max f, and replacing a row by
     at most max f - min f (`privacy.columns`).
     """
@@ -69,12 +72,12 @@ class LinearQuery:
 
     @classmethod
     def everyone(cls, domain: Domain) -> LinearQuery:
-        """The constant 1."""
+        """The query with weight 1 on every cell, which counts every row."""
         return cls(domain, ())
 
     @classmethod
     def table(cls, domain: Domain, names: Iterable[str], weights: ArrayLike) -> LinearQuery:
-        """Weights given as one table over `names`, whose axes are in the order of `names`."""
+        """The query with one table of weights over the named attributes, its axes in the order of `names`."""
         names = tuple(names)
         clique = domain.clique(names)
         values = np.asarray(weights, dtype=np.float64)
@@ -86,7 +89,13 @@ class LinearQuery:
 
     @classmethod
     def conjunction(cls, domain: Domain, parts: Mapping[str, ArrayLike]) -> LinearQuery:
-        """The product of one weight vector for each named attribute."""
+        """The product of one vector of weights for each named attribute, with a number for each of its cells.
+
+        >>> from understudy.domain.attribute import Boolean
+        >>> domain = Domain((Boolean(name="smoker"), Boolean(name="retired")))
+        >>> LinearQuery.conjunction(domain, {"smoker": [0, 1], "retired": [1, 0]})
+        LinearQuery('smoker in (true) and retired in (false)')
+        """
         return cls(domain, tuple(Factor(domain.clique([name]), np.asarray(w)) for name, w in parts.items()))
 
     @cached_property
@@ -96,7 +105,7 @@ class LinearQuery:
 
     @cached_property
     def is_counting(self) -> bool:
-        """Every weight is 0 or 1."""
+        """Whether every weight is 0 or 1, so that the query counts rows."""
         return all(((f.weights == 0) | (f.weights == 1)).all() for f in self.factors)
 
     @property
@@ -135,7 +144,11 @@ class LinearQuery:
         return hash(self.key)
 
     def weights(self, names: Iterable[str] | None = None) -> Weights:
-        """The expanded table of weights over `names` (default: the query's own clique), in domain order."""
+        """The table of weights over the named attributes (by default the query's own), in the order of the domain.
+
+        Raises a `QueryError` where the query reads another attribute, and a `TooLargeError` where the table would
+        have more than `CELL_LIMIT` cells.
+        """
         clique = self.clique if names is None else self.domain.clique(names)
         self.domain.allocatable_shape(clique)
         table = np.ones((1,) * len(clique))
@@ -153,11 +166,11 @@ class LinearQuery:
         return value
 
     def answer(self, projection: Projection) -> float:
-        """The average of f over the rows (or the mass) of `projection`."""
+        """The average of f over the rows (or the mass) of `projection`: a share between 0 and 1, for a table."""
         return float(np.vdot(projection.project(self.clique), self.weights()))
 
     def complement(self) -> LinearQuery:
-        """1 - f, over the same clique."""
+        """The query 1 - f, as one table over the same clique; raises as `weights` does."""
         return LinearQuery(self.domain, (Factor(self.clique, 1 - self.weights()),))
 
     def __and__(self, other: LinearQuery) -> LinearQuery:

@@ -18,11 +18,18 @@ from understudy.query.projection import Projection
 
 @dataclass(frozen=True, repr=False)
 class Marginal:
-    """For each cell c of `by`: the rows in c, each with its weight under `where`.
+    """How many rows are in each cell of the attributes `by`, a row counting with its weight f under `where`.
 
-    With an empty `by` this is the single query `where`; with `where` = everyone, the plain marginal. Cells are
-    disjoint, so one row contributes to one of them: adding a row moves the vector by max f in one place, and
-    replacing a row moves it by at most max f in each of two (`privacy.columns`).
+    With an empty `by` this is the single query `where`; where `where` is left out every row counts, which is the
+    plain marginal. Cells are disjoint, so one row contributes to one of them: adding a row moves the vector by
+    max f in one place, and replacing a row moves it by at most max f in each of two (`privacy.columns`). Raises a
+    `DomainError` where an attribute is unknown or named twice, and a `TooLargeError` where there are more than
+    `CELL_LIMIT` cells.
+
+    >>> from understudy.domain.attribute import Boolean, Categories
+    >>> domain = Domain((Categories(name="sex", values=("F", "M")), Boolean(name="smoker")))
+    >>> Marginal(domain, ("sex", "smoker"))
+    Marginal('everyone by sex, smoker', 6 cells)
     """
 
     domain: Domain
@@ -45,7 +52,7 @@ class Marginal:
 
     @cached_property
     def clique(self) -> Clique:
-        """Every attribute that is touched."""
+        """Every attribute that is read, by `by` or by `where`, in the order of the domain."""
         return self.domain.clique({*self.by, *self.where.clique})
 
     @property
@@ -55,7 +62,7 @@ class Marginal:
 
     @property
     def size(self) -> int:
-        """Number of cells, hence of linear queries."""
+        """The number of cells, each of which is a linear query."""
         return self.domain.size(self.by)
 
     @cached_property
@@ -70,14 +77,14 @@ class Marginal:
         return f"{self.where.describe()}{by}"
 
     def answer(self, projection: Projection) -> NDArray[np.float64]:
-        """The share of all rows in each cell, weighted."""
+        """The share of all rows that is in each cell, weighted: an array of this marginal's `shape`."""
         rates = projection.project(self.clique) * self.where.weights(self.clique)
         return rates.sum(axis=tuple(i for i, name in enumerate(self.clique) if name not in self.by))
 
     def labels(self) -> list[tuple[str, ...]]:
-        """The labels of the cells, in C order."""
+        """The labels of all cells in C order: for each cell a label of each attribute of `by`."""
         return list(self.cell_labels())
 
     def cell_labels(self) -> Iterator[tuple[str, ...]]:
-        """The same one after the other, for questions with many cells."""
+        """What `labels` lists, one cell after the other, for questions with many cells."""
         return product(*(self.domain[name].labels for name in self.by))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
+from understudy.errors import ParameterError
 
 Values = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -26,6 +27,19 @@ class Merging:
     domain: Domain
     starts: tuple[Whole, ...]
     shares: tuple[Values, ...]
+
+    def __post_init__(self) -> None:
+        starts = tuple(np.array(begin, np.int64) for begin in self.starts)
+        if len(starts) != len(self.domain):
+            raise ParameterError("a merging says where the groups of every attribute start")
+        for begin, size in zip(starts, self.domain.shape(), strict=True):
+            rising = begin.ndim == 1 and begin.size > 0 and begin[0] == 0 and begin[-1] < size
+            if not rising or (np.diff(begin) <= 0).any():
+                raise ParameterError(
+                    "groups of values start at 0 and follow each other: every value is in one"
+                )
+            begin.flags.writeable = False  # what was checked stays so
+        object.__setattr__(self, "starts", starts)
 
     @classmethod
     def none(cls, domain: Domain) -> Merging:

@@ -18,7 +18,12 @@ MOST_MARGINALS = 1 << 20
 
 @dataclass(frozen=True, repr=False)
 class Workload:
-    """Cliques whose marginals matter, with the weight of each."""
+    """The marginals that a release is judged by: cliques of a domain, with a positive weight for each.
+
+    `Workload.of` makes one of listed cliques, and `Workload.all_marginals` of all with so many attributes. Its
+    length is the number of marginals. Raises a `QueryError` where there is no marginal, or where one is listed
+    twice.
+    """
 
     domain: Domain
     cliques: tuple[Clique, ...]
@@ -36,14 +41,25 @@ class Workload:
     def of(
         cls, domain: Domain, cliques: Iterable[Iterable[str]], weights: Sequence[Number] | None = None
     ) -> Workload:
-        """The listed marginals, equally weighted unless weights are given."""
+        """The marginals over the listed sets of attributes' names, equally weighted unless weights are given.
+
+        Raises a `DomainError` for a name that the domain lacks, and a `ParameterError` for a weight that is not
+        positive.
+        """
         named = tuple(domain.clique(names) for names in cliques)
         given = (1,) * len(named) if weights is None else weights
         return cls(domain, named, tuple(positive(weight, "a workload's weight") for weight in given))
 
     @classmethod
     def all_marginals(cls, domain: Domain, order: int) -> Workload:
-        """Every marginal over `order` attributes."""
+        """Every marginal over `order` attributes, equally weighted.
+
+        Raises a `QueryError` where the domain has fewer attributes, or more than `MOST_MARGINALS` such marginals.
+
+        >>> from understudy.domain.attribute import Boolean
+        >>> Workload.all_marginals(Domain((Boolean(name="a"), Boolean(name="b"), Boolean(name="c"))), 2)
+        Workload(3 marginals, 12 queries)
+        """
         if not 0 <= order <= len(domain):
             raise QueryError(f"a domain of {len(domain)} attributes has no {order}-way marginals")
         if (many := comb(len(domain), order)) > MOST_MARGINALS:
@@ -75,9 +91,13 @@ class AllMarginals:
     order: int
 
     def over(self, domain: Domain) -> Workload:
+        """These marginals of a domain; raises as `Workload.all_marginals` does."""
         return Workload.all_marginals(domain, self.order)
 
 
 def marginals(order: int) -> AllMarginals:
-    """All `order`-way marginals, to be taken over a project's domain."""
+    """All marginals over `order` attributes of whatever domain they are taken of.
+
+    `release` takes them for a workload, and `session` for a class of questions that is announced.
+    """
     return AllMarginals(order)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import inf
+from math import inf, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,8 @@ class ProvedIntervals:
                 high = np.minimum(high, part.high.reshape(kept))
         high = np.maximum(high, low)
         value = np.clip(counts, low, high)
-        value = np.where(high - low <= 2 * widest, np.clip(value, high - widest, low + widest), value)
+        if isfinite(widest):
+            value = np.where(high - low <= 2 * widest, np.clip(value, high - widest, low + widest), value)
         error = np.maximum(high - value, value - low)
         return MarginalAnswer(clique, value, error, basis if np.isfinite(error).all() else "uncertified")
 

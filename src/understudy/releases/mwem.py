@@ -62,7 +62,7 @@ LEAST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class MwemShares:
     """How a price is spent: public, and fixed before the first debit. They sum to 1."""
 
     rounds: int
@@ -80,7 +80,7 @@ class Shares:
         return self.rounds * self.per_round
 
 
-def shares(run: Run, rounds: int | None, per_round: int | None) -> Shares:
+def shares(run: Run, rounds: int | None, per_round: int | None) -> MwemShares:
     """The rule, from public numbers alone: the workload, the domain, the neighbours.
 
     The whole workload is measured unless the caller asks for fewer. Marginals overlap, so an interaction is
@@ -100,9 +100,9 @@ def shares(run: Run, rounds: int | None, per_round: int | None) -> Shares:
         per_round = max(1, min(everything, -(-len(run.domain) // rounds)))
     assert per_round is not None
     if per_round >= everything:
-        return Shares(rounds, everything, total, Fraction(0), Fraction(0), 1 - total, Fraction(0))
+        return MwemShares(rounds, everything, total, Fraction(0), Fraction(0), 1 - total, Fraction(0))
     left = 1 - total - FIRST_SHARE - BOUND_SHARE
-    return Shares(
+    return MwemShares(
         rounds,
         per_round,
         total,
@@ -165,7 +165,7 @@ class _Mwem:
     """A release under way: its plan, its evidence, and the histogram that was fitted to it last."""
 
     run: Run
-    plan: Shares
+    plan: MwemShares
     passes: int
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A release: a stand-in with its answers and its proof, made once and then asked for nothing."""
+"""A release: a stand-in with the answers of a workload and what is proved of them; asking it costs nothing."""
 
 from __future__ import annotations
 
@@ -194,26 +194,28 @@ class Release:
         seed: int = 0,
         within: Within | str = Within.UNIFORM,
     ) -> Any:
-        """A synthetic table with the source's columns, of as many rows as the table has unless told otherwise.
+        """A synthetic table with the source's columns, of `rows` rows, by default `drawn_rows`.
 
-        `backend` is pandas, polars or arrow. The same seed gives the same rows: nobody's privacy depends on it.
+        Returns a frame of the `backend`: `pandas`, `polars` or `arrow`. The same seed gives the same rows:
+        nobody's privacy depends on it. `within` says which value of its bin an ordered attribute shows, any one
+        with equal chance (`uniform`) or the middle one (`middle`). Raises a `ParameterError` for any other word.
         """
         return framed(self._table(self.draw(rows, seed=seed), seed, as_rule(within)), backend)
 
     def draw(self, rows: int | None = None, *, seed: int = 0) -> Codes:
         """The codes of the rows of `sample`: for each attribute the number of each row's cell.
 
-        Where nothing is said there are `drawn_rows` of them.
+        There are `rows` of them, by default `drawn_rows`.
         """
         count = self.drawn_rows if rows is None else rows
         return sample_codes(self.standin, count, np.random.default_rng([seed, 0]))
 
     @property
     def drawn_rows(self) -> int:
-        """How many synthetic rows there are where nothing is said: as many as people.
+        """How many synthetic rows are drawn where nobody says how many: one for each person.
 
-        Fewer where that would not fit into half of this machine's memory: a private number of people that was
-        bought for very little can be off by billions.
+        They are fewer where that would not fit into half of this machine's memory: a private number of people
+        that was bought for very little can be off by billions.
         """
         return min(round(self.rows), default_limit() // row_bytes(self.domain), MAX_ROWS)
 
@@ -234,10 +236,11 @@ class Release:
         force: bool = False,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
-        """Write synthetic.parquet, answers.parquet, certificate.json, standin.npz and report.html.
+        """Write synthetic.parquet, answers.parquet, certificate.json, standin.npz and report.html into a folder.
 
-        The folder appears complete or not at all. One that exists is refused unless `force` says otherwise.
-        `progress` hears of each step before it begins, and of the end.
+        `rows`, `seed` and `within` are those of `sample`, for the synthetic rows. The folder appears complete or
+        not at all. One that exists is refused unless `force` is true, which replaces it. `progress` is called
+        before each step, and at the end.
         """
         from understudy.releases.report import page  # with scipy, which takes a moment to load
 
@@ -267,7 +270,10 @@ class Release:
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
-        """The release that `save` wrote."""
+        """The release that `save` wrote into a folder.
+
+        Raises a `SourceError` where the folder holds no release, one that is damaged, or one in another format.
+        """
         read = files.read(Path(folder))
         rows = float(read.certificate["rows"])
         return cls(read.domain, read.standin, rows, read.answers, read.certificate, read.sums, read.also)
@@ -299,13 +305,13 @@ class Release:
 
     @property
     def usual_error(self) -> float:
-        """Half of the workload's cells have no larger one, in people."""
+        """The median error of the workload's cells, in people; infinite where half or more are not certified."""
         errors = [answer.error.ravel() for answer in self.answers]
         return float(np.median(np.concatenate(errors))) if errors else inf
 
     @property
     def largest_error(self) -> float:
-        """Of all cells of the workload, in people; infinite where some are not certified."""
+        """The largest error of the workload's cells, in people; infinite where some are not certified."""
         return max((float(answer.error.max(initial=0.0)) for answer in self.answers), default=inf)
 
 
@@ -380,18 +386,26 @@ def release(
 ) -> Release:
     """Make a stand-in for the project's table that answers the workload, for at most (`epsilon`, `delta`).
 
-    `workload` is one, `us.marginals(3)`, a name such as `all-3-way`, or a file that lists marginals. Without a
-    `delta` the release has the one of the project's budget. `alpha` is the error, as a rate, that methods with a
-    target aim at; all certified errors hold together with probability 1 - `beta`. `options` go to the method.
+    project   a project with its budget
+    workload  the marginals that matter: a `Workload`, `us.marginals(3)`, a name such as `all-3-way`, or a file
+              that lists them
+    epsilon   with `delta`, the most that the release may cost. Without a delta it has that of the project's budget
+    method    how it is made: a name of `releases.methods`, or `auto`, which picks one by public numbers
+    alpha     the error, as a part of all rows, that methods with a target aim at
+    beta      the probability that some certified error does not hold
+    name      under the same name a release that was interrupted goes on: what was bought comes back from the
+              ledger for nothing. Without one it gets a new name
+    analyst   whose share of the budget pays
+    progress  is called before each step
+    memory    how many bytes the release may take; by default half of the machine's
+    rows      how many synthetic rows will be drawn from it, for the memory that they take; by default one for each
+              person
+    options   go to the method
 
-    Under the same `name` a release that was interrupted goes on: what was bought comes back from the ledger for
-    nothing. A name that belongs to a release with other terms is refused, and so is, before the first step, what
-    the ledger cannot pay to the last one. A release shows every attribute: it is refused with an
-    `UnreadableError` where the custodian's reading found one to be unreadable.
-
-    `memory` is how many bytes the release may take, half of the machine's where nothing is said, and `rows`
-    how many synthetic rows will be drawn from it, as many as there are people where nothing is said. What
-    would take more is refused with a `TooLargeError` before anything is spent (`releases.demand`).
+    Returns a `Release`. Raises a `RequestConflictError` where the name belongs to a release with other terms.
+    Before anything is spent it raises an `InsufficientBudgetError` where the ledger cannot pay for all steps, a
+    `TooLargeError` where the release would take more memory (`releases.demand`), and an `UnreadableError` where
+    the custodian's reading found an attribute to be unreadable, for a release shows every attribute.
     """
     project.curator.check_all_readable()
     budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)

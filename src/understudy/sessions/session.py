@@ -229,7 +229,10 @@ class Session:
         return [self.price(question) for question in questions]
 
     def ask_marginal(self, marginal: Marginal, *, uncertified: bool = True) -> Answer:
-        """Counts of a marginal's cells, in people, each within α of all rows: `ask` for a marginal alone."""
+        """Counts of a marginal's cells, in people, each within α of all rows: `ask` for a marginal alone.
+
+        Raises as `ask` does, but refuses no marginal for its number of cells.
+        """
         self.curator.check_readable([marginal])
         return self._answered(marginal, uncertified=uncertified)
 

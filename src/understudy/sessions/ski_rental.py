@@ -86,7 +86,7 @@ class _Payment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _QuestionRun:
     """Questions of one class, one after the other: the sides of the first and of the last, and which varied."""
 
     first: Place
@@ -109,7 +109,7 @@ class SkiRental:
         self._held: dict[Class, tuple[Kind, ...]] = {}
         self._places: set[Place] = set()
         self._like: dict[Clique, tuple[Kind, ...]] = {}
-        self._runs: dict[Class, _Run] = {}
+        self._runs: dict[Class, _QuestionRun] = {}
         self._asked_for = self._charged = 0.0
 
     # ---- what could be bought
@@ -233,14 +233,14 @@ class SkiRental:
         each = zip(sizes, kinds, sides, strict=True)
         return all(_hold(CellFamily(size, kind), [side]) for size, kind, side in each)
 
-    def _runs_with(self, box: Box) -> dict[Class, _Run]:
+    def _runs_with(self, box: Box) -> dict[Class, _QuestionRun]:
         """For each class that contains a question the run of questions of that class that it ends."""
         runs = {}
         for by, place in self._classes(box):
             mine = tuple(part for part in box.key if part[0] in by)
-            before = self._runs.get((by, place), _Run(mine, mine, frozenset()))
+            before = self._runs.get((by, place), _QuestionRun(mine, mine, frozenset()))
             changed = {name for name, _ in set(before.last) ^ set(mine)}
-            runs[by, place] = _Run(before.first, mine, before.varied | changed)
+            runs[by, place] = _QuestionRun(before.first, mine, before.varied | changed)
         return runs
 
     # ---- the choice
@@ -280,7 +280,7 @@ class SkiRental:
                 return offer
         return None
 
-    def _is_asked_for(self, candidate: Class, run: _Run) -> bool:
+    def _is_asked_for(self, candidate: Class, run: _QuestionRun) -> bool:
         """Whether a class is being asked for.
 
         It is where questions in a row varied all that it varies; or where classes of the same rows were bought,
@@ -352,7 +352,7 @@ def _sides(box: Box, by: Clique) -> Sides:
     return tuple(box.sides.get(name) for name in by)
 
 
-def _run_sides(box: Box, by: Clique, run: _Run) -> list[Sides]:
+def _run_sides(box: Box, by: Clique, run: _QuestionRun) -> list[Sides]:
     """The sides of the first question of a run."""
     first = dict(run.first)
     sizes = box.domain.shape(by)

@@ -30,7 +30,10 @@ class Conjunctions:
 
 
 def ranges(*names: str) -> Conjunctions:
-    """The class of all ranges of an ordered attribute, or of all rectangles of two, to be announced to a session.
+    """The class of all ranges of a named ordered attribute, or of all rectangles of two of them.
+
+    For the argument `classes` of `session`, which buys the class at once: every question of it is then answered
+    for nothing. It is `conjunctions` of the same names.
 
     >>> str(ranges("age"))
     'conjunctions(age)'
@@ -39,16 +42,22 @@ def ranges(*names: str) -> Conjunctions:
 
 
 def conjunctions(*names: str) -> Conjunctions:
-    """The class of all conjunctions on a few attributes, to be announced to a session: a range of each ordered
-    attribute and any set of cells of each other one.
+    """The class of all conjunctions on the named attributes: a range of each ordered one, any cells of each other.
+
+    For the argument `classes` of `session`, which buys the class at once: every question of it is then answered
+    for nothing. A session refuses a class that is too large to be bought at once.
+
+    >>> str(conjunctions("age", "sex"))
+    'conjunctions(age, sex)'
     """
     return Conjunctions(names)
 
 
 def pool(questions: Iterable[Marginal]) -> Conjunctions:
-    """The class of all conjunctions on the attributes that a list of questions touches, to be announced.
+    """The class of all conjunctions on the attributes that any of the listed questions reads.
 
-    Raises a `QueryError` where the list is empty.
+    For the argument `classes` of `session`, by somebody who knows the questions that will come. Raises a
+    `QueryError` where the list is empty.
     """
     listed = list(questions)
     if not listed:

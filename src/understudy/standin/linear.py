@@ -56,7 +56,9 @@ class LinearHypothesis:
 
 @dataclass(frozen=True, kw_only=True)
 class FriezeKannan:
-    """Dᵗ⁺¹ = Dᵗ ± (a/‖Q‖₂²)Q or Dᵗ ± (α/|X|)Q, plus if v > Q(Dᵗ), from D⁰ = 0.
+    """Frieze and Kannan's update: Dᵗ⁺¹ = Dᵗ ± (a/‖Q‖₂²)Q or Dᵗ ± (α/|X|)Q, plus if v > Q(Dᵗ), from D⁰ = 0.
+
+    Q is a query and v its value, near the Q(D) of the table's histogram D; a is the step of a line search.
 
     Units       Rates: cells of D are shares of the rows, and so are α and v. [Lecture 7]'s are counts; B(α) is
                 the same in both, since n² cancels in ‖D‖₂²|X|/α².
@@ -99,7 +101,11 @@ class FriezeKannan:
         return hypothesis
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α). With the fixed step of this one's α₀: ‖D‖₂²|X|/(2α₀α - α₀²), where that is positive."""
+        """B(α), the most updates against gaps of α, a share of rows.
+
+        With the fixed step of this one's α₀ it is ‖D‖₂²|X|/(2α₀α - α₀²). Raises a `ParameterError` where steps
+        need not come nearer against such gaps.
+        """
         gap, own = positive(alpha, "alpha"), positive(self.alpha, "alpha")
         square = 2 * own * gap - own**2 if self.margin is None else gap**2 - 4 * exact(self.margin) ** 2
         if square <= 0:

@@ -30,7 +30,10 @@ EDGE = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class MultiplicativeWeights:
-    """Dᵗ⁺¹(x) ∝ Dᵗ(x) exp(±s Q(x)), up if v > Q(Dᵗ) and down if v < Q(Dᵗ), with a fixed step s.
+    """Multiplicative weights Dᵗ⁺¹(x) ∝ Dᵗ(x) exp(±s Q(x)) with a fixed step s: up if v > Q(Dᵗ), down if v < Q(Dᵗ).
+
+    Q is a query and v its value, near the Q(D) of the table's histogram D; the start D⁰ is uniform. `dtype` is the
+    precision of the weights, `threads` how many threads update them.
 
     Accuracy    The sign of v - Q(Dᵗ) is that of Q(D) - Q(Dᵗ) [Lecture 7, Definition 1]. By Hoeffding's lemma an
                 update against a gap g lowers Ψ by sg - s²/8 at least. "tight": s = 4α lowers it by 2α², so
@@ -76,7 +79,11 @@ class MultiplicativeWeights:
         return float(self.log_factor) * (1 if value > hypothesis.answer(query) else -1)
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α) of this step. At another α than its own: ⌊ln|X|/(sα - s²/8)⌋, where that is positive."""
+        """B(α), the most updates against gaps of α, a share of rows.
+
+        At another α than this one's own it is ⌊ln|X|/(sα - s²/8)⌋. Raises a `ParameterError` where the step s need
+        not come nearer against such gaps.
+        """
         gap, step = positive(alpha, "alpha"), self.log_factor
         if gap == exact(self.alpha):
             return mw_updates(self.domain.size(), gap, self.step)
@@ -87,7 +94,7 @@ class MultiplicativeWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectedWeights:
-    """Dᵗ⁺¹ is the distribution nearest to Dᵗ, in KL, among those that answer Q within v ± `margin`.
+    """Projected weights: Dᵗ⁺¹ is nearest to Dᵗ, in KL, of all that answer Q within v ± `margin`.
 
     It tilts Dᵗ by exp(sQ) until Q is at the end a of that interval nearest to Q(Dᵗ): for a 0/1 query the support
     is multiplied by a/Q(Dᵗ) and the rest by (1 - a)/(1 - Q(Dᵗ)). Where Q(Dᵗ) is in the interval nothing changes.
@@ -119,7 +126,7 @@ class ProjectedWeights:
         return hypothesis
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α); refused unless α is more than twice the margin."""
+        """B(α), the most updates against gaps of α, a share of rows; raises unless α is over twice the margin."""
         gap = positive(alpha, "alpha") - max(2 * exact(self.margin), exact(EDGE))
         if gap <= 0:
             raise ParameterError(f"alpha must be more than twice the margin of {self.margin}, not {alpha}")
@@ -195,7 +202,7 @@ class ConsistentWeights:
         return hypothesis
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α); refused unless α is more than twice the margin."""
+        """B(α), the most updates against gaps of α, a share of rows; raises unless α is over twice the margin."""
         return self._step.most_updates(alpha)
 
 

@@ -53,12 +53,11 @@ class CodedCopy:
         with open(handle, "rb") as file:
             if not _is_own(os.fstat(handle)):
                 return None
-            header = _header(file.read(len(MARK) + 8), file)
+            header = _header(file)
             if header is None or header["version"] != version:
                 return None
-            start = file.tell()
-        data = np.memmap(self.path, np.uint8, mode="c", offset=start, shape=(header["bytes"],))
-        if zlib.crc32(data.data) != header["checksum"]:
+            data = np.memmap(file, np.uint8, mode="c", offset=file.tell(), shape=(header["bytes"],))
+        if _checksum(header, data) != header["checksum"]:
             return None
         rows, columns = header["rows"], header["columns"]
         if [column["name"] for column in columns] != list(domain.names):
@@ -72,8 +71,11 @@ class CodedCopy:
     def save(self, version: str, domain: Domain, batches: Sequence[Codes]) -> bool:
         """Write the copy, or replace an older one, in one step: whether that was possible.
 
-        A folder that cannot be written to costs time at the next question, and is no error.
+        A folder that cannot be written to costs time at the next question, and is no error. A file of that name
+        which is no copy stays as it is.
         """
+        if not self._is_free():
+            return False
         columns, at = [], 0
         whole = {name: np.concatenate([batch[name] for batch in batches]) for name in domain.names}
         for name, codes in whole.items():
@@ -82,14 +84,13 @@ class CodedCopy:
         data = np.zeros(at, np.uint8)
         for column, codes in zip(columns, whole.values(), strict=True):
             data[column["at"] : column["at"] + codes.nbytes] = codes.view(np.uint8)
-        header = {
+        header: dict[str, Any] = {
             "version": version,
             "rows": len(next(iter(whole.values()))),
             "bytes": at,
-            "checksum": zlib.crc32(data.data),
             "columns": columns,
         }
-        text = json.dumps(header).encode()
+        text = json.dumps({**header, "checksum": _checksum(header, data)}).encode()
         fresh = self.path.with_name(f".{self.path.name}.{token_hex(8)}")
         try:
             handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -98,10 +99,21 @@ class CodedCopy:
                 file.write(data.data)
             os.replace(fresh, self.path)
         except OSError:
+            return False
+        finally:  # also where somebody interrupts: nothing of the rows is left behind
             with suppress(OSError):
                 fresh.unlink()
-            return False
         return True
+
+    def _is_free(self) -> bool:
+        """Whether there is nothing at the copy's place, or a copy."""
+        try:
+            with open(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                return file.read(len(MARK)) == MARK
+        except FileNotFoundError:
+            return True
+        except OSError:  # a link, a folder, somebody else's file
+            return False
 
 
 def _is_own(status: os.stat_result) -> bool:
@@ -110,15 +122,23 @@ def _is_own(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and own and not stat.S_IMODE(status.st_mode) & 0o077
 
 
-def _header(begin: bytes, file: Any) -> dict[str, Any] | None:
-    """What a copy says about itself; None for a file that is not one."""
+def _header(file: Any) -> dict[str, Any] | None:
+    """What a copy says about itself; None for a file that is not one, or not a whole one."""
+    begin = file.read(len(MARK) + 8)
     mark, length = begin[: len(MARK)], int.from_bytes(begin[len(MARK) :], "little")
     size = os.fstat(file.fileno()).st_size
     if mark != MARK or length > size:
         return None
     try:
         header = json.loads(file.read(length))
-    except ValueError:
+        whole = len(begin) + length + header["bytes"] == size
+        known = all(key in header for key in ("version", "rows", "columns", "checksum"))
+    except (ValueError, TypeError, KeyError):
         return None
-    whole = len(begin) + length + header["bytes"] == size
-    return header if whole else None
+    return header if whole and known else None
+
+
+def _checksum(header: dict[str, Any], data: NDArray[np.uint8]) -> int:
+    """Of everything that a copy says, but the checksum itself."""
+    told = {key: value for key, value in header.items() if key != "checksum"}
+    return zlib.crc32(data.data, zlib.crc32(json.dumps(told, sort_keys=True).encode()))

@@ -148,7 +148,7 @@ class MarginalCounter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _IndexStep:
     """One more attribute of an index: index(path) = index(path without its last) · scale + codes of the last."""
 
     path: Clique
@@ -169,7 +169,7 @@ class _Step:
 
 def _steps(
     pending: list[tuple[Clique, frozenset[int]]], path: Clique, sizes: Sequence[int]
-) -> Iterator[_Step]:
+) -> Iterator[_IndexStep]:
     """Steps for cliques of which `path` is done and a set is left, parents before children, depth first.
 
     The most frequent attribute goes first, so that as many cliques as possible share the step. No clique is
@@ -184,7 +184,7 @@ def _steps(
         pending = [(clique, left) for clique, left in pending if attribute not in left]
         cells = prod(sizes[a] for a in here)
         complete = [clique for clique, left in inside if not left]
-        yield _Step(here, sizes[attribute], cells, complete[0] if complete else ())
+        yield _IndexStep(here, sizes[attribute], cells, complete[0] if complete else ())
         yield from _steps(inside, here, sizes)
 
 

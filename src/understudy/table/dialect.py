@@ -245,7 +245,8 @@ class DuckDB:
 
 def _reals(numbers: Sequence[Any]) -> Expression:
     """A constant array, told as text: numbers in an array would be read as decimals first, and rounded twice."""
-    return ibis.array([repr(float(number)) for number in numbers]).cast("array<float64>")
+    texts: Expression = ibis.array([repr(float(number)) for number in numbers])
+    return texts.cast("array<float64>")
 
 
 def _width(starts: Sequence[Any]) -> int | None:

@@ -57,6 +57,7 @@ class Truth:
         self._looks = 0
         self._copy = copy if self.is_file else None
         self._kept: list[Codes] | None = None
+        self._unsaved = False
         if self._copy is not None and self.version is not None:
             self._kept = self._copy.load(self.version, domain)
         if self._kept is None:  # a table of which there is a copy was checked when that was made
@@ -281,6 +282,13 @@ class Truth:
                 return
             with self.source.look() as look:
                 yield look
+            self._save()  # not before the look has ended at the rows that it began with
+
+    def _save(self) -> None:
+        """Keep what was read for the next process, where that is permitted."""
+        if self._unsaved and self._copy is not None and self.version is not None and self._kept:
+            self._copy.save(self.version, self.domain, self._kept)
+        self._unsaved = False
 
     def _batches(self, look: ViewReader | None, clique: Clique) -> Iterator[Codes]:
         clique = clique or self.domain.names[:1]  # an engine streams at least one column
@@ -302,8 +310,7 @@ class Truth:
                 return
             kept.append({name: codes.copy() for name, codes in batch.items()})
         self._kept = kept
-        if self._copy is not None and self.version is not None and kept:
-            self._copy.save(self.version, self.domain, kept)
+        self._unsaved = self._copy is not None
 
 
 def _rows(batch: Codes) -> int:

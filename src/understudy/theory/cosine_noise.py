@@ -65,9 +65,7 @@ def _excess(value: float) -> float:
 
 
 def cosine_log_bound(n: Whole, alpha: Number, r: Number, k: Whole = 1) -> float:
-    """k ln B(y) with y = π²α/(8nr²): k answers with cos² noise of half-width r on scores; infinite beyond y =
-    100.
-    """
+    """k ln B(y) with y = π²α/(8nr²): k answers with cos² noise of half-width r on scores; infinite beyond 10⁶."""
     y = pi**2 * above_zero(alpha, "alpha") / (8 * whole(n, "n") * above_zero(r, "r") ** 2)
     return outward(whole(k, "k") * log1p(cosine_excess(max(y, 1e-9)))) if y <= 1e6 else inf
 

@@ -1,7 +1,7 @@
-"""A leaderboard: sealed labels in a file, submissions as files, and a memory beside them.
+"""A leaderboard: a holdout whose sealed labels, submissions and memory are files.
 
-Creating one writes `NAME.json`, the terms, and `NAME.db`, everything that is ever said. The first also notes how
-many scores were given, so that an older copy of the second is known for one; neither is any use without the other.
+Creating one writes `NAME.json`, the terms, and `NAME.db`, all scores that are ever given. The first also notes how
+many there are, so that an older copy of the second is recognised; neither is of any use without the other.
 A submission is a table with the ids and one column of predictions (or, for probabilities, one column for each
 class). A malformed one is refused with the reason, and not counted (`predictions`).
 """
@@ -40,7 +40,11 @@ from understudy.validity.view import history_table
 
 @dataclass(frozen=True, kw_only=True)
 class BoardTerms:
-    """What a board promises, fixed when it is created. `public` is the share of rows that guesses come from."""
+    """What a board promises, fixed when it is created, and where its labels are.
+
+    `id` and `label` are columns of the file `labels`, of which `digest` is the hash. `public` is the share of its
+    rows that guesses are made from and no score counts. The others are those of `Holdout`.
+    """
 
     labels: str
     digest: str
@@ -60,7 +64,7 @@ class BoardTerms:
 
 @dataclass(frozen=True)
 class Standing:
-    """One line of the table."""
+    """One line of a leaderboard: a submission's name, and its score."""
 
     name: str
     score: Score
@@ -75,7 +79,13 @@ class Standing:
 
 
 class Board:
-    """An open leaderboard: `score` submissions, `show` what was said. `new` is for `create`."""
+    """An open leaderboard: `score` scores a submission, and `show` lists all scores so far.
+
+    `path` is the file of its terms, with or without `.json`; `create` makes a new board, and alone sets `new`.
+    `noise` is where random numbers come from, by default the operating system. Raises a `SourceError` where a file
+    of the board is missing, damaged, or an older copy, and a `SourceChangedError` where the labels are not those
+    that the board was created with.
+    """
 
     def __init__(self, path: Path, *, noise: NoiseSource | None = None, new: bool = False) -> None:
         self.path = board_file(path)
@@ -108,9 +118,13 @@ class Board:
         return takes_guesses(self.holdout.mode) and not self._public.any()
 
     def score(self, submission: Path, *, name: str = "", guess: Guess | None = None) -> Standing:
-        """Score a file of predictions; `guess` is the submitter's own, else the public rows give one.
+        """Score a file of predictions, CSV or Parquet, under a name, by default the file's.
 
-        What is refused is not counted, and is refused for the submission's own sake or for public facts.
+        `guess` is the submitter's own guess of the score, for a board that checks guesses; without it the public
+        rows give one. Returns the submission's `Standing`. Raises a `RefusedError` where the file is malformed or
+        the guess does not fit: that depends on the submission and on public facts alone, and is not counted.
+        Raises a `SourceError` where it cannot be read, and a `HandleClosedError` where all scores were given, or
+        where the board has halted.
         """
         predicted = self._aligned(submission)
         checked = self._guess(predicted, guess)
@@ -122,11 +136,11 @@ class Board:
         return Standing(called, told)
 
     def show(self) -> list[Standing]:
-        """Everything that was said, in order."""
+        """All scores that were given, in order."""
         return [Standing(name, score) for name, score in self.holdout.history()]
 
     def close(self) -> None:
-        """Let go of the memory's file: it is whole then, and can be copied."""
+        """Close the file of the board's memory: it is whole then, and can be copied."""
         self.holdout.close()
 
     def _opened(self, noise: NoiseSource | None) -> Holdout:
@@ -222,7 +236,12 @@ class Board:
 
 
 def create(path: Path, labels: Path, *, id: str, label: str, public: float = 0.0, **terms: Any) -> Board:
-    """Create a board beside nothing else: an existing one is never replaced."""
+    """Create a board at `path` for the labels in a file, whose columns `id` and `label` are named.
+
+    `public` is the share of the rows that guesses are made from; `terms` are the others of `BoardTerms`, such as
+    `queries`. Raises a `RefusedError` where there is a board of that name, which is never replaced, and a
+    `ParameterError` where the terms make no sense.
+    """
     if path.suffix not in ("", ".json"):
         raise ParameterError(f"a board is written as .json, not as {path.name}: give another name")
     target = board_file(path)

@@ -1,4 +1,4 @@
-"""A holdout that can be used again and again: every score comes with a width that survives the analyst.
+"""A holdout that can be used again and again: widths hold however models were chosen by earlier scores.
 
     holdout = us.Holdout(X, y, queries=10_000)
     GridSearchCV(model, grid, scoring=holdout, cv=…)
@@ -46,7 +46,7 @@ from understudy.validity.metrics import metric_for
 from understudy.validity.modes import HoldoutMode, ModeTerms, SealedLook, check_worth
 from understudy.validity.predictions import guess_fault
 from understudy.validity.scope import About, Way, about, assumptions, sentence
-from understudy.validity.score import Memory, Score, Told, read_all, say_all
+from understudy.validity.score import JournaledScore, Memory, Score, read_all, say_all
 from understudy.validity.sealed import SealedRows
 from understudy.validity.view import history_table
 
@@ -57,10 +57,14 @@ Guess = float | Sequence[float]
 class Holdout:
     """A scorer for model selection, in scikit-learn's sense: ``holdout(estimator, X, y) -> float``.
 
+    Scores lie in [0, 1], larger is better. With probability 1 - `beta` all of them are within their widths of what
+    they are about (`certificate`), however each model was chosen after the scores before it.
+
     X, y        the sealed rows; `groups` names the person each belongs to, where one has several: then the
                 people are what is counted, each by the mean over the rows that are theirs. `classes` are the
                 labels that there can be, public; by default those of y.
     queries     scores that will be asked for at most, fixed in advance. In a search that is candidates × splits.
+    beta        the probability that some score is further off than its width.
     metric      how predictions are scored: a name, or one of `us.metrics` with its public parameters. Accuracy by
                 default where y is labels; a continuous y needs a metric of its own (`metrics.metric_for`). One
                 that is made of several means, such as r2, has the certificate of so many more queries.
@@ -68,6 +72,7 @@ class Holdout:
                 `rejections` says how many of them may be wrong. `theorem` names the certificate of "gaussian":
                 "tilting", Theorem T, unless another is named. A file that was opened under an earlier choice of
                 either goes on with the mode and the certificate that it was opened under.
+    rejections  how many guesses may be wrong, or are expected to be, for the modes that check guesses.
     slack       how far a right guess may be from the sealed rows' score; by default 3/sqrt(n), for guesses from
                 as many rows. Fewer rows to guess from need more.
     strict      `score` is refused: what is certified rests on no assumption about estimators of this process. As a
@@ -77,6 +82,12 @@ class Holdout:
     path        a file in which everything said is kept: a restart goes on where it stopped. Without it, the
                 memory of the holdout lasts as long as this object. With it, the holdout can be sent to other
                 processes, with its rows (`GridSearchCV(…, n_jobs=2)`): all of them count in the file.
+    name        under which the scores are kept in the file.
+    noise       where random numbers come from; by default the operating system. Another source is for tests.
+
+    Raises a `ParameterError` where the arguments make no sense, a `RefusedError` where the certificate would be
+    wider than `tolerance`, and a `RequestConflictError` where the file was begun with other rows or another
+    promise.
     """
 
     def __init__(
@@ -158,11 +169,12 @@ class Holdout:
     # ---- scoring
 
     def score(self, estimator: Any, X: Any = None, y: Any = None) -> Score:
-        """The score of a fitted estimator, which predicts in this process; X and y, if given, are rows to guess
-        from.
+        """The score of a fitted estimator, which predicts the sealed rows in this process.
 
-        The estimator is shown the sealed features, and could keep them for the next one: the certificate assumes
-        that it does not, in words. A strict holdout refuses this; `score_frozen` needs no such assumption.
+        X and y, if given, are other rows: the score on them is the guess that some modes check. The estimator is
+        shown the sealed features, and could keep them for the next one: the certificate assumes that it does not,
+        in words. A strict holdout raises a `RefusedError`; `score_frozen` needs no such assumption. Raises a
+        `HandleClosedError` where all scores were given, or where the mode has halted.
         """
         if self.strict:
             raise RefusedError(
@@ -260,7 +272,7 @@ class Holdout:
         return tuple(guess)
 
     def history(self) -> list[tuple[str, Score]]:
-        """Everything that was said, in order, with the labels it was asked under."""
+        """All scores that were given, in order, each with the label under which it was asked for."""
         memory, told, ways = Memory(), [], set()
         for step in self._journal.all():
             ways.add(_way(step))
@@ -283,7 +295,7 @@ class Holdout:
 
     @property
     def left(self) -> int:
-        """Scores that the certificate still covers, after all that was told under its file by any process."""
+        """How many scores the certificate still covers, after all that any process was given under its file."""
         with self._lock:
             self._catch_up()
             return self.queries - self._scores(self._memory)
@@ -295,7 +307,10 @@ class Holdout:
 
     @property
     def width(self) -> float:
-        """The certificate's half-width; with realised failures, that of as many as were expected."""
+        """The certificate's half-width, on the scale of scores.
+
+        Where the width grows with wrong guesses, it is that of as many as `rejections` expects.
+        """
         return self.mode.certificate.width
 
     @property
@@ -313,7 +328,9 @@ class Holdout:
         return replace(found, assumptions=(*found.assumptions, said))
 
     def certificate(self) -> dict[str, Any]:
-        """What is promised about what, on which assumptions, and what is left of it."""
+        """The promise in plain values: its width and theorem, what scores are about, on which assumptions, and how
+        many are left.
+        """
         promised, left, area = self.promise.as_dict(), self.left, isinstance(self.metric, Area)
         with self._lock:
             ways, unprevented = set(self._ways), set(self._unprevented)
@@ -356,7 +373,7 @@ class Holdout:
                     said = read_all(self.mode, self.metric, step, self._memory)
                     return self._scored(said, self._memory, self._ways)
 
-    def _scored(self, said: Told, memory: Memory, ways: set[str]) -> Score:
+    def _scored(self, said: JournaledScore, memory: Memory, ways: set[str]) -> Score:
         left = self.queries - self._scores(memory)
         scale, about = self.metric.scale, self._about(ways)
         return Score(said.value, said.width, said.source, left, about, said.interval, scale)

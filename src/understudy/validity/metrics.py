@@ -5,7 +5,12 @@ public and fixed in advance, as they are part of what is promised. `mae`, `quant
 `brier` are such means. `rmse`, `r2` and `f1` are functions of them (`metric.Combined`): each score then asks for
 one mean or two, the certificate counts them all, and the score's interval follows from theirs (`propagated`).
 
-A metric is also written as text, ``mae(scale=10)``, as boards keep it.
+Each function here makes a metric for the argument `metric` of a `Holdout`, and raises a `ParameterError` where its
+public parameters make no sense. A metric is also written as text, ``mae(scale=10)``, as boards keep it; accuracy,
+`brier` and `auc`, the area under the curve, are written by name alone.
+
+>>> mae(scale=10).text, mae(scale=10).scale  # a score s stands for a mean absolute error of 10·(1 - s)
+('mae(scale=10)', 10.0)
 """
 
 from __future__ import annotations
@@ -73,7 +78,10 @@ def _brier(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) 
 
 
 def log_loss(cap: float = 5.0) -> Metric:
-    """1 - min(-ln p, cap)/cap, for the probability p of the true class."""
+    """The log-loss: a row scores 1 - min(-ln p, cap)/cap, where p is the probability given to its true class.
+
+    The `cap`, in nats, is public: no row's loss counts for more.
+    """
     if not 0 < cap < np.inf:
         raise ParameterError(f"a log-loss is clipped at a positive number, not {cap}")
 
@@ -87,7 +95,12 @@ def log_loss(cap: float = 5.0) -> Metric:
 
 
 def quantile_loss(quantile: float = 0.5, *, scale: float) -> Metric:
-    """1 - min(pinball loss, scale)/scale; at 1/2 it is half the absolute error."""
+    """The pinball loss of a predicted quantile: a row scores 1 - min(loss, scale)/scale.
+
+    The loss is `quantile` times the error where the prediction is too low, and 1 - `quantile` times the error
+    where it is too high; at 1/2 it is half the absolute error. The `scale` is in the unit of the target and
+    public.
+    """
     if not (0 < quantile < 1 and 0 < scale < np.inf):
         raise ParameterError("a quantile loss needs a quantile between 0 and 1 and a positive scale")
 
@@ -101,7 +114,7 @@ def quantile_loss(quantile: float = 0.5, *, scale: float) -> Metric:
 
 
 def mae(*, scale: float) -> Metric:
-    """1 - min(|y - p|, scale)/scale: the mean absolute error, where no row counts for more than `scale`.
+    """The mean absolute error: a row scores 1 - min(|y - p|, scale)/scale, where p is the prediction of y.
 
     The `scale` is in the unit of the target and public: a round number that few errors exceed.
     """
@@ -117,9 +130,10 @@ def mae(*, scale: float) -> Metric:
 
 
 def rmse(*, scale: float) -> Combined:
-    """1 - sqrt(mean of min(|y - p|, scale)²)/scale: the root mean squared error, with errors clipped to `scale`.
+    """The root mean squared error: a score of 1 - sqrt(mean of min(|y - p|, scale)²)/scale, p predicting y.
 
-    It asks for one mean, of squares: near a score of 1 its interval is wide, as a root is steep there.
+    The `scale`, to which errors are clipped, is in the unit of the target and public. The metric asks for one
+    mean, of squares: near a score of 1 its interval is wide, as a root is steep there.
     """
     _check_scale("rmse", scale)
 
@@ -138,7 +152,7 @@ def rmse(*, scale: float) -> Combined:
 
 
 def r2(*, low: float, high: float, clip: float | None = None) -> Combined:
-    """1 - (mean squared error)/(variance of y), no lower than 0, with y clipped to [low, high].
+    """The explained variance 1 - (mean squared error)/(variance of y), at least 0, y clipped to [low, high].
 
     Errors are clipped to `clip`, by default to high - low; all three are public, in the unit of y. Each score asks
     for the mean squared error; the first also asks for the mean of y and of its square about the middle, which do
@@ -185,9 +199,10 @@ def r2(*, low: float, high: float, clip: float | None = None) -> Combined:
 
 
 def f1(*, positive: Any = None) -> Combined:
-    """F1 = 2t/(2t + e) of the label `positive`: t is the share of true positives, e that of errors of both kinds.
+    """The F1 score 2t/(2t + e) of a label: t is the share of true positives, e that of errors of both kinds.
 
-    Each score asks for both means. Where no label is named, there must be two, and it is the greater one.
+    Each score asks for both means. `positive` is the label; where it is left out there must be two labels, and it
+    is the greater one.
     """
 
     def hit(truth: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Values:
@@ -247,7 +262,10 @@ METRICS: dict[str, Callable[..., Metric]] = {
 
 
 def metric_of(wanted: str | Metric | Area) -> Metric | Area:
-    """A metric as it is, or from its name and parameters: ``accuracy``, ``mae(scale=10)``."""
+    """The metric that a text such as ``accuracy`` or ``mae(scale=10)`` names; what is a metric already, as it is.
+
+    Raises a `ParameterError` where there is no such metric, or where a public parameter is missing or unknown.
+    """
     if not isinstance(wanted, str):
         return wanted
     name, parameters = _read(wanted)

@@ -88,7 +88,7 @@ def _row(name: str, value: float, ends: Interval) -> list[notebook.Cell]:
 
 
 @dataclass(frozen=True)
-class Told:
+class JournaledScore:
     """What one step of a journal says of a score."""
 
     value: float
@@ -134,7 +134,9 @@ def say_all(
     return said
 
 
-def read_all(mode: HoldoutMode, metric: Metric | Area, step: Mapping[str, Any], memory: Memory) -> Told:
+def read_all(
+    mode: HoldoutMode, metric: Metric | Area, step: Mapping[str, Any], memory: Memory
+) -> JournaledScore:
     """What a step says of a score: of one mean, or of several and of the intervals that follow from theirs.
 
     Raises a `HandleClosedError` where the mode halted at this step.
@@ -142,7 +144,7 @@ def read_all(mode: HoldoutMode, metric: Metric | Area, step: Mapping[str, Any], 
     if "parts" not in step:
         said = mode.read(dict(step), memory.heard)
         if isinstance(metric, Area) or not metric.combines:
-            return Told(said.value, said.width, said.source)
+            return JournaledScore(said.value, said.width, said.source)
         return _combined(metric, [said])
     memory.once += [mode.read(part, memory.heard) for part in step["once"]]
     parts = [mode.read(part, memory.heard) for part in step["parts"]]
@@ -150,10 +152,10 @@ def read_all(mode: HoldoutMode, metric: Metric | Area, step: Mapping[str, Any], 
     return _combined(metric, [*parts, *memory.once])
 
 
-def _combined(metric: Metric, said: Sequence[Said]) -> Told:
+def _combined(metric: Metric, said: Sequence[Said]) -> JournaledScore:
     ends = [(between_0_and_1(one.value - one.width), between_0_and_1(one.value + one.width)) for one in said]
     low, high = metric.interval(ends)
     value = min(max(metric.value([one.value for one in said]), low), high)
     sources = {one.source for one in said}
     source = sources.pop() if len(sources) == 1 else "measured"
-    return Told(value, max(value - low, high - value), source, (low, high))
+    return JournaledScore(value, max(value - low, high - value), source, (low, high))

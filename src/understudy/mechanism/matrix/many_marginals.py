@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from math import prod
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -206,6 +207,9 @@ class JointStrategy:
     relation: Relation
 
     def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "factors", MappingProxyType(dict(self.factors))
+        )  # prices are worked out once
         if not self.parts:
             raise ParameterError("strategies need at least one part")
         if len({part.clique for part in self.parts}) != len(self.parts):

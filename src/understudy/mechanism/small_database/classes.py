@@ -53,9 +53,19 @@ class DistinctQueries:
     sizes: tuple[int, ...]
     cumulative: bool = False
 
+    def __post_init__(self) -> None:
+        if self.cumulative and len(self.marginals) != 1:
+            raise QueryError(
+                "cumulative queries are the sums of one marginal's cells, of which a row is in one"
+            )
+
     @classmethod
     def of(cls, marginals: Iterable[Marginal]) -> DistinctQueries:
-        """Every cell of the given marginals is a query. Refuses what cannot be collapsed, by public sizes."""
+        """The class whose queries are all cells of the given marginals.
+
+        Raises a `QueryError` where there is none, where they are not about one domain, or where weights are other
+        than 0 and 1, and a `RefusedError` where the class sees too many kinds of rows, which public sizes decide.
+        """
         asked = tuple(marginals)
         if not asked:
             raise QueryError("a class of queries needs at least one query")
@@ -110,7 +120,7 @@ class DistinctQueries:
 
     @property
     def classes(self) -> int:
-        """|X|, as far as it matters."""
+        """|X|, as far as it matters: the number of kinds of rows that the queries tell apart."""
         return len(self.codes)
 
     @cached_property
@@ -199,7 +209,7 @@ def _essential(matrix: BoolMatrix) -> NDArray[np.intp]:
 
 
 @dataclass(eq=False)
-class _Part:
+class _ConnectedAttributes:
     """Attributes that factors connect, and what each query says about them."""
 
     names: Clique
@@ -248,7 +258,9 @@ def _parts(marginals: Sequence[Marginal]) -> Iterable[_Classes]:
     domain, queries = marginals[0].domain, sum(marginal.size for marginal in marginals)
     cliques = [factor.clique for marginal in marginals for factor in marginal.where.factors]
     cliques += [(name,) for marginal in marginals for name in marginal.by]
-    parts = {name: part for part in map(_Part, _connected(domain, cliques)) for name in part.names}
+    parts = {
+        name: part for part in map(_ConnectedAttributes, _connected(domain, cliques)) for name in part.names
+    }
     start = 0
     for marginal in marginals:
         which = slice(start, start := start + marginal.size)

@@ -143,7 +143,7 @@ class SmallDatabase:
 
     @property
     def mechanism(self) -> Databases:
-        """What draws the database."""
+        """The law that draws the database: `databases`."""
         return self.databases
 
     @cached_property
@@ -153,7 +153,7 @@ class SmallDatabase:
 
     @property
     def rate(self) -> Fraction:
-        """Loss of log-weight for each level."""
+        """How much the logarithm of a database's weight falls with each level of its error: ε/(2m)."""
         return self.epsilon / (2 * self.size)
 
     @property
@@ -178,7 +178,7 @@ class SmallDatabase:
         return f"a database of {self.size:,} rows for {self.queries.queries:,} queries #{asked}"
 
     def values(self, counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """The exact counts of the queries; how many of the m rows are of each class is drawn by them."""
+        """The exact counts of the queries, given those of `marginals`: all that the draw knows of the table."""
         return self.queries.answers(counts)
 
     def design(self, beta: Number) -> SmallDatabaseDesign:

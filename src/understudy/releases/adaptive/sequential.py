@@ -88,7 +88,7 @@ class NoisyTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class BoundedCounts:
     """Counts that are within `error` of the exact ones."""
 
     counts: Values
@@ -106,7 +106,7 @@ class SequentialCells:
     first: NoisyTable
     beta: Fraction
     levels: Sequence[float] = LEVELS
-    told: list[Told] = field(default_factory=list)
+    told: list[BoundedCounts] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         start = 1 / self.first.variance
@@ -126,7 +126,9 @@ class SequentialCells:
             last = sqrt(max(level - self._clock, 0.0) * precision)
             weight = self._clock + last
             counts = (self._sum + last * table.counts) / weight
-            self.told.append(Told(counts, self._bar(level, self._reach + last * table.reach) / weight))
+            self.told.append(
+                BoundedCounts(counts, self._bar(level, self._reach + last * table.reach) / weight)
+            )
         self._clock += precision
         self._lift += table.lift
         self._sum = self._sum + precision * table.counts

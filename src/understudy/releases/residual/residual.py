@@ -71,7 +71,7 @@ def residual(
     run.tell("fitting the stand-in", 1, 2)
     replace = run.curator.relation.rows_are_public
     tables = ResidualTables(residuals, look, released, float(run.curator.rows) if replace else None)
-    found = _Answers(run, tables, share_of_beta(run, residuals)).outcome()
+    found = _ResidualAnswers(run, tables, share_of_beta(run, residuals)).outcome()
     run.tell("fitted", 2, 2)
     return found
 
@@ -169,7 +169,7 @@ def _has_ranges(residuals: Residuals) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Answers:
+class _ResidualAnswers:
     """The answers that noisy tables and a stand-in give together."""
 
     run: Run

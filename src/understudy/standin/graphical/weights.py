@@ -14,7 +14,7 @@ from understudy.standin.multiplicative import MultiplicativeWeights
 
 @dataclass(frozen=True, kw_only=True)
 class GraphicalWeights:
-    """Dᵗ⁺¹(x) ∝ Dᵗ(x) exp(±s Q(x)), kept as log factors on the cliques of the queries.
+    """Multiplicative weights Dᵗ⁺¹(x) ∝ Dᵗ(x) exp(±s Q(x)), kept as log factors on the cliques of the queries.
 
     Steps, signs and the bound B(α) are those of `MultiplicativeWeights`, whose hypotheses these are: only the way
     they are held differs. Each new clique joins the tree, and an update that would make the tree too large to hold
@@ -46,5 +46,5 @@ class GraphicalWeights:
         return hypothesis.reweight(query.clique, sign * float(self._rule.log_factor) * query.weights())
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α), as on a histogram."""
+        """B(α), the most updates against gaps of α, a share of rows: that of `MultiplicativeWeights`."""
         return self._rule.most_updates(alpha)

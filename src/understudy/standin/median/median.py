@@ -210,7 +210,10 @@ class SurvivingSet:
 
 @dataclass(frozen=True, kw_only=True)
 class MedianUpdate:
-    """Dᵗ is the median of the surviving databases of n' rows; an update cuts them by the sign of v - Q(Dᵗ).
+    """The median update: Dᵗ is the median of the surviving databases of n' rows, cut by the sign of v - Q(Dᵗ).
+
+    Q is a query and v its value, near the Q(D) of the table D. `alpha`, a share of rows, is the least gap that is
+    updated on; `weighting` counts each multiset of rows once, or as often as it occurs among the sequences.
 
     Accuracy    n' = ⌊ln(2|C|)/(2α²)⌋ + 1 rows are enough for one database S* to be within less than α of the
                 table on all |C| = `queries` queries [Lecture 4, Claim 1]. If |Q(D) - Q(Dᵗ)| ≥ α then S* is on the
@@ -247,7 +250,10 @@ class MedianUpdate:
         return hypothesis
 
     def most_updates(self, alpha: Number) -> int:
-        """B(α), the same for every α from this one's on; refused below, where S* need not exist."""
+        """B(α), the most updates against gaps of α, a share of rows: the same for every α from this one's on.
+
+        Raises a `ParameterError` for a smaller α, at which S* need not exist.
+        """
         if positive(alpha, "alpha") < positive(self.alpha, "alpha"):
             raise ParameterError(
                 f"databases of {self.size} rows are chosen for alpha {self.alpha}, not {alpha}"

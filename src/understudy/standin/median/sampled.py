@@ -205,7 +205,10 @@ def _drawn_in(
 
 @dataclass(frozen=True, kw_only=True)
 class SampledMedianUpdate:
-    """`MedianUpdate` on particles: cuts by sign, as often as `cap` says.
+    """`MedianUpdate` on sampled histograms (particles): cuts by sign, at most `cap` of them.
+
+    The number of `particles` follows from that of the cells unless it is given; after each cut every one of them
+    walks for `rounds` steps a cell. The `generator` is no source of privacy.
 
     Accuracy    None is proven: `cap` is what the caller allows, and what is answered after it is uncertified.
     Privacy     Post-processing of v.
@@ -236,7 +239,7 @@ class SampledMedianUpdate:
         return hypothesis
 
     def most_updates(self, alpha: Number) -> int:
-        """The cap, at any α: no theorem gives a number."""
+        """The `cap`, at any α: the most updates that the caller allows, as no theorem gives a number."""
         positive(alpha, "alpha")
         return self.cap
 
