@@ -209,14 +209,16 @@ class ResumableAudit:
 
     @property
     def planned(self) -> int:
-        return min(self.effort.pairs, len(self.subject.pairs()))
+        return min(self.effort.pairs, len(self.effort.considered(len(self.subject.pairs()))))
 
     def run(self, noise: NoiseSource, *, goes_on: Callable[[], bool], done: Callable[[int], None]) -> Verdict:
         """Everything that is left to do; `done` hears of each step, those of earlier sittings at once."""
         pairs, known = list(self.subject.pairs()), self.record.subject(self.subject.name)
         if known.chosen is None and goes_on():
-            chosen = worst_looking(pairs, keep=self.effort.pairs, pilot=self.effort.pilot, noise=noise)
-            self.record.choose(self.subject.name, chosen)
+            places = self.effort.considered(len(pairs))
+            candidates = [pairs[place] for place in places]
+            worst = worst_looking(candidates, keep=self.effort.pairs, pilot=self.effort.pilot, noise=noise)
+            self.record.choose(self.subject.name, [places[i] for i in worst])
         chosen = known.chosen or []
         done(sum(1 + len(pair.stages) for pair in known.pairs.values()))
         each = self._each(pairs, chosen)
@@ -271,7 +273,7 @@ class ResumableAudit:
             self.subject.path,
             self.effort.samples,
             self.error,
-            len(pairs),
+            len(self.effort.considered(len(pairs))),
             tuple(findings),
             self.planned,
         )

@@ -19,18 +19,26 @@ from understudy_audit.selection import choice_pairs, sparse_pairs
 
 @dataclass(frozen=True)
 class Effort:
-    """Draws a side and pairs of neighbours for one kind of subject; the pilot chooses among all pairs."""
+    """Draws a side and pairs of neighbours for one kind of subject; the pilot chooses among some or all pairs."""
 
     samples: int
     pairs: int
     pilot: int
+    among: int | None = None
+    """How many pairs the pilot looks at, spread evenly over all; None for all of them."""
+
+    def considered(self, pairs: int) -> list[int]:
+        """The places of the pairs that the pilot looks at, of so many."""
+        if self.among is None or self.among >= pairs:
+            return list(range(pairs))
+        return [i * pairs // self.among for i in range(self.among)]
 
 
 EFFORTS = {
     "quick": {
         "vector": Effort(200_000, 4, 20_000),
         "run": Effort(2_000, 1, 20),
-        "slow": Effort(500, 1, 4),
+        "slow": Effort(800, 1, 8, among=4),
     },
     "usual": {
         "vector": Effort(1_000_000, 8, 50_000),

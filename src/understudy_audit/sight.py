@@ -39,8 +39,9 @@ def sight(verdict: Verdict) -> str:
         least = min(found.trials[0] for found in verdict.findings)
         return f"{name}: {least:,} counted draws a side are too few to see any violation, however large."
     at = f" at delta {best.delta:g}" if best.delta else ""
-    more = f", {best.detectable / best.claimed - 1:.0%} above the promised {best.claimed:.4g}"
-    above = more if best.claimed > 0 else ", where 0 is promised"
+    above = ", where 0 is promised"
+    if best.claimed > 0:
+        above = f", {best.detectable / best.claimed - 1:.0%} above the promised {best.claimed:.4g}"
     return (
         f"{name}: would have seen a true epsilon of {best.detectable:.4g} or more{at}{above}; a smaller excess "
         f"could have gone unnoticed."
