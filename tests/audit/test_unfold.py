@@ -234,12 +234,15 @@ def spends_twice(curator):
 
 
 class HalfPrice(NoisyGaps):
+    """Says that a person moves its values half as far: the one word of a look that the Curator has to believe."""
+
     @property
     def event(self):
-        return replace(self, price=Price.of(epsilon=Fraction(1, 2))).mechanism.event
+        honest = super().event
+        return replace(honest, l1=honest.l1 / 2)
 
     def event_under(self, relation):
-        return self.event  # the Curator holds one against the other: this lie is for the audit to find
+        return self.event
 
 
 def test_what_was_reached_is_drawn_from_anew():
