@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -191,7 +190,7 @@ def test_the_work_of_every_charge_is_bounded_and_all_of_it_is_linear(monkeypatch
     assert state.joined > 80
 
 
-@pytest.mark.skipif(not os.environ.get("UNDERSTUDY_AUDIT"), reason="minutes")
+@pytest.mark.slow("minutes")
 def test_a_hundred_thousand_hostile_events_are_verified_in_linear_time():
     """CPU seconds of the verifier alone; `python -m bench ledger` measures whole ledgers."""
     budget = Budget.of(1)

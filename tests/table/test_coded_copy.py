@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -197,11 +199,23 @@ def test_an_interrupted_copy_leaves_nothing_behind(folder: Path, monkeypatch: py
     assert [path.name for path in folder.iterdir()] == ["table.csv"]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_to_is_no_error(tmp_path: Path):
+@pytest.mark.parametrize("why", [errno.EACCES, errno.EROFS, errno.ENOSPC])
+def test_a_folder_that_cannot_be_written_to_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: int
+):
+    """Permissions do not stop root, who may well run the tests: the system's refusal is played instead."""
     frame().to_csv(tmp_path / "table.csv", index=False)
-    tmp_path.chmod(0o500)
+    really_open, refused = os.open, []
+
+    def open_to_read(path: Any, flags: int, *mode: Any, **at: Any) -> int:
+        if flags & os.O_CREAT:
+            refused.append(path)
+            raise OSError(why, os.strerror(why))
+        return really_open(path, flags, *mode, **at)
+
+    monkeypatch.setattr(os, "open", open_to_read)
     assert Truth(opened(tmp_path), DOMAIN, copy=copy_in(tmp_path)).count(("a",)).sum() == 500
+    assert refused
 
 
 def test_a_place_that_cannot_be_written_to_is_no_error(tmp_path: Path):
