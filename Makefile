@@ -30,7 +30,7 @@ $(UV):
 
 .venv/installed: $(UV) pyproject.toml constraints.txt
 	@$(UV) venv --quiet --allow-existing --python .tools/bin/python .venv
-	@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt -e .
+	@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt -e '.[server]'
 	@touch $@
 
 .venv/installed-test: .venv/installed
