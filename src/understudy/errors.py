@@ -9,6 +9,7 @@ UnderstudyError
 ├── SourceError           the table cannot be read, or does not have the declared columns
 │   └── SourceChangedError  the table is not the one that was opened
 ├── LedgerError           the books cannot be kept or trusted; nothing is looked at until they can
+├── StoreError            what a server keeps (tokens, questions asked, approvals) cannot be read or written
 └── RefusedError          a well-formed request that this project does not grant
     ├── InsufficientBudgetError  carries what was requested and what remains
     ├── RequestConflictError     one request id, two different questions
@@ -87,6 +88,18 @@ class LedgerError(UnderstudyError):
 
     `remedy` says what the custodian can do. An entry that was being written when this was raised may or may not
     have been kept; if it was, its price is spent and its answer was not released.
+    """
+
+    def __init__(self, problem: str, *, remedy: str) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{problem}. {remedy}")
+
+
+class StoreError(UnderstudyError):
+    """The state of a server, `server.db`, cannot be read, written or trusted; `remedy` says what to do.
+
+    It holds no budget: what was spent stands in the ledgers.
     """
 
     def __init__(self, problem: str, *, remedy: str) -> None:

@@ -1,0 +1,16 @@
+"""One process that holds declared tables and answers many analysts, each table from one budget.
+
+It does no mathematics: doors call one gate, and the gate the calls of `project`, `sessions`, `releases` and
+`validity`; only the ledger grants. What the server itself has to remember is `server.db`, a SQLite file beside
+`server.yml`: losing it loses no budget.
+
+    config, place              server.yml, and where the state of the server it describes is kept
+    store, schema, one_server  server.db: transactions, tables, and one server at a time
+    tokens, scram, logins      who may enter by which door: tokens, one-time links, browser logins
+    asked, approvals, pauses   questions asked, questions that wait for a custodian, tables that are paused
+    audit_log                  who did what, chained by hashes as the ledger is
+    backup                     copies of ledgers, server.db and witnesses, and the way back
+
+The server may import everything below the command line except `understudy.table` and `understudy.noise`: it can
+waste budget or answer badly, and cannot leak. Start with `server.config.ServerConfig`.
+"""
