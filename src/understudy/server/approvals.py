@@ -12,13 +12,15 @@ import secrets
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from understudy.errors import ParameterError, RequestConflictError
-from understudy.privacy.cost import Cost
 from understudy.server.audit_log import AuditLog
 from understudy.server.store import ServerStore, as_text
 from understudy.server.tokens import Caller
+
+if TYPE_CHECKING:
+    from understudy.privacy.cost import Cost
 
 WAITING, APPROVED, DENIED, EXPIRED, ANSWERED = "waiting", "approved", "denied", "expired", "answered"
 

@@ -12,11 +12,13 @@ import secrets
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from understudy.errors import ParameterError, RequestConflictError
-from understudy.privacy.cost import Cost
 from understudy.server.store import ServerStore, as_text
+
+if TYPE_CHECKING:
+    from understudy.privacy.cost import Cost
 
 ASKING, WAITING, ANSWERED, REFUSED = "asking", "waiting", "answered", "refused"
 
