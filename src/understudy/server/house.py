@@ -24,7 +24,7 @@ from understudy.errors import (
     UnderstudyError,
 )
 from understudy.project import Project, open_project
-from understudy.server.problems import unavailable
+from understudy.server.problems import away
 from understudy.sessions.session import Session, session
 
 RETRY_SECONDS = 1.0
@@ -172,12 +172,12 @@ class Table:
             if self._open is None:
                 now = time.monotonic()
                 if now < self._next_try:
-                    raise unavailable("table")
+                    raise away()
                 self._next_try = now + RETRY_SECONDS
                 try:
                     self._open = self._opened()
                 except (DeclarationError, ParameterError):
-                    raise unavailable("table") from None
+                    raise away() from None
             self._open.users += 1
             return self._open
 

@@ -18,9 +18,11 @@ from understudy.errors import (
     InsufficientBudgetError,
     LedgerError,
     OvertakenError,
+    ProjectClosedError,
     RequestConflictError,
     SourceError,
     StoreError,
+    TooLongError,
     UnderstudyError,
 )
 
@@ -108,32 +110,28 @@ def problem_of(error: BaseException) -> Problem:
             "The server failed at this request; its log says how.",
             hint="Ask again under the same request id: nothing is paid twice. Tell the custodian if it stays so.",
         )
-    if isinstance(error, LedgerError):
-        return unavailable("ledger")
-    if isinstance(error, (SourceError, DeclarationError)):
-        return unavailable("table")
-    if isinstance(error, StoreError):
-        return unavailable("store")
+    if isinstance(error, LedgerError | SourceError | StoreError):
+        return _told(error, 503, retry_after=5.0)
+    if isinstance(error, DeclarationError):
+        return away()
     if isinstance(error, InsufficientBudgetError):
-        return _told(error, 402, "budget", more=_money(error))
-    if isinstance(error, RequestConflictError):
-        return _told(error, 409, "request")
-    if isinstance(error, OvertakenError):
-        return _told(error, 503, "overtaken", retry_after=1.0)
-    if isinstance(error, HandleClosedError):
-        return _told(error, 409, "closed")
-    return _told(error, 422, "refused")
+        return _told(error, 402, more=_money(error))
+    if isinstance(error, RequestConflictError | HandleClosedError):
+        return _told(error, 409)
+    if isinstance(error, OvertakenError | ProjectClosedError):
+        return _told(error, 503, retry_after=1.0)
+    return _told(error, 413 if isinstance(error, TooLongError) else 422)
 
 
-def unavailable(what: str) -> Problem:
-    """What the custodian has to bring back: the ledger, the table, or the server's own store."""
-    named = {
-        "ledger": "The ledger cannot be reached or trusted, and nothing is answered without it.",
-        "table": "The table cannot be read now.",
-        "store": "The server's own store cannot be written now.",
-    }
-    hint = "Nothing is lost: ask again under the same request id in a while. The custodian can read why in the log."
-    return Problem(503, f"{what}-unavailable", named[what], hint=hint, retry_after=5.0)
+def away() -> Problem:
+    """What is said of a table that cannot be opened at the moment."""
+    return Problem(
+        503,
+        SourceError.code,
+        "the table cannot be read at the moment",
+        hint="Try again later under the same request id; if it stays so, tell the custodian",
+        retry_after=2.0,
+    )
 
 
 def _money(error: InsufficientBudgetError) -> dict[str, Any]:
@@ -148,19 +146,17 @@ def _money(error: InsufficientBudgetError) -> dict[str, Any]:
 def _told(
     error: UnderstudyError,
     status: int,
-    code: str,
     *,
     more: Mapping[str, Any] | None = None,
     retry_after: float | None = None,
 ) -> Problem:
-    """The library's own words. The root of the library's codes says no more than the status, which says it here."""
-    own = str(getattr(error, "code", "") or "")
+    """The library's own words, which are public: what only a custodian may read stands in `detail` of the error."""
     return Problem(
         status,
-        own if own and own != "error" else code,
-        str(getattr(error, "problem", "") or error),
-        hint=str(getattr(error, "remedy", "") or ""),
-        suggestions=tuple(map(str, getattr(error, "suggestions", ()) or ())),
+        error.code,
+        error.problem,
+        hint=error.remedy,
+        suggestions=error.suggestions,
         more=more,
         retry_after=retry_after,
     )
