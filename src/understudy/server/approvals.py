@@ -131,6 +131,16 @@ class Approvals:
             row = tx.execute("SELECT * FROM approval WHERE id = ?", (id,)).fetchone()
         return None if row is None else _approval(row)
 
+    def find(self, table: str, analyst: str, request: str) -> Approval | None:
+        """The approval that an analyst's request waits, or waited, for."""
+        self._expire_now()
+        with self._store.reading() as tx:
+            row = tx.execute(
+                "SELECT * FROM approval WHERE of_table = ? AND analyst = ? AND request = ?",
+                (table, analyst, request),
+            ).fetchone()
+        return None if row is None else _approval(row)
+
     def approve(self, id: str, by: str) -> Approval:
         """Let a waiting question be asked; a ParameterError where it does not wait, with its state."""
         return self._decide(id, by, APPROVED, "")
