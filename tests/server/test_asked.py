@@ -102,3 +102,30 @@ def test_a_history_tells_neither_numbers_nor_answers(asked):
     told = asked.get(id).as_dict()
     assert not {"number", "answer", "ledger_request"} & told.keys()
     assert told["finished"].endswith("Z")
+
+
+def test_an_answer_is_kept_in_one_step_and_only_once(asked):
+    terms = {"rho": 0.1}
+    given = {"price": ZCDP(10**14), "share": 0.1, "source": "bought", "ledger_request": "ada/r1"}
+    kept = asked.keep("town", "ada", "count", "r1", terms, answer={"value": 5}, **given)
+    again = asked.keep("town", "ada", "count", "r1", terms, answer={"value": 6}, **given)
+    assert kept == again == asked.find("town", "ada", "r1")
+    assert (kept.state, kept.answer, kept.price, kept.ledger_request) == (
+        "answered",
+        {"value": 5},
+        0.1,
+        "ada/r1",
+    )
+    with pytest.raises(RequestConflictError):
+        asked.keep("town", "ada", "sum", "r1", terms, answer={"value": 5}, **given)
+    begun = asked.begin("town", "ada", "sum", "r2", terms)
+    assert asked.keep("town", "ada", "sum", "r2", terms, answer={"value": 1}, **given).id == begun.id
+
+
+def test_notes_are_found_before_they_are_written_and_do_not_fill_the_memory(asked, monkeypatch):
+    monkeypatch.setattr("understudy.server.asked.MOST_NOTED", 3)
+    monkeypatch.setattr(asked._store, "flush", lambda: None)
+    for i in range(5):
+        asked.note("town", "ada", "count", f"r{i}", {}, answer={"v": i}, source="repetition", currency="rho")
+    assert [asked.find("town", "ada", f"r{i}").answer for i in (2, 3, 4)] == [{"v": 2}, {"v": 3}, {"v": 4}]
+    assert len(asked._noted) == 3

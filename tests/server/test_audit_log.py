@@ -6,8 +6,8 @@ import pytest
 
 from understudy.errors import ParameterError
 from understudy.server.audit_log import AuditLog
+from understudy.server.secret import fresh_secret
 from understudy.server.store import ServerStore
-from understudy.server.tokens import fresh_secret
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from understudy.server.audit_log import AuditLog
 from understudy.server.logins import LOGIN_SECONDS, Logins
 from understudy.server.store import ServerStore
 from understudy.server.tokens import LINK_SECONDS, Tokens
@@ -88,3 +89,5 @@ def test_a_token_is_no_link_and_a_link_no_token(logins, tokens):
     assert logins.open_by_link(secret) is None
     assert logins.open(link) is None
     assert logins.open_by_link(link) is not None
+    last = AuditLog(logins._store).entries()[-1]
+    assert (last.who, last.act) == ("custodian", "log in")

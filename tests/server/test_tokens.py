@@ -13,9 +13,11 @@ import pytest
 
 from server_clock import DAY
 from understudy.errors import ParameterError
+from understudy.server.audit_log import AuditLog
 from understudy.server.scram import ITERATIONS, salt_of
+from understudy.server.secret import holds_secret
 from understudy.server.store import ServerStore
-from understudy.server.tokens import DOORS, Caller, Tokens, holds_secret
+from understudy.server.tokens import DOORS, Caller, Tokens
 
 
 @pytest.fixture
@@ -168,6 +170,16 @@ def test_the_postgres_door_can_check_a_proof_by_what_is_kept(tokens, store):
     stranger, nobody = tokens.scram("a stranger")
     assert nobody == []
     assert stranger == salt_of("a stranger", key=store.secret("scram")) != salt
+
+
+def test_who_makes_and_revokes_is_logged_without_the_secret(tokens, store):
+    token, secret = tokens.make("ada", by="cy")
+    tokens.revoke(token.id, by="dora")
+    tokens.revoke(token.id, by="eve")
+    made, revoked = AuditLog(store).entries()
+    assert (made.who, made.act, made.facts["analyst"]) == ("cy", "make token", "ada")
+    assert (revoked.who, revoked.act, revoked.facts) == ("dora", "revoke token", {"token": token.id})
+    assert secret not in str(made)
 
 
 def test_tokens_are_kept_across_starts(state):

@@ -6,7 +6,8 @@ It does no mathematics: doors call one gate, and the gate the calls of `project`
 
     config, place              server.yml, and where the state of the server it describes is kept
     store, schema, one_server  server.db: transactions, tables, and one server at a time
-    tokens, scram, logins      who may enter by which door: tokens, one-time links, browser logins
+    tokens, logins,            who may enter by which door: tokens, one-time links, browser logins;
+    secret, scram              what is kept of their secrets
     asked, approvals, pauses   questions asked, questions that wait for a custodian, tables that are paused
     audit_log                  who did what, chained by hashes as the ledger is
     backup                     copies of ledgers, server.db and witnesses, and the way back

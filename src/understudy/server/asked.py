@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from understudy.privacy.cost import Cost
 
 ASKING, WAITING, ANSWERED, REFUSED = "asking", "waiting", "answered", "refused"
+
+MOST_NOTED = 4096
+"""Free answers that are found in memory; those before them are in the file by then."""
 
 MOST_LISTED = 500
 """Questions in one page of a history."""
@@ -66,6 +70,8 @@ class Asked:
 
     def __init__(self, store: ServerStore) -> None:
         self._store = store
+        self._noted: dict[tuple[str, str, str], AskedQuestion] = {}
+        self._noting = threading.Lock()
 
     def begin(
         self, table: str, analyst: str, question: str, request: str, terms: Mapping[str, Any], *,
@@ -75,14 +81,12 @@ class Asked:
 
         A request that was used for another question, or with other terms, is a `RequestConflictError`.
         """
-        self._store.flush()
         told = _text(terms)
+        if (table, analyst, request) in self._noted:
+            self._store.flush()
         with self._store.writing(durable=False) as tx:
             tx.execute(_INSERT, self._row(table, analyst, question, request, told, state, ledger_request))
-            row = tx.execute(
-                "SELECT * FROM asked WHERE of_table = ? AND analyst = ? AND request = ?",
-                (table, analyst, request),
-            ).fetchone()
+            row = tx.execute(_OF_REQUEST, (table, analyst, request)).fetchone()
         return _same(row, question, told)
 
     def note(
@@ -96,18 +100,37 @@ class Asked:
         """
         row = list(self._row(table, analyst, question, request, _text(terms), ANSWERED, ledger_request))
         row[8:15] = (row[6], currency, 0.0, 0.0, source, ledger_request, _text(answer))
+        found = AskedQuestion(
+            number=0, id=row[0], table=table, analyst=analyst, request=request, question=question,
+            terms=dict(terms), at=row[6], state=ANSWERED, finished=row[6], currency=currency, price=0.0,
+            share=0.0, source=source, ledger_request=ledger_request, answer=dict(answer), problem=None,
+        )  # fmt: skip
+        with self._noting:
+            self._noted[table, analyst, request] = found
+            if len(self._noted) > MOST_NOTED:
+                del self._noted[next(iter(self._noted))]
         self._store.later(_INSERT, row)
-        return str(row[0])
+        return found.id
+
+    def keep(
+        self, table: str, analyst: str, question: str, request: str, terms: Mapping[str, Any], *,
+        answer: Mapping[str, Any], price: Cost, share: float, source: str, ledger_request: str = "",
+    ) -> AskedQuestion:  # fmt: skip
+        """As `begin` and then `answered`, in one transaction: the question as it is kept from now on."""
+        told = _text(terms)
+        with self._store.writing(durable=False) as tx:
+            tx.execute(_INSERT, self._row(table, analyst, question, request, told, ASKING, ledger_request))
+            row = tx.execute(_OF_REQUEST, (table, analyst, request)).fetchone()
+            found = _same(row, question, told)
+            values = {"currency": price.currency, "price": price.amount, "share": share, "source": source}
+            self._end(tx, found.id, ANSWERED, **values, answer=_text(answer))
+            return _question(tx.execute(_OF_REQUEST, (table, analyst, request)).fetchone())
 
     def find(self, table: str, analyst: str, request: str) -> AskedQuestion | None:
         """The question of an analyst's request."""
-        self._store.flush()
         with self._store.reading() as tx:
-            row = tx.execute(
-                "SELECT * FROM asked WHERE of_table = ? AND analyst = ? AND request = ?",
-                (table, analyst, request),
-            ).fetchone()
-        return None if row is None else _question(row)
+            row = tx.execute(_OF_REQUEST, (table, analyst, request)).fetchone()
+        return self._noted.get((table, analyst, request)) if row is None else _question(row)
 
     def get(self, id: str) -> AskedQuestion | None:
         self._store.flush()
@@ -117,23 +140,19 @@ class Asked:
 
     def wait(self, id: str) -> None:
         """The question waits for approval."""
-        self._end(id, WAITING)
+        with self._store.writing() as tx:
+            self._end(tx, id, WAITING)
 
     def answered(self, id: str, answer: Mapping[str, Any], *, price: Cost, share: float, source: str) -> None:
         """Keep an answer with what was paid for it. The first one stays: it is the one that was sent."""
-        self._end(
-            id,
-            ANSWERED,
-            currency=price.currency,
-            price=price.amount,
-            share=share,
-            source=source,
-            answer=_text(answer),
-        )
+        values = {"currency": price.currency, "price": price.amount, "share": share, "source": source}
+        with self._store.writing(durable=False) as tx:
+            self._end(tx, id, ANSWERED, **values, answer=_text(answer))
 
     def refused(self, id: str, problem: Mapping[str, Any]) -> None:
         """Keep why a question was not answered. It may be answered later, when it is asked again."""
-        self._end(id, REFUSED, problem=_text(problem))
+        with self._store.writing(durable=False) as tx:
+            self._end(tx, id, REFUSED, problem=_text(problem))
 
     def page(
         self, *, analyst: str | None = None, table: str | None = None, state: str | None = None, after: str = "",
@@ -184,17 +203,17 @@ class Asked:
             None, None,
         )  # fmt: skip
 
-    def _end(self, id: str, state: str, **values: Any) -> None:
+    def _end(self, tx: sqlite3.Connection, id: str, state: str, **values: Any) -> None:
         finished = None if state == WAITING else self._store.now()
-        names = ("currency", "price", "share", "source", "answer", "problem")
-        changes = ", ".join(f"{name} = :{name}" for name in names if name in values)
-        with self._store.writing(durable=False) as tx:
-            tx.execute(
-                f"UPDATE asked SET state = :state, finished = :finished{', ' if changes else ''}{changes} "
-                "WHERE id = :id AND state <> 'answered'",
-                {"id": id, "state": state, "finished": finished, **values},
-            )
+        changes = "".join(f", {name} = :{name}" for name in values)
+        tx.execute(
+            f"UPDATE asked SET state = :state, finished = :finished{changes} "
+            "WHERE id = :id AND state <> 'answered'",
+            {"id": id, "state": state, "finished": finished, **values},
+        )
 
+
+_OF_REQUEST = "SELECT * FROM asked WHERE of_table = ? AND analyst = ? AND request = ?"
 
 _INSERT = (
     "INSERT OR IGNORE INTO asked (id, of_table, analyst, request, question, terms, at, state, finished, currency, "

@@ -16,8 +16,8 @@ from typing import Any
 
 from understudy.errors import ParameterError, StoreError
 from understudy.ledger.chain import START, canonical
+from understudy.server.secret import holds_secret
 from understudy.server.store import ServerStore, as_text
-from understudy.server.tokens import holds_secret
 
 AUDIT_FORMAT = b"understudy audit 1\n"
 HEAD = "audit head"

@@ -7,19 +7,25 @@ import sqlite3
 import threading
 import time
 
+from understudy.server.audit_log import AuditLog
+from understudy.server.secret import hash_of
 from understudy.server.store import ServerStore
-from understudy.server.tokens import MOST_REMEMBERED, REMEMBERED_SECONDS, Caller, Tokens, hash_of
+from understudy.server.tokens import MOST_REMEMBERED, REMEMBERED_SECONDS, Caller, Tokens
 
 LOGIN_SECONDS = 12 * 3600.0
 """A login's life."""
 
 
 class Logins:
-    """The browser logins in a store. Of a cookie only a hash is kept; revoking a token ends its logins."""
+    """The browser logins in a store. Of a cookie only a hash is kept; revoking a token ends its logins.
+
+    Logins are written into the audit log.
+    """
 
     def __init__(self, store: ServerStore, tokens: Tokens) -> None:
         self._store = store
         self._tokens = tokens
+        self._log = AuditLog(store)
         self._lock = threading.Lock()
         self._known: dict[bytes, tuple[Caller, float, float]] = {}
 
@@ -30,7 +36,7 @@ class Logins:
             return None
         now = self._store.now()
         with self._store.writing() as tx:
-            cookie = self._begun(tx, token.id, now, min(now + seconds, token.expires))
+            cookie = self._begun(tx, token.caller, now, min(now + seconds, token.expires))
         return token.caller, cookie
 
     def open_by_link(self, secret: str, *, seconds: float = LOGIN_SECONDS) -> tuple[Caller, str] | None:
@@ -47,7 +53,7 @@ class Logins:
             caller = _caller(row)
             # The token of a used link lives as long as the login, so that it is listed and can be revoked.
             tx.execute("UPDATE token SET expires = ? WHERE id = ?", (now + seconds, caller.token_id))
-            cookie = self._begun(tx, caller.token_id, now, now + seconds)
+            cookie = self._begun(tx, caller, now, now + seconds)
         return caller, cookie
 
     def find(self, cookie: str) -> Caller | None:
@@ -69,10 +75,11 @@ class Logins:
         with self._lock:
             self._known.pop(hashed, None)
 
-    def _begun(self, tx: sqlite3.Connection, token: str, now: float, expires: float) -> str:
+    def _begun(self, tx: sqlite3.Connection, caller: Caller, now: float, expires: float) -> str:
         cookie = secrets.token_urlsafe(32)
         tx.execute("DELETE FROM login WHERE expires <= ?", (now,))
-        tx.execute("INSERT INTO login VALUES (?, ?, ?, ?)", (hash_of(cookie), token, now, expires))
+        tx.execute("INSERT INTO login VALUES (?, ?, ?, ?)", (hash_of(cookie), caller.token_id, now, expires))
+        self._log.write_in(tx, caller.analyst, "log in", {"token": caller.token_id, "role": caller.role})
         return cookie
 
     def _read(self, hashed: bytes) -> tuple[Caller, float, float] | None:

@@ -7,7 +7,6 @@ only a custodian at a terminal, or on the admin port, does.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 import sqlite3
@@ -18,11 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from understudy.errors import ParameterError
+from understudy.server.audit_log import AuditLog
 from understudy.server.scram import ScramVerifier, salt_of
+from understudy.server.secret import fresh_secret, hash_of
 from understudy.server.store import ServerStore, as_text
 
 ROLES = ("analyst", "auditor", "custodian")
 DOORS = ("http", "pg", "mcp")
+
+CUSTODIAN = "custodian"
+"""The name of a custodian who gave none."""
 
 DAYS = 90
 """A token's life, unless told otherwise."""
@@ -39,9 +43,7 @@ MOST_REMEMBERED = 4096
 USES_APART = 60.0
 """Seconds between two notes of a token's last use."""
 
-PREFIX = "us_"
 _NAME = re.compile(r"[^\W_][\w.@ -]{0,63}")
-_SECRET = re.compile(r"us_[A-Za-z0-9_-]{43}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +102,11 @@ class Token:
 
 
 class Tokens:
-    """The tokens in a store."""
+    """The tokens in a store. Who makes or revokes one (`by`) is written into the audit log with it."""
 
     def __init__(self, store: ServerStore) -> None:
         self._store = store
+        self._log = AuditLog(store)
         self._lock = threading.Lock()
         self._known: dict[bytes, tuple[Token, float]] = {}
         self._uses: dict[str, float] = {}
@@ -117,6 +120,7 @@ class Tokens:
         days: float = DAYS,
         agent: bool = False,
         read_only: bool = False,
+        by: str = CUSTODIAN,
     ) -> tuple[Token, str]:
         """A new token and its secret, which is not kept and cannot be shown again.
 
@@ -133,15 +137,17 @@ class Tokens:
             verifier = ScramVerifier.of(secret, salt).as_text()
         token = self._new(
             "token", analyst, role, wanted, secret, seconds=days * 86400.0, agent=agent, read_only=read_only,
-            scram=verifier,
+            scram=verifier, by=by,
         )  # fmt: skip
         return token, secret
 
-    def make_link(self, analyst: str = "custodian", *, seconds: float = LINK_SECONDS) -> tuple[Token, str]:
+    def make_link(
+        self, analyst: str = CUSTODIAN, *, seconds: float = LINK_SECONDS, by: str = CUSTODIAN
+    ) -> tuple[Token, str]:
         """The secret of a one-time link for a custodian's browser; `Logins.open_by_link` takes it, once."""
         _check(analyst, "custodian", frozenset({"http"}), agent=False, read_only=False)
         secret = fresh_secret()
-        token = self._new("link", analyst, "custodian", frozenset({"http"}), secret, seconds=seconds)
+        token = self._new("link", analyst, "custodian", frozenset({"http"}), secret, seconds=seconds, by=by)
         return token, secret
 
     def find(self, secret: str, *, door: str) -> Caller | None:
@@ -185,12 +191,14 @@ class Tokens:
             ).fetchall()
         return [_token(row) for row in rows]
 
-    def revoke(self, id: str) -> Token:
+    def revoke(self, id: str, *, by: str = CUSTODIAN) -> Token:
         """End a token, and the browser logins that were opened with it; one that was revoked before stays so."""
         with self._store.writing() as tx:
-            tx.execute(
+            ended = tx.execute(
                 "UPDATE token SET revoked = ? WHERE id = ? AND revoked IS NULL", (self._store.now(), id)
             )
+            if ended.rowcount:
+                self._log.write_in(tx, by, "revoke token", {"token": id})
             tx.execute("DELETE FROM login WHERE token = ?", (id,))
             row = tx.execute("SELECT * FROM token WHERE id = ?", (id,)).fetchone()
         with self._lock:
@@ -232,37 +240,28 @@ class Tokens:
 
     def _new(
         self, kind: str, analyst: str, role: str, doors: Collection[str], secret: str, *, seconds: float,
-        agent: bool = False, read_only: bool = False, scram: str | None = None,
+        by: str, agent: bool = False, read_only: bool = False, scram: str | None = None,
     ) -> Token:  # fmt: skip
         now = self._store.now()
         token = Token(
             id=secrets.token_hex(5), analyst=analyst, role=role, doors=frozenset(doors), agent=agent,
             read_only=read_only, made=now, expires=now + seconds, revoked=None, last_use=None,
         )  # fmt: skip
+        written = ",".join(sorted(doors))
         with self._store.writing() as tx:
             tx.execute(
                 "INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
                 (
-                    token.id, kind, analyst, role, ",".join(sorted(doors)), agent, read_only, hash_of(secret),
-                    scram, token.made, token.expires,
+                    token.id, kind, analyst, role, written, agent, read_only, hash_of(secret), scram,
+                    token.made, token.expires,
                 ),
             )  # fmt: skip
+            facts: dict[str, str | bool] = {
+                "token": token.id, "analyst": analyst, "role": role, "doors": written, "agent": agent,
+                "read_only": read_only, "expires": as_text(token.expires),
+            }  # fmt: skip
+            self._log.write_in(tx, by, f"make {kind}", facts)
         return token
-
-
-def fresh_secret() -> str:
-    """A secret of 256 random bits."""
-    return PREFIX + secrets.token_urlsafe(32)
-
-
-def hash_of(secret: str) -> bytes:
-    """What is kept of a secret. It has 256 random bits, so that a quick hash is as good as a slow one."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
-
-
-def holds_secret(text: str) -> bool:
-    """Whether a text has something in it that looks like a token."""
-    return _SECRET.search(text) is not None
 
 
 def _check(analyst: str, role: str, doors: Collection[str], *, agent: bool, read_only: bool) -> None:
