@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
 
+from understudy.server.config import ServerConfig
 from understudy.server.gate import Gate
 from understudy.server.logins import Logins
 from understudy.server.pace import RateLimiter
@@ -28,11 +29,24 @@ FAILURES = 5.0
 """Wrong tokens a second that one address may try."""
 
 
+def is_encrypted(config: ServerConfig) -> bool:
+    """Whether browsers reach this server encrypted: it ends TLS itself, or a declared proxy does."""
+    return config.tls is not None or bool(config.behind)
+
+
+def cookie_name(config: ServerConfig) -> str:
+    """The name of this server's cookie. A cookie of the other name is not looked at: whoever can speak unencrypted
+    in a server's name could set the one without the prefix.
+    """
+    return COOKIE if is_encrypted(config) else PLAIN_COOKIE
+
+
 class Doorman:
     """Finds out who calls, for one server."""
 
     def __init__(self, gate: Gate) -> None:
         self._tokens = gate.tokens
+        self._cookie = cookie_name(gate.config)
         self.logins = Logins(gate.store, gate.tokens)
         self._failures = RateLimiter(FAILURES)
 
@@ -44,7 +58,7 @@ class Doorman:
         else:
             found = self._logged_in(request)
         if found is None:
-            self._failures.admit(request.client.host if request.client else "")
+            self.note_failure(request)
             raise Problem(
                 401,
                 "token",
@@ -54,8 +68,12 @@ class Doorman:
         request.scope["analyst"] = found.analyst
         return found
 
+    def note_failure(self, request: Request) -> None:
+        """Count a token that was none; a `Problem` 429 where its address has tried too many."""
+        self._failures.admit(request.client.host if request.client else "")
+
     def _logged_in(self, request: Request) -> Caller | None:
-        cookie = request.cookies.get(COOKIE) or request.cookies.get(PLAIN_COOKIE)
+        cookie = request.cookies.get(self._cookie)
         if not cookie:
             return None
         found = self.logins.find(cookie)

@@ -1,0 +1,187 @@
+"""The pages as a door: which address shows what, who may see it, and how refusals look.
+
+Every page's reply passes one function: it finds out who is logged in, checks the role and, for a form, where it came
+from; a `Problem` becomes a page that says what to do. Nobody who is not logged in gets anything but the login.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from understudy.server.gate import Gate
+from understudy.server.http.who import Doorman
+from understudy.server.logs import log_failure
+from understudy.server.pages.rendering import page, static_files
+from understudy.server.pages.views import admin, answers, api, ask, audit, boards, entrance, ledger, releases, table
+from understudy.server.pages.visitor import Visit, checked_form, cookie_of, see, to_login
+from understudy.server.problems import TITLES, Problem, problem_of
+from understudy.server.tokens import ROLES
+
+KEPT = "public, max-age=31536000, immutable"
+"""For how long a browser keeps a static file: its address changes with its content."""
+
+View = Callable[[Visit], Awaitable[Response]]
+READERS = ("auditor", "custodian")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An address, the view behind it, and who may see it. `files` is how many files its form may carry."""
+
+    path: str
+    view: View
+    roles: tuple[str, ...] = ROLES
+    method: str = "GET"
+    files: int = 0
+
+
+PAGES = (
+    Page("/", ask.first),
+    Page("/tables/{table}", table.table),
+    Page("/tables/{table}/ask", ask.ask, ("analyst",)),
+    Page("/tables/{table}/ask", ask.asked, ("analyst",), "POST"),
+    Page("/tables/{table}/price", ask.priced, ("analyst",), "POST"),
+    Page("/history", answers.history),
+    Page("/history.csv", answers.history_csv),
+    Page("/asks/{id}", answers.answer),
+    Page("/asks/{id}/answer.csv", answers.answer_csv),
+    Page("/releases", releases.releases),
+    Page("/releases/{release}", releases.release),
+    Page("/releases/{release}/report", releases.report),
+    Page("/boards", boards.boards),
+    Page("/boards/{board}", boards.board),
+    Page("/boards/{board}/submissions", boards.submitted, ("analyst",), "POST", 1),
+    Page("/ledger", ledger.ledger, READERS),
+    Page("/audit", audit.audit, READERS),
+    Page("/api", api.api),
+)
+"""The pages of the analysts' port."""
+
+CUSTODIAN = ("custodian",)
+ADMIN_PAGES = (
+    Page("/", admin.approvals, CUSTODIAN),
+    Page("/admin/approvals/{id}", admin.decided, CUSTODIAN, "POST"),
+    Page("/admin/tokens", admin.tokens, CUSTODIAN),
+    Page("/admin/tokens", admin.made, CUSTODIAN, "POST"),
+    Page("/admin/tokens/{id}/revoke", admin.revoked, CUSTODIAN, "POST"),
+    Page("/admin/tables", admin.tables, CUSTODIAN),
+    Page("/admin/tables/{table}/pause", admin.paused, CUSTODIAN, "POST"),
+    Page("/admin/releases", admin.jobs, CUSTODIAN),
+    Page("/admin/releases", admin.started, CUSTODIAN, "POST"),
+    Page("/admin/health", admin.health, CUSTODIAN),
+)
+"""The pages of the admin port."""
+
+
+def add_pages(app: FastAPI, gate: Gate, *, door: str = "http") -> None:
+    """Add the pages of a door, `http` or `admin`, to its application."""
+    doorman: Doorman = app.state.doorman
+    routes = [
+        _route(gate, "/login", "GET", lambda request: entrance.login(request, gate, door)),
+        _route(gate, "/login", "POST", lambda request: entrance.logged_in(request, gate, doorman, door)),
+        _route(gate, "/logout", "POST", lambda request: entrance.logged_out(request, gate, doorman)),
+        Route("/static/{name}", _static, include_in_schema=False),
+    ]
+    for one in PAGES if door == "http" else ADMIN_PAGES:
+        routes.append(_route(gate, one.path, one.method, _visited(one, gate, doorman, door), door=door))
+    app.router.routes.extend(routes)
+    told = app.exception_handlers.get(HTTPException)
+
+    async def no_page(request: Request, error: Exception) -> Response:
+        """Where there is nothing: a page for browsers, JSON for programs."""
+        if is_for_people(request) and isinstance(error, HTTPException):
+            problem = Problem(
+                error.status_code if error.status_code in TITLES else 404, "no-page",
+                "There is no page at this address.", hint="Go to the first page and take one of the links.",
+            )  # fmt: skip
+            return problem_page(problem)
+        assert told is not None
+        return await told(request, error)  # pyright: ignore[reportGeneralTypeIssues]
+
+    app.exception_handlers[HTTPException] = no_page
+
+
+def _route(
+    gate: Gate, path: str, method: str, reply: Callable[[Request], Awaitable[Response]], *, door: str = "http"
+) -> Route:
+    named = SimpleNamespace(path=path)
+
+    async def endpoint(request: Request) -> Response:
+        request.scope["route"] = named  # for the metrics and the log
+        try:
+            return await reply(request)
+        except Problem as problem:
+            return problem_page(problem, part=request.headers.get("x-understudy-part") == "1")
+        except HTTPException:  # a form that cannot be read
+            unread = Problem(400, "form", "The form cannot be read.", hint="Load the page again and send it again.")
+            return problem_page(unread)
+        except Exception as error:
+            failed = problem_of(error)
+            failed.more["reference"] = log_failure(error, "pages")
+            return problem_page(failed)
+
+    return Route(path, endpoint, methods=[method], include_in_schema=False)
+
+
+def _visited(one: Page, gate: Gate, doorman: Doorman, door: str) -> Callable[[Request], Awaitable[Response]]:
+    async def reply(request: Request) -> Response:
+        cookie = cookie_of(request, gate)
+        caller = doorman.logins.find(cookie) if cookie else None
+        if caller is None:
+            if request.method in ("GET", "HEAD"):
+                return to_login(request)
+            raise Problem(401, "login", "You are not logged in any more.", hint="Log in, and send the form again.")
+        request.scope["analyst"] = caller.analyst
+        visit = Visit(request=request, gate=gate, caller=caller, cookie=cookie, door=door)
+        if one.method == "POST":
+            visit.form = await checked_form(request, cookie, files=one.files)
+        try:
+            if caller.role not in one.roles:
+                raise Problem(
+                    403, "role", f"A login of the role {caller.role} does not see this page.",
+                    hint=f"It takes a token of the role {' or '.join(one.roles)}.",
+                )  # fmt: skip
+            return await one.view(visit)
+        except Problem as problem:
+            return problem_page(problem, part=visit.is_part, **visit.chrome(""))
+
+    return reply
+
+
+async def _static(request: Request) -> Response:
+    request.scope["route"] = SimpleNamespace(path="/static/{name}")
+    found = static_files().get(request.path_params["name"])
+    if found is None:
+        return problem_page(Problem(404, "no-page", "There is no such file.", hint="Go to the first page."))
+    body, kind = found
+    return Response(body, media_type=kind, headers={"cache-control": KEPT})
+
+
+def is_for_people(request: Request) -> bool:
+    """Whether a browser shows the reply: it accepts pages, and the address is not one for programs."""
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")
+
+
+def problem_page(problem: Problem, *, part: bool = False, **chrome: Any) -> Response:
+    """A refusal as a page, or for the script as the part of a page that tells it."""
+    told = {"problem": problem.as_plain(), "table": ""}
+    if part:
+        reply = page("problem_part.html", problem.status, **told)
+    else:
+        empty = {"caller": None, "current": "", "navigation": [], "form_token": "", "elsewhere": None, "tables": [], "door": "http"}  # fmt: skip
+        reply = page("problem.html", problem.status, **told, **(empty | chrome))
+    if problem.retry_after is not None:
+        reply.headers["retry-after"] = str(max(1, round(problem.retry_after + 0.499)))
+    return reply
+
+
+__all__ = ["ADMIN_PAGES", "PAGES", "Page", "add_pages", "see"]
