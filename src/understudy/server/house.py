@@ -59,10 +59,11 @@ class SessionTerms:
 
 
 class OpenTable:
-    """A project with its sessions, as it was opened at one time."""
+    """A project with its sessions, as it was opened at one time; `generation` counts the openings."""
 
-    def __init__(self, project: Project, terms: SessionTerms) -> None:
+    def __init__(self, project: Project, terms: SessionTerms, generation: int) -> None:
         self.project = project
+        self.generation = generation
         self._terms = terms
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] = {}
@@ -121,17 +122,19 @@ class Table:
         self._terms = terms
         self._lock = threading.Lock()
         self._next_try = 0.0
+        self.generation = 0
         self._open: OpenTable | None = self._opened()
         self.name = self._open.project.declaration.name
 
     def _opened(self) -> OpenTable:
-        opened = OpenTable(open_project(self.path), self._terms)
+        opened = OpenTable(open_project(self.path), self._terms, self.generation + 1)
         if not self._terms.own:
             try:
                 opened.session("")
             except BaseException:
                 _close(opened.project)
                 raise
+        self.generation += 1
         return opened
 
     @contextmanager
@@ -188,6 +191,13 @@ class Table:
         if is_last:
             with suppress(UnderstudyError):
                 _close(opened.project)
+
+    def reload(self) -> None:
+        """Have the declaration read and the table opened again for the next caller."""
+        with self._lock:
+            opened, self._open, self._next_try = self._open, None, 0.0
+        if opened is not None and not opened.users:
+            _close(opened.project)
 
     def _distrust(self, opened: OpenTable) -> None:
         with self._lock:

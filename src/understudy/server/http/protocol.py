@@ -72,9 +72,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._say_and_close(b"408 Request Timeout")
 
     def _say_and_close(self, status: bytes) -> None:
-        self.transport.write(
-            b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        )
+        self.transport.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()
 
 

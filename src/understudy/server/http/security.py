@@ -130,7 +130,9 @@ class Guard:
         if not self._hosts:
             return True
         name = host.decode("latin-1").lower()
-        name = name[: name.rindex("]") + 1] if name.startswith("[") and "]" in name else name.partition(":")[0]
+        name = (
+            name[: name.rindex("]") + 1] if name.startswith("[") and "]" in name else name.partition(":")[0]
+        )
         return name in self._hosts
 
 
