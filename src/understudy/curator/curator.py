@@ -186,7 +186,7 @@ class Curator:
         """The number of rows, where it is public (`neighbours: replace`); else RefusedError."""
         if not self.relation.rows_are_public:
             raise RefusedError(
-                "under `neighbours: add-remove` the number of rows is private: ask for it, `count`"
+                "under `neighbours: add-remove` the number of rows is private", remedy="ask for it, `count`"
             )
         return self._truth.rows
 
@@ -197,7 +197,8 @@ class Curator:
             return self._truth.rows
         if self.declaration.rows_at_least is None:
             raise RefusedError(
-                "this needs a public lower bound on the number of rows: declare `rows: {at_least: …}`"
+                "this needs a public lower bound on the number of rows",
+                remedy="declare `rows: {at_least: …}`",
             )
         return self.declaration.rows_at_least
 
@@ -255,8 +256,9 @@ class Curator:
         bound = self.rows_at_most
         if bound is None:
             raise RefusedError(
-                "weights other than 0 and 1 are rounded, and the error of that needs a public bound on the number "
-                "of rows: declare `rows: {at_most: …}`"
+                "weights other than 0 and 1 are rounded, and the error of that needs a public "
+                "bound on the number of rows",
+                remedy="declare `rows: {at_most: …}`",
             )
         return max(bound, 1)
 
@@ -673,8 +675,9 @@ class Curator:
         if known is None and debit.event != event:
             # Other rows may have been charged for; so they may by version 0.1, which told versions apart by less.
             raise RequestConflictError(
-                f"the request {debit.request!r} was charged for another version of the table, and never answered: "
-                f"take a new one"
+                f"the request {debit.request!r} was charged for another version of the table, "
+                "and never answered",
+                remedy="take a new one",
             )
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())

@@ -106,9 +106,10 @@ class Books:
             )
         if self._is_free(event, cost) and self.free >= MAX_FREE + self.paid:
             raise RefusedError(
-                f"this costs nothing, and the ledger holds {self.free} debits of nothing already, which is "
-                f"{MAX_FREE} more than those that were paid for: ask again under an earlier request id, or after "
-                f"something was paid for. Nothing was spent"
+                f"this costs nothing, and the ledger holds {self.free} debits of nothing "
+                f"already, which is {MAX_FREE} more than those that were paid for",
+                remedy="ask again under an earlier request id, or after something was paid for. "
+                "Nothing was spent",
             )
         self._take(state, event, cost, analyst, at)
         return type(after)(cost), after

@@ -51,7 +51,8 @@ class Debit:
         mine = self.analyst in ("", analyst)  # what was asked without a name is everybody's
         whose = "another question" if mine else "another analyst's question"
         raise RequestConflictError(
-            f"the request id {self.request!r} was used for {whose}; take a new one",
+            f"the request id {self.request!r} was used for {whose}",
+            remedy="take a new one",
             request=self.request,
             question=self.question if mine else "",
             analyst=self.analyst if mine else "",
