@@ -34,8 +34,8 @@ def zcdp_delta(rho: Number, eps: Number) -> float:
 def _best_order(rho: float, eps: float) -> float:
     """u = ln x where (2eᵘ+1)ρ - ε - ln(1+e⁻ᵘ), which increases with u, is 0.
 
-    Newton's steps where they stay between the bounds found so far, else their middle. ln δ is flat at its least, so
-    that u is needed to half of the digits of δ; and any u gives a valid δ.
+    Newton's steps where they stay between the bounds found so far, else their middle. ln δ is flat at its least,
+    so u is needed to half of the digits of δ only; and any u gives a valid δ.
     """
     low, high = -3 * rho - 50, max(0.0, log(eps + 1) - log(2 * rho))
     above = eps - rho  # where x is large, ln(1+1/x) is about 1/x, which leaves a quadratic equation

@@ -127,7 +127,8 @@ def best_sigma(
 ) -> tuple[float, float]:
     """The best σ for a transfer term that is a function of μ = sqrt(k)/(nσ).
 
-    The search is along μ, over the same points for all n and k: a transfer term that remembers is computed there once.
+    The search is along μ, over the same points for all n and k, so that a transfer term that remembers its values
+    computes them there once.
     """
     rows, queries, failure = whole(n, "n"), whole(k, "k"), float(probability(beta))
     noise = _unit_noise(queries, failure)
