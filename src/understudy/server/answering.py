@@ -1,9 +1,9 @@
-"""A question on the server's threads: what is free, what needs an approval, what is bought, and what is kept of it.
+"""A question on the server's threads: what is free, what needs an approval, what is bought and what is kept.
 
-The order is the promise. A question is noted before it is bought, so that its request id belongs to it; the ledger
-charges before the library looks; the answer is kept before it is sent. Where the process dies in between, the same
-request finds how far it came: an answer that was kept is sent again, a question that was noted is asked again under
-the same name in the ledger, which charges nothing twice and tells what was charged.
+The order is the promise. A question is noted before it is bought, so that its request id belongs to it; the
+ledger charges before the library looks; the answer is kept before it is sent. Where the process dies in between,
+the same request finds how far it came: an answer that was kept is sent again, a question that was noted is asked
+again under the same name in the ledger, which charges nothing twice and tells what was charged.
 """
 
 from __future__ import annotations
@@ -100,21 +100,20 @@ class Answering:
     def free_or_none(self, asked: AskedBy) -> Reply | None:
         """The reply that costs nothing: one that was sent before, a free answer, or that approval is needed.
 
-        None where the question has to be bought, which its price permits, or where its purchase was begun before:
-        then the session tells what was charged for it.
+        None where the question has to be bought, which its price permits, or where its purchase was begun before.
         """
         sent = self._sent_before(asked)
         if sent is not None:
             return sent
-        if self._is_begun(asked):
-            return None
         caller, question = asked.caller, asked.inquiry.question
         with asked.table.use() as opened:
             session = opened.session(caller.analyst)
-            answer = session.known(question, analyst=caller.analyst)
+            answer = session.known(question, analyst=caller.analyst, request=asked.ledger_request)
             if answer is not None:
                 return self._keep(opened, asked, answer, session.name)
             _check_pays(caller)
+            if self._is_begun(asked):
+                return None
             price = session.price(question, caller.analyst)
             if price.units <= opened.project.ledger.available(caller.analyst).units:
                 return self._waiting(opened, asked, price)
@@ -165,7 +164,7 @@ class Answering:
     # ---- what is known of a request
 
     def _found(self, asked: AskedBy) -> AskedQuestion | None:
-        """What the store knows of a request that its caller named; a `Problem` 409 where it is another question's."""
+        """What the store knows of a request id; a `Problem` 409 where it is another question's."""
         inquiry = asked.inquiry
         if not inquiry.request:
             return None

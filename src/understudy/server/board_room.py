@@ -1,7 +1,7 @@
 """The leaderboards of a server: opened when they are first asked for, and scored one submission at a time.
 
-A submission is written to disk as it arrives and removed when it was scored. It stands on the board under the name of
-the analyst, who comes from the token, and a name of its own.
+A submission is written to disk as it arrives and removed when it was scored. It stands on the board under the
+name of the analyst, who comes from the token, and a name of its own.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class BoardRoom:
     ) -> dict[str, Any]:
         """Score a submission that arrives in parts; returns its standing.
 
-        Raises a `Problem`: 403 for a read-only token, 415 for an unknown type, 422 where the submission is malformed
-        (it is not counted then), 409 where the board gives no more scores.
+        Raises a `Problem`: 403 for a read-only token, 415 for an unknown type, 422 where the submission is
+        malformed (it is not counted then), 409 where the board gives no more scores.
         """
         self._gate.admit(caller)
         self._check(name)

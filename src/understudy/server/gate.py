@@ -2,18 +2,18 @@
 
     caller → rate → size → compile → price → limit, approval → queue → session → log → time grid → reply
 
-Doors find out who calls (`tokens`), translate, and call this; they decide nothing. Every method takes a `Caller` and
-returns plain data, or raises a `Problem`. The gate does no mathematics: it calls `Session` and `Project`, and only the
-ledger grants. What a method refuses and how long it takes depend on public values, on released answers, and on how
-much work there is.
+Doors find out who calls (`tokens`), translate, and call this; they decide nothing. Every method takes a `Caller`
+and returns plain data, or raises a `Problem`. The gate does no mathematics: it calls `Session` and `Project`, and
+only the ledger grants. What a method refuses and how long it takes depend on public values, on released answers,
+and on how much work there is.
 
-A question is asked in the session of its table, where it is free if it follows from what anybody bought, or directly,
-at a price of its own. An answer that was given before is sent from memory without a thread. All others are looked up
-among what is free first, on threads that no look occupies.
+A question is asked in the session of its table, where it is free if it follows from what anybody bought, or
+directly, at a price of its own. An answer that was given before is sent from memory without a thread. All others
+are looked up among what is free first, on threads that no look occupies.
 
-A request id belongs to one question of one analyst. Its answer is kept before it is sent, so that the same request
-gets the same bytes; where the process was killed before, the question is asked again under the same id, and the ledger
-(for a session, its journal) charges nothing twice.
+A request id belongs to one question of one analyst. Its answer is kept before it is sent, so that the same
+request gets the same bytes; where the process was killed before, the question is asked again under the same id,
+and the ledger (for a session, its journal) charges nothing twice.
 """
 
 from __future__ import annotations
@@ -89,9 +89,10 @@ class Gate:
     async def ask(self, caller: Caller, inquiry: Inquiry) -> Reply:
         """Answer a question, or keep it for approval. The reply leaves on the grid of times.
 
-        Raises a `Problem`: 402 where the budget cannot pay, 403 where the token may not ask or pay, 404 where there
-        is no such table, 409 where the request id was another question's, 413 and 422 where the question is refused,
-        429 where too much is asked at once, 503 where ledger, table or store are away or the table is paused.
+        Raises a `Problem`: 402 where the budget cannot pay, 403 where the token may not ask or pay, 404 where
+        there is no such table, 409 where the request id was another question's, 413 and 422 where the question is
+        refused, 429 where too much is asked at once, 503 where ledger, table or store are away or the table is
+        paused.
         """
         arrived = asyncio.get_running_loop().time()
         try:
@@ -227,7 +228,7 @@ class Gate:
         return await self.read(caller, table, lambda opened: described.table_as_plain(opened.project))
 
     async def budget(self, caller: Caller, table: str) -> dict[str, Any]:
-        """The budget of a table: the whole, what is left, the caller's own part, and about how many more counts."""
+        """The budget of a table: the whole, what is left, the caller's own part, about how many more counts."""
         return await self.read(
             caller, table, lambda opened: described.budget_as_plain(opened, caller.analyst)
         )

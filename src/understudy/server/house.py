@@ -1,9 +1,9 @@
 """The tables that a server holds: each opened once, with the session in which it is asked.
 
-A table whose ledger or source fails is distrusted: whoever used it gets the error, and the next who asks has it opened
-anew, at most once in `RETRY_SECONDS`. So a ledger that is put back, or a table that returns, is served again without a
-restart, and while they are away every question is refused before anything is spent. What was opened before is closed
-when the last thread has left it.
+A table whose ledger or source fails is distrusted: whoever used it gets the error, and the next who asks has it
+opened anew, at most once in `RETRY_SECONDS`. So a ledger that is put back, or a table that returns, is served
+again without a restart, and while they are away every question is refused before anything is spent. What was
+opened before is closed when the last thread has left it.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class Table:
     def use(self) -> Iterator[OpenTable]:
         """The open table, for as long as the caller works with it.
 
-        Raises a `Problem` 503 while it cannot be opened. An error of the ledger or the source that is raised inside
-        passes through, and has the table opened anew for the next caller.
+        Raises a `Problem` 503 while it cannot be opened. An error of the ledger or the source that is raised
+        inside passes through, and has the table opened anew for the next caller.
         """
         opened = self._entered()
         try:

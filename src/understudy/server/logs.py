@@ -1,8 +1,8 @@
 """The server's log: one JSON object a line on standard error. No answers, bodies, tokens or questions.
 
-A failure that nobody foresaw is logged with its type and the places in the code where it happened, and not with its
-message or the values of variables: those may hold what was asked or read. Errors of the ledger and the source are the
-custodian's to mend, and are logged with their words.
+A failure that nobody foresaw is logged with its type and the places in the code where it happened, and not with
+its message or the values of variables: those may hold what was asked or read. Errors of the ledger and the source
+are the custodian's to mend, and are logged with their words.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from understudy.server.tokens import Caller
 def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float) -> dict[str, Any]:
     """The most that a question can cost, its error in people, and whether it can be paid or needs an approval.
 
-    `threshold` is the part of the whole budget above which it does. A question that would be refused has a `problem`
-    instead.
+    `threshold` is the part of the whole budget above which it does. A question that would be refused has a
+    `problem` instead.
     """
     ledger = opened.project.ledger
     told: dict[str, Any] = {"question": inquiry.question}

@@ -1,7 +1,7 @@
 """The releases that a server shows: folders that `understudy release` wrote, and the runs that make new ones.
 
-A release is made by a child process with the program's own command, so that a fit of many minutes neither holds the
-server's interpreter nor its memory, and goes on from its ledger where it was interrupted.
+A release is made by a child process with the program's own command, so that a fit of many minutes neither holds
+the server's interpreter nor its memory, and goes on from its ledger where it was interrupted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The admin port: tokens, approvals, limits, pauses, releases and metrics, for custodians alone.
 
-It is an application of its own on a port of its own, so that a network can be told apart from the analysts'. What a
-custodian does here is written into the audit log, which auditors read.
+It is an application of its own on a port of its own, so that a network can be told apart from the analysts'. What
+a custodian does here is written into the audit log, which auditors read.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ async def approvals(
     caller: Custodian,
     state: Literal["waiting", "approved", "denied", "expired", "answered"] | None = None,
 ) -> Response:
-    """Questions that need, or needed, a custodian's approval: who asks, why, the price, and its part of the budget."""
+    """Questions that need, or needed, an approval: who asks, why, the price, and its part of the budget."""
     gate = request.app.state.gate
     found = await gate.on_free(caller, lambda: [one.as_dict() for one in gate.approvals.all(state)])
     return json_reply({"approvals": found})

@@ -67,19 +67,23 @@ async def submit(
             raise Problem(
                 400, "form", "The form cannot be read.", hint="Send the file in the field `file`."
             ) from None
-        async with form:
-            file = form.get("file")
+        try:
+            file, label = form.get("file"), form.get("name")
             if not isinstance(file, UploadFile):
                 raise Problem(
                     422, "form", "There is no file in the form.", hint="Send it in the field `file`."
                 )
-            ending = (file.filename or "").lower()
-            kind = "application/vnd.apache.parquet" if ending.endswith(".parquet") else "text/csv"
-            label = form.get("name")
+            is_parquet = (file.filename or "").lower().endswith(".parquet")
             told = await rooms.submit(
-                caller, board, label=label if isinstance(label, str) else name, kind=kind, guess=guess,
+                caller,
+                board,
+                label=label if isinstance(label, str) else name,
+                kind="application/vnd.apache.parquet" if is_parquet else "text/csv",
+                guess=guess,
                 parts=_parts(file),
-            )  # fmt: skip
+            )
+        finally:
+            await form.close()
     else:
         told = await rooms.submit(caller, board, label=name, kind=kind, guess=guess, parts=request.stream())
     return json_reply(without_infinity(told), 201)

@@ -72,13 +72,14 @@ def parsed(body: bytes) -> dict[str, Any]:
 def asked(table: str, plain: Mapping[str, Any]) -> Inquiry:
     """The question in the body of an ask."""
     _check_names(plain, _ASK)
+    price: dict[str, Any] = _price(plain)
     return Inquiry(
         table=table,
         question=_text(plain, "question", required=True),
         request=_text(plain, "request"),
         uncertified=_flag(plain, "uncertified", default=True),
         why=_text(plain, "why"),
-        **_price(plain),
+        **price,
     )
 
 
@@ -90,10 +91,11 @@ def priced(table: str, plain: Mapping[str, Any]) -> list[Inquiry]:
         raise Problem(
             422, "body", "Send either `question` or `questions`.", hint='Send {"question": "count"}.'
         )
-    listed = [one] if many is None else many
+    listed: Any = [one] if many is None else many
     if type(listed) is not list or not all(type(text) is str for text in listed):
         raise Problem(422, "body", "Questions are texts.", hint='Send {"questions": ["count"]}.')
-    return [Inquiry(table=table, question=text, **_price(plain)) for text in listed]
+    price: dict[str, Any] = _price(plain)
+    return [Inquiry(table=table, question=text, **price) for text in listed]
 
 
 def _no_number(name: str) -> None:

@@ -26,7 +26,7 @@ async def entries(
     after: Number = 0,
     limit: Limit = 100,
     analyst: Annotated[str | None, Query(max_length=200)] = None,
-    newest_first: bool = False,
+    newest_first: bool = False,  # noqa: FBT001, FBT002  # a parameter of the query
 ) -> Response:
     """A page of a table's ledger: what was done, for whom, at what cost, with running totals and hashes.
 
