@@ -10,7 +10,8 @@ It does no mathematics: doors call one gate, and the gate the calls of `project`
     secret, scram              what is kept of their secrets
     asked, approvals, pauses   questions asked, questions that wait for a custodian, tables that are paused
     audit_log                  who did what, chained by hashes as the ledger is
-    backup                     copies of ledgers, server.db and witnesses, and the way back
+    backup, restore,           copies of ledgers, server.db and witnesses, and the way back
+    backup_folder
 
 The server may import everything below the command line except `understudy.table` and `understudy.noise`: it can
 waste budget or answer badly, and cannot leak. Start with `server.config.ServerConfig`.

@@ -71,14 +71,15 @@ def budget_as_plain(opened: OpenTable, analyst: str) -> dict[str, Any]:
     project = opened.project
     ledger, declared = project.ledger, project.declaration
     cap, left, mine = ledger.budget.cap, ledger.remaining, ledger.available(analyst)
-    own_units = spent_units(project, analyst)
+    own = ledger.spent_by().get(analyst)
+    own_units = 0 if own is None else own.units
 
     def told(cost: Cost) -> dict[str, float]:
         return {"amount": cost.amount, "share": ledger.budget.share(cost)}
 
     kind = type(cap)
     limits = declared.limits
-    own_limit = limits.analyst
+    own_limit = limits.of_analyst(analyst)
     return {
         "table": declared.name,
         "currency": cap.currency,
@@ -98,11 +99,6 @@ def budget_as_plain(opened: OpenTable, analyst: str) -> dict[str, Any]:
     }
 
 
-def spent_units(project: Project, analyst: str) -> int:
-    """What an analyst's debits were charged, in the ledger's units."""
-    return sum(debit.cost.units for debit in project.ledger.debits() if debit.analyst == analyst)
-
-
 def about_more(opened: OpenTable, analyst: str, left: Cost) -> dict[str, Any] | None:
     """How many more new counts, each by itself within the session's error, what is left would pay for."""
     session = opened.session(analyst)
@@ -120,6 +116,24 @@ def _count_price(project: Project, width: int) -> Cost | None:
     cell = np.arange(attribute.size) == 0
     asked = Marginal.of(LinearQuery.conjunction(project.domain, {attribute.name: cell}))
     return project.quote(asked, error=width).cost
+
+
+def limits_as_plain(project: Project) -> dict[str, Any]:
+    """The limits of a table and what each analyst has spent of its budget, in its currency."""
+    limits, ledger = project.declaration.limits, project.ledger
+    return {
+        "table": project.declaration.name,
+        "currency": ledger.budget.currency,
+        "cap": ledger.budget.cap.amount,
+        "spent": ledger.spent.amount,
+        "limits": {
+            "analyst": None if limits.analyst is None else float(limits.analyst),
+            "analysts": {name: float(size) for name, size in limits.analysts.items()},
+            "day": None if limits.day is None else float(limits.day),
+            "month": None if limits.month is None else float(limits.month),
+        },
+        "spent_by": {name: cost.amount for name, cost in ledger.spent_by().items()},
+    }
 
 
 def session_as_plain(session: Session, *, is_shared: bool) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The tables that a server holds: each opened once, with the session in which it is asked.
 
-A table whose ledger or source fails is distrusted: whoever used it gets the error, and the next who asks has it opened
-anew, at most once in `RETRY_SECONDS`. So a ledger that is put back, or a table that returns, is served again without a
-restart, and while they are away every question is refused before anything is spent. What was opened before is closed
-when the last thread has left it.
+A table whose ledger or source fails is distrusted: whoever used it gets the error, and the next who asks has it
+opened anew, at most once in `RETRY_SECONDS`. So a ledger that is put back, or a table that returns, is served
+again without a restart, and while they are away every question is refused before anything is spent. What was
+opened before is closed when the last thread has left it.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ class SessionTerms:
 
 
 class OpenTable:
-    """A project with its sessions, as it was opened at one time."""
+    """A project with its sessions, as it was opened at one time; `generation` counts the openings."""
 
-    def __init__(self, project: Project, terms: SessionTerms) -> None:
+    def __init__(self, project: Project, terms: SessionTerms, generation: int) -> None:
         self.project = project
+        self.generation = generation
         self._terms = terms
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] = {}
@@ -121,25 +122,27 @@ class Table:
         self._terms = terms
         self._lock = threading.Lock()
         self._next_try = 0.0
+        self.generation = 0
         self._open: OpenTable | None = self._opened()
         self.name = self._open.project.declaration.name
 
     def _opened(self) -> OpenTable:
-        opened = OpenTable(open_project(self.path), self._terms)
+        opened = OpenTable(open_project(self.path), self._terms, self.generation + 1)
         if not self._terms.own:
             try:
                 opened.session("")
             except BaseException:
                 _close(opened.project)
                 raise
+        self.generation += 1
         return opened
 
     @contextmanager
     def use(self) -> Iterator[OpenTable]:
         """The open table, for as long as the caller works with it.
 
-        Raises a `Problem` 503 while it cannot be opened. An error of the ledger or the source that is raised inside
-        passes through, and has the table opened anew for the next caller.
+        Raises a `Problem` 503 while it cannot be opened. An error of the ledger or the source that is raised
+        inside passes through, and has the table opened anew for the next caller.
         """
         opened = self._entered()
         try:
@@ -188,6 +191,13 @@ class Table:
         if is_last:
             with suppress(UnderstudyError):
                 _close(opened.project)
+
+    def reload(self) -> None:
+        """Have the declaration read and the table opened again for the next caller."""
+        with self._lock:
+            opened, self._open, self._next_try = self._open, None, 0.0
+        if opened is not None and not opened.users:
+            _close(opened.project)
 
     def _distrust(self, opened: OpenTable) -> None:
         with self._lock:

@@ -57,6 +57,10 @@ class Inquiry:
         """What makes the same words another request: the price, or whether any answer is welcome."""
         return self.price if self.is_direct else {"uncertified": self.uncertified}
 
+    def is_same(self, other: Inquiry) -> bool:
+        """Whether two inquiries of one request id are the same request."""
+        return (self.question, self.terms) == (other.question, other.terms)
+
     def check(self) -> None:
         """Raise the `Problem` of what no parser should see: too long, too many words, unreadable characters."""
         check_question(self.question)
@@ -68,7 +72,9 @@ class Inquiry:
                 hint="Send a random one, such as a UUID, or none.",
             )
         if len(self.why) > MOST_REASON or not is_text(self.why):
-            raise Problem(413, "too-long", f"A reason has at most {MOST_REASON:,} characters.", hint="Shorten it.")
+            raise Problem(
+                413, "too-long", f"A reason has at most {MOST_REASON:,} characters.", hint="Shorten it."
+            )
         if len(self.price) > 1:
             raise Problem(
                 422,
@@ -78,7 +84,9 @@ class Inquiry:
             )
         for name, value in self.price.items():
             if not isfinite(value) or value <= 0:
-                raise Problem(422, "parameter", f"{name} must be a positive number.", hint="Send a larger one.")
+                raise Problem(
+                    422, "parameter", f"{name} must be a positive number.", hint="Send a larger one."
+                )
 
 
 def check_question(question: str) -> None:

@@ -1,8 +1,8 @@
 """The server's log: one JSON object a line on standard error. No answers, bodies, tokens or questions.
 
-A failure that nobody foresaw is logged with its type and the places in the code where it happened, and not with its
-message or the values of variables: those may hold what was asked or read. Errors of the ledger and the source are the
-custodian's to mend, and are logged with their words.
+A failure that nobody foresaw is logged with its type and the places in the code where it happened, and not with
+its message or the values of variables: those may hold what was asked or read. Errors of the ledger and the source
+are the custodian's to mend, and are logged with their words.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ def start_logging(stream: TextIO | None = None, *, level: int = logging.INFO) ->
     """Send the log of the server, and what uvicorn has to say, to a stream as JSON lines; returns the handler."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonLines())
-    for name, least in (("understudy.server", level), ("uvicorn", logging.WARNING), ("asyncio", logging.WARNING)):
+    for name, least in (
+        ("understudy.server", level),
+        ("uvicorn", logging.WARNING),
+        ("asyncio", logging.WARNING),
+    ):
         logger = logging.getLogger(name)
         logger.setLevel(least)
         logger.handlers[:] = [handler]
@@ -56,7 +60,9 @@ def log_failure(error: BaseException, where: str) -> str:
     reference = secrets.token_hex(4)
     cause = error.__cause__ if error.__cause__ is not None else error
     known = isinstance(cause, LedgerError | SourceError | StoreError | DeclarationError)
-    places = [f"{frame.name}:{frame.lineno} {frame.filename}" for frame in traceback.extract_tb(cause.__traceback__)]
+    places = [
+        f"{frame.name}:{frame.lineno} {frame.filename}" for frame in traceback.extract_tb(cause.__traceback__)
+    ]
     LOG.error(
         "failure",
         extra={

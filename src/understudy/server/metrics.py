@@ -29,16 +29,23 @@ class Metrics:
             "understudy_queue", "Pieces of work that run or wait.", ("queue", "state"), registry=self.registry
         )
         self._left = Gauge(
-            "understudy_budget_left", "The part of a table's budget that is left.", ("table",), registry=self.registry
+            "understudy_budget_left",
+            "The part of a table's budget that is left.",
+            ("table",),
+            registry=self.registry,
         )
-        self._counted: dict[tuple[str, str, str, int], tuple[Callable[[], None], Callable[[float], None]]] = {}
+        self._counted: dict[
+            tuple[str, str, str, int], tuple[Callable[[], None], Callable[[float], None]]
+        ] = {}
 
     def note_request(self, door: str, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request. A method that HTTP does not know is counted as `other`."""
         key = (door, method, route, status)
         found = self._counted.get(key)
         if found is None:
-            shown = method if method in {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} else "other"
+            shown = (
+                method if method in {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} else "other"
+            )
             count = self._requests.labels(door, shown, route, str(status)).inc
             found = self._counted[key] = count, self._seconds.labels(door, route).observe
         found[0]()

@@ -1,8 +1,9 @@
 """How fast analysts may ask, and when replies leave.
 
-Rates are token buckets, one for each analyst: a second's worth of requests may come at once, and then as many as the
-rate says. Replies to questions leave on a grid of times after the request's arrival: g, 2g, 4g, … A reply waits for
-the next of them, so that the time that it took tells a class (so much work, in powers of two) and nothing finer.
+Rates are token buckets, one for each analyst: a second's worth of requests may come at once, and then as many as
+the rate says. Replies to questions leave on a grid of times after the request's arrival: g, 2g, 4g, … A reply
+waits for the next of them, so that the time that it took tells a class (so much work, in powers of two) and
+nothing finer.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Refusals as every door tells them: a status, a code, what is wrong, and what to do instead.
 
 A `Problem` is what HTTP sends as `application/problem+json`, and what other doors translate. It is made of public
-words alone: the errors of the library name no private value, and where an error is about the ledger or the source of
-a table, which only the custodian can mend, its own words (which may hold a path, a statement of the engine or a
-driver's message) go to the server's log and a fixed sentence goes to the analyst.
+words alone: the errors of the library name no private value, and where an error is about the ledger or the source
+of a table, which only the custodian can mend, its own words (which may hold a path, a statement of the engine or
+a driver's message) go to the server's log and a fixed sentence goes to the analyst.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _told(
     more: Mapping[str, Any] | None = None,
     retry_after: float | None = None,
 ) -> Problem:
-    """The library's own words, which are public: what only a custodian may read stands in `detail` of the error."""
+    """The library's own words, which are public: what only a custodian may read stands in the error's `detail`."""
     return Problem(
         status,
         error.code,

@@ -1,13 +1,14 @@
 """A fair queue: work of many analysts on a few threads, one analyst after the other.
 
-Each analyst has a line of their own. Whoever has work waiting gets the next free thread in turn, so that a hundred
-questions of one analyst delay another's by one of them and not by a hundred. At most `at_once` pieces of an analyst
-run together and at most `waiting` wait; the next is refused with a 429. Pieces that name the same resource (`alone`,
-such as a session, whose purchases follow one another anyway) run one at a time, so that no thread is held by one that
-only waits.
+Each analyst has a line of their own. Whoever has work waiting gets the next free thread in turn, so that a
+hundred questions of one analyst delay another's by one of them and not by a hundred. At most `at_once` pieces of
+an analyst run together and at most `waiting` wait; the next is refused with a 429. Pieces that name the same
+resource (`alone`, such as a session, whose purchases follow one another anyway) run one at a time, so that no
+thread is held by one that only waits.
 
-Looks at tables have a queue of their own, and what is free another, with other threads: an answer for nothing never
-stands behind a look. The queue is used from the thread of its event loop only; the work runs on its threads.
+Looks at tables have a queue of their own, and what is free another, with other threads: an answer for nothing
+never stands behind a look. The queue is used from the thread of its event loop only; the work runs on its
+threads.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from understudy.server.problems import Problem
@@ -92,11 +95,8 @@ class FairQueue:
             self._lines.move_to_end(piece.analyst)
             if not self._lines[piece.analyst]:
                 del self._lines[piece.analyst]
-            loop = asyncio.get_running_loop()
             future = self._pool.submit(piece.work)
-            future.add_done_callback(
-                lambda done, piece=piece: loop.call_soon_threadsafe(self._finish, piece, done)
-            )
+            future.add_done_callback(partial(self._ended, asyncio.get_running_loop(), piece))
 
     def _next(self) -> _Piece | None:
         for analyst, line in self._lines.items():
@@ -107,6 +107,11 @@ class FairQueue:
                     del line[place]
                     return piece
         return None
+
+    def _ended(self, loop: asyncio.AbstractEventLoop, piece: _Piece, done: Future[Any]) -> None:
+        """Called on the thread that did the work."""
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(self._finish, piece, done)
 
     def _finish(self, piece: _Piece, done: Future[Any]) -> None:
         self._active -= 1

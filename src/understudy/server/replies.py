@@ -26,14 +26,18 @@ def as_repeat(answer: Told) -> Told:
     """The answer as whoever asks after the first gets it: for nothing, and `repeat` where it was measured."""
     nothing = type(answer.cost)(0)
     if isinstance(answer, Answer):
-        return replace(answer, cost=nothing, source="repeat" if answer.source == "measured" else answer.source)
+        return replace(
+            answer, cost=nothing, source="repeat" if answer.source == "measured" else answer.source
+        )
     sources = tuple("repeat" if source == "measured" else source for source in answer.sources)
     return replace(answer, cost=nothing, sources=sources)
 
 
 def encoded(plain: Any) -> bytes:
-    """JSON in UTF-8, without spaces."""
-    return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    """JSON in UTF-8, without spaces and with its names in order: equal values are equal bytes."""
+    return json.dumps(
+        plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+    ).encode()
 
 
 def without_infinity(plain: Any) -> Any:

@@ -1,8 +1,8 @@
 """A running server: its tables, its store, and its doors, from start to stop.
 
-Two ports, one event loop. On SIGTERM or SIGINT no new work is taken, what is under way (and may be debited) is finished
-and answered within `STOP_SECONDS`, and everything is closed. A server that is killed instead loses nothing either: what
-was debited is in the ledger, and its request id gets the answer from the next one.
+Two ports, one event loop. On SIGTERM or SIGINT no new work is taken, what is under way (and may be debited) is
+finished and answered within `STOP_SECONDS`, and everything is closed. A server that is killed instead loses
+nothing either: what was debited is in the ledger, and its request id gets the answer from the next one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import uvloop
 
 from understudy.server.config import Address, ServerConfig
 from understudy.server.gate import Gate
-from understudy.server.http.app import http_app
+from understudy.server.http.app import Rooms, admin_app, http_app
 from understudy.server.http.protocol import LimitedProtocol
 from understudy.server.http.security import App, Guard, hosts_of
 from understudy.server.logs import LOG, log_failure, start_logging
@@ -61,6 +61,7 @@ class Service:
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
         self.metrics = Metrics()
+        self.rooms = Rooms.behind(gate, self.metrics)
         self.stop = asyncio.Event()
         self.addresses: dict[str, Address] = {}
 
@@ -72,7 +73,8 @@ class Service:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop.set)
         doors = {
-            "http": (http_app(self.gate), config.listen.http),
+            "http": (http_app(self.rooms), config.listen.http),
+            "admin": (admin_app(self.rooms), config.listen.admin),
         }
         servers: list[_Server] = []
         tasks: list[asyncio.Task[None]] = []
@@ -95,6 +97,8 @@ class Service:
             tasks[-1].cancel() if tasks else None
             with suppress(asyncio.CancelledError):
                 await asyncio.gather(*tasks)
+            await self.rooms.releases.close()
+            self.rooms.boards.close()
             LOG.info("stopped", extra={"finished": ended})
 
     def _configured(self, app: App, name: str, address: Address) -> uvicorn.Config:
@@ -155,7 +159,7 @@ def bound(address: Address) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((address.host, address.port))
         listening.listen(256)
-        listening.setblocking(False)
+        listening.setblocking(False)  # noqa: FBT003  # its only parameter
     except OSError:
         listening.close()
         raise

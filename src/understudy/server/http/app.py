@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -10,12 +11,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 import understudy
+from understudy.server.auditing import Auditing
+from understudy.server.board_room import BoardRoom
 from understudy.server.gate import Gate
-from understudy.server.http import asks, history, sessions, tables
+from understudy.server.http import admin, asks, boards, history, ledger, releases, sessions, tables
 from understudy.server.http.replying import ProblemBody, json_reply, problem_reply
 from understudy.server.http.who import Doorman
 from understudy.server.logs import log_failure
+from understudy.server.metrics import Metrics
 from understudy.server.problems import Problem, problem_of
+from understudy.server.release_shelf import ReleaseShelf
 
 DESCRIPTION = (
     "Questions to declared tables, each answered from one privacy budget. Every answer has an error and a price; "
@@ -23,18 +28,41 @@ DESCRIPTION = (
 )
 
 
-def http_app(gate: Gate) -> FastAPI:
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What the routes of both ports call: the gate, and what stands behind it beside questions."""
+
+    gate: Gate
+    auditing: Auditing
+    boards: BoardRoom
+    releases: ReleaseShelf
+    metrics: Metrics
+
+    @classmethod
+    def behind(cls, gate: Gate, metrics: Metrics) -> Rooms:
+        return cls(gate, Auditing(gate), BoardRoom(gate), ReleaseShelf(gate.config.releases), metrics)
+
+
+def http_app(rooms: Rooms) -> FastAPI:
     """The application of the analysts' port. `Guard` stands before it."""
-    app = bare_app(gate, title="Understudy")
+    app = bare_app(rooms, title="Understudy")
     app.router.add_api_route(**asks.ASK, route_class_override=asks.AskRoute)
-    for part in (tables, asks, sessions, history):
+    for part in (tables, asks, sessions, history, releases, boards, ledger):
         app.include_router(part.router)
     app.add_api_route("/healthz", _alive, include_in_schema=False)
     app.add_api_route("/readyz", _ready, include_in_schema=False)
     return app
 
 
-def bare_app(gate: Gate, *, title: str) -> FastAPI:
+def admin_app(rooms: Rooms) -> FastAPI:
+    """The application of the custodians' port."""
+    app = bare_app(rooms, title="Understudy, for custodians")
+    app.include_router(admin.router)
+    app.add_api_route("/healthz", _alive, include_in_schema=False)
+    return app
+
+
+def bare_app(rooms: Rooms, *, title: str) -> FastAPI:
     """An application without routes: who calls, how problems are told, and its own description at /openapi.json.
 
     FastAPI's pages of documentation load programs from elsewhere, which the content policy forbids: they are off.
@@ -48,8 +76,12 @@ def bare_app(gate: Gate, *, title: str) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
     )
-    app.state.gate = gate
-    app.state.doorman = Doorman(gate)
+    app.state.gate = rooms.gate
+    app.state.auditing = rooms.auditing
+    app.state.boards = rooms.boards
+    app.state.releases = rooms.releases
+    app.state.metrics = rooms.metrics
+    app.state.doorman = Doorman(rooms.gate)
     app.add_exception_handler(Problem, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_route)
@@ -82,7 +114,9 @@ async def _alive(_: Request) -> Response:
 async def _ready(request: Request) -> Response:
     """Whether every table's ledger can be read; which ones cannot is the custodian's to know, and in the log."""
     gate: Gate = request.app.state.gate
-    ready = await gate.free.run(lambda: all(table.is_open for table in gate.house.tables.values()), analyst="")
+    ready = await gate.free.run(
+        lambda: all(table.is_open for table in gate.house.tables.values()), analyst=""
+    )
     return json_reply({"ready": ready}, 200 if ready else 503)
 
 

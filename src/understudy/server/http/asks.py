@@ -28,8 +28,9 @@ async def ask(request: Request) -> Response:
     """Ask a question. The same `request` gets the same answer again and pays once.
 
     Without a price the question is asked in the session of the table: free where it follows from what anybody
-    bought, else at most at the price that `price` tells. With `epsilon`, `rho` or `error` it is measured by itself.
-    The reply is 202 where a custodian has to approve the question first: `/v1/asks/{id}` tells what becomes of it.
+    bought, else at most at the price that `price` tells. With `epsilon`, `rho` or `error` it is measured by
+    itself. The reply is 202 where a custodian has to approve the question first: `/v1/asks/{id}` tells what
+    becomes of it.
     """
     state = request.app.state
     caller = state.doorman.caller(request)

@@ -52,7 +52,9 @@ async def body_of(request: Request) -> dict[str, Any]:
     """The JSON object in a request's body; a `Problem` 415 or 400 where there is none."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Problem(415, "content-type", "The body must be JSON.", hint="Send content-type: application/json.")
+        raise Problem(
+            415, "content-type", "The body must be JSON.", hint="Send content-type: application/json."
+        )
     return parsed(await request.body())
 
 
@@ -70,13 +72,14 @@ def parsed(body: bytes) -> dict[str, Any]:
 def asked(table: str, plain: Mapping[str, Any]) -> Inquiry:
     """The question in the body of an ask."""
     _check_names(plain, _ASK)
+    price: dict[str, Any] = _price(plain)
     return Inquiry(
         table=table,
         question=_text(plain, "question", required=True),
         request=_text(plain, "request"),
         uncertified=_flag(plain, "uncertified", default=True),
         why=_text(plain, "why"),
-        **_price(plain),
+        **price,
     )
 
 
@@ -85,11 +88,14 @@ def priced(table: str, plain: Mapping[str, Any]) -> list[Inquiry]:
     _check_names(plain, _PRICE)
     one, many = plain.get("question"), plain.get("questions")
     if (one is None) == (many is None):
-        raise Problem(422, "body", "Send either `question` or `questions`.", hint='Send {"question": "count"}.')
-    listed = [one] if many is None else many
+        raise Problem(
+            422, "body", "Send either `question` or `questions`.", hint='Send {"question": "count"}.'
+        )
+    listed: Any = [one] if many is None else many
     if type(listed) is not list or not all(type(text) is str for text in listed):
         raise Problem(422, "body", "Questions are texts.", hint='Send {"questions": ["count"]}.')
-    return [Inquiry(table=table, question=text, **_price(plain)) for text in listed]
+    price: dict[str, Any] = _price(plain)
+    return [Inquiry(table=table, question=text, **price) for text in listed]
 
 
 def _no_number(name: str) -> None:

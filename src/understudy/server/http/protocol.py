@@ -1,8 +1,8 @@
 """The connections of the HTTP door: how many there may be, and how long each may take to say what it wants.
 
-A client that opens a connection and says nothing, or sends a header a byte at a time, holds memory and a place. So a
-connection has `HEAD_SECONDS` for the head of each request and `BODY_SECONDS` for its body, and where there are too
-many connections, of all clients or of one address, a new one is closed at once.
+A client that opens a connection and says nothing, or sends a header a byte at a time, holds memory and a place.
+So a connection has `HEAD_SECONDS` for the head of each request and `BODY_SECONDS` for its body, and where there
+are too many connections, of all clients or of one address, a new one is closed at once.
 """
 
 from __future__ import annotations
@@ -72,9 +72,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._say_and_close(b"408 Request Timeout")
 
     def _say_and_close(self, status: bytes) -> None:
-        self.transport.write(
-            b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        )
+        self.transport.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()
 
 

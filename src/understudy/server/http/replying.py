@@ -25,7 +25,9 @@ class ProblemBody(BaseModel):
     requested: float | None = Field(None, description="Of money: what the question costs.")
     remaining: float | None = Field(None, description="Of money: what is left.")
     currency: str | None = Field(None, description="Of money: epsilon or rho.")
-    limit: str | None = Field(None, description="Of money: whose limit binds; empty where it is the whole budget.")
+    limit: str | None = Field(
+        None, description="Of money: whose limit binds; empty where it is the whole budget."
+    )
 
 
 _PROBLEM: dict[str, Any] = {

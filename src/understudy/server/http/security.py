@@ -1,9 +1,10 @@
 """What every request passes before a route sees it, and what every reply carries.
 
-The host must be one of the server's own names, so that a page on another site cannot reach a server on loopback under
-a name of its own. A body has at most `MOST_BODY` bytes, counted as they arrive and before anything parses them. Every
-reply has headers that keep browsers from guessing, framing, caching and from loading anything from elsewhere; nothing
-allows another origin. What happened is counted by route and logged without bodies, answers or tokens.
+The host must be one of the server's own names, so that a page on another site cannot reach a server on loopback
+under a name of its own. A body has at most `MOST_BODY` bytes, counted as they arrive and before anything parses
+them. Every reply has headers that keep browsers from guessing, framing, caching and from loading anything from
+elsewhere; nothing allows another origin. What happened is counted by route and logged without bodies, answers or
+tokens.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
     (b"cache-control", b"no-store"),
 )
-"""Of every reply; a route that sends one of them itself, such as the policy of a sandboxed report, keeps its own."""
+"""Of every reply; a route that sends one of them itself, such as the policy of a report, keeps its own."""
 
 STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 
@@ -49,8 +50,9 @@ STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 class Guard:
     """An ASGI application before another one: host, size, headers, metrics and the log of requests.
 
-    `hosts` are the names under which the server may be called; where it is empty any name may, which is right behind
-    a proxy that checks them or on an address of a network. `is_encrypted` tells browsers to come back encrypted.
+    `hosts` are the names under which the server may be called; where it is empty any name may, which is right
+    behind a proxy that checks them or on an address of a network. `is_encrypted` tells browsers to come back
+    encrypted.
     """
 
     def __init__(
@@ -130,7 +132,9 @@ class Guard:
         if not self._hosts:
             return True
         name = host.decode("latin-1").lower()
-        name = name[: name.rindex("]") + 1] if name.startswith("[") and "]" in name else name.partition(":")[0]
+        name = (
+            name[: name.rindex("]") + 1] if name.startswith("[") and "]" in name else name.partition(":")[0]
+        )
         return name in self._hosts
 
 
@@ -159,6 +163,7 @@ def hosts_of(address: str) -> frozenset[str]:
 
 
 def too_large(limit: int) -> Problem:
+    """The refusal of a body of more than `limit` bytes."""
     return Problem(413, "too-large", f"The body has more than {limit:,} bytes.", hint="Send less at a time.")
 
 

@@ -35,7 +35,12 @@ async def budget(table: str, request: Request, caller: Annotated[Caller, Depends
 
 
 def _price_schema() -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": PriceBody.model_json_schema()}}}}
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": PriceBody.model_json_schema()}},
+        }
+    }
 
 
 @router.post(

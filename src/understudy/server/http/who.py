@@ -1,8 +1,8 @@
 """Who calls over HTTP: a bearer token, or the cookie of a browser that logged in with one.
 
-The analyst's name comes from the token and from nothing in the request. A cookie is sent by a browser whatever page it
-shows, so that a request that changes something counts under a cookie only where the browser says that a page of this
-very server sent it. Whoever tries tokens that are none is slowed down by address.
+The analyst's name comes from the token and from nothing in the request. A cookie is sent by a browser whatever
+page it shows, so that a request that changes something counts under a cookie only where the browser says that a
+page of this very server sent it. Whoever tries tokens that are none is slowed down by address.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Doorman:
                 401,
                 "token",
                 "There is no valid token in this request.",
-                hint="Send the header `Authorization: Bearer TOKEN`; a custodian makes one with `understudy token new`.",
+                hint="Send the header `Authorization: Bearer TOKEN`; a custodian makes tokens.",
             )
         request.scope["analyst"] = found.analyst
         return found
