@@ -19,11 +19,15 @@ from understudy.server.problems import Problem
 from understudy.server.tokens import ROLES, Caller
 
 DOOR = "http"
-COOKIE = "__Host-understudy"
-"""The name of the cookie on an encrypted connection; a browser refuses it on any other."""
+COOKIES = {"http": "understudy", "admin": "understudy-admin"}
+"""The names of the cookies of the two ports. A browser sends a host's cookies to all of its ports, so that each port
+has a name of its own: somebody can be an analyst at one and a custodian at the other.
+"""
 
-PLAIN_COOKIE = "understudy"
-"""The name on loopback, where there is no encryption."""
+ENCRYPTED = "__Host-"
+"""How the names begin on an encrypted connection; a browser takes such a cookie from no other, and from this host
+alone.
+"""
 
 FAILURES = 5.0
 """Wrong tokens a second that one address may try."""
@@ -34,19 +38,24 @@ def is_encrypted(config: ServerConfig) -> bool:
     return config.tls is not None or bool(config.behind)
 
 
-def cookie_name(config: ServerConfig) -> str:
-    """The name of this server's cookie. A cookie of the other name is not looked at: whoever can speak unencrypted
-    in a server's name could set the one without the prefix.
+def cookie_names(config: ServerConfig, door: str) -> tuple[str, str]:
+    """The names of the cookies that count at a port: its own, and after it the other port's.
+
+    Where the server is reached encrypted, a cookie without the prefix is not looked at: whoever can speak
+    unencrypted in a server's name could set one.
     """
-    return COOKIE if is_encrypted(config) else PLAIN_COOKIE
+    other = "admin" if door == "http" else "http"
+    prefix = ENCRYPTED if is_encrypted(config) else ""
+    return prefix + COOKIES[door], prefix + COOKIES[other]
 
 
 class Doorman:
-    """Finds out who calls, for one server."""
+    """Finds out who calls at one port of a server, `http` or `admin`."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, door: str = "http") -> None:
         self._tokens = gate.tokens
-        self._cookie = cookie_name(gate.config)
+        self._cookies = cookie_names(gate.config, door)
+        self._door = door
         self.logins = Logins(gate.store, gate.tokens)
         self._failures = RateLimiter(FAILURES)
 
@@ -72,14 +81,26 @@ class Doorman:
         """Count a token that was none; a `Problem` 429 where its address has tried too many."""
         self._failures.admit(request.client.host if request.client else "")
 
+    def visitor(self, request: Request) -> tuple[Caller, str] | None:
+        """Who is logged in with a browser, and the cookie that says so; None where nobody is.
+
+        At the admin port the other port's cookie counts for custodians alone: there is nothing else to see.
+        """
+        own, other = self._cookies
+        for name in (own, other):
+            cookie = request.cookies.get(name)
+            found = self.logins.find(cookie) if cookie else None
+            if cookie and found is not None:
+                if name == other and self._door == "admin" and found.role != "custodian":
+                    continue
+                return found, cookie
+        return None
+
     def _logged_in(self, request: Request) -> Caller | None:
-        cookie = request.cookies.get(self._cookie)
-        if not cookie:
-            return None
-        found = self.logins.find(cookie)
+        found = self.visitor(request)
         if found is not None and request.method not in ("GET", "HEAD"):
             check_same_origin(request)
-        return found
+        return None if found is None else found[0]
 
 
 def check_same_origin(request: Request) -> None:

@@ -19,10 +19,11 @@ from starlette.routing import Route
 
 from understudy.server.gate import Gate
 from understudy.server.http.who import Doorman
+from understudy.server.logins import LINK_PATH
 from understudy.server.logs import log_failure
 from understudy.server.pages.rendering import page, static_files
 from understudy.server.pages.views import admin, answers, api, ask, audit, boards, entrance, ledger, releases, table
-from understudy.server.pages.visitor import Visit, checked_form, cookie_of, see, to_login
+from understudy.server.pages.visitor import Visit, checked_form, to_login
 from understudy.server.problems import TITLES, Problem, problem_of
 from understudy.server.tokens import ROLES
 
@@ -86,13 +87,14 @@ def add_pages(app: FastAPI, gate: Gate, *, door: str = "http") -> None:
     """Add the pages of a door, `http` or `admin`, to its application."""
     doorman: Doorman = app.state.doorman
     routes = [
-        _route(gate, "/login", "GET", lambda request: entrance.login(request, gate, door)),
-        _route(gate, "/login", "POST", lambda request: entrance.logged_in(request, gate, doorman, door)),
-        _route(gate, "/logout", "POST", lambda request: entrance.logged_out(request, gate, doorman)),
+        _route("/login", "GET", lambda request: entrance.login(request, door)),
+        _route(LINK_PATH, "GET", lambda request: entrance.login(request, door)),
+        _route("/login", "POST", lambda request: entrance.logged_in(request, gate, doorman, door)),
+        _route("/logout", "POST", lambda request: entrance.logged_out(request, gate, doorman)),
         Route("/static/{name}", _static, include_in_schema=False),
     ]
     for one in PAGES if door == "http" else ADMIN_PAGES:
-        routes.append(_route(gate, one.path, one.method, _visited(one, gate, doorman, door), door=door))
+        routes.append(_route(one.path, one.method, _visited(one, gate, doorman, door)))
     app.router.routes.extend(routes)
     told = app.exception_handlers.get(HTTPException)
 
@@ -110,9 +112,7 @@ def add_pages(app: FastAPI, gate: Gate, *, door: str = "http") -> None:
     app.exception_handlers[HTTPException] = no_page
 
 
-def _route(
-    gate: Gate, path: str, method: str, reply: Callable[[Request], Awaitable[Response]], *, door: str = "http"
-) -> Route:
+def _route(path: str, method: str, reply: Callable[[Request], Awaitable[Response]]) -> Route:
     named = SimpleNamespace(path=path)
 
     async def endpoint(request: Request) -> Response:
@@ -134,12 +134,12 @@ def _route(
 
 def _visited(one: Page, gate: Gate, doorman: Doorman, door: str) -> Callable[[Request], Awaitable[Response]]:
     async def reply(request: Request) -> Response:
-        cookie = cookie_of(request, gate)
-        caller = doorman.logins.find(cookie) if cookie else None
-        if caller is None:
+        found = doorman.visitor(request)
+        if found is None:
             if request.method in ("GET", "HEAD"):
                 return to_login(request)
             raise Problem(401, "login", "You are not logged in any more.", hint="Log in, and send the form again.")
+        caller, cookie = found
         request.scope["analyst"] = caller.analyst
         visit = Visit(request=request, gate=gate, caller=caller, cookie=cookie, door=door)
         if one.method == "POST":
@@ -183,5 +183,3 @@ def problem_page(problem: Problem, *, part: bool = False, **chrome: Any) -> Resp
         reply.headers["retry-after"] = str(max(1, round(problem.retry_after + 0.499)))
     return reply
 
-
-__all__ = ["ADMIN_PAGES", "PAGES", "Page", "add_pages", "see"]

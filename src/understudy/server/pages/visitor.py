@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from understudy.server.gate import Gate
-from understudy.server.http.who import check_same_origin, cookie_name, is_encrypted
+from understudy.server.http.who import check_same_origin, cookie_names, is_encrypted
 from understudy.server.logins import LOGIN_SECONDS
 from understudy.server.pages.rendering import page
 from understudy.server.problems import Problem
@@ -155,18 +155,22 @@ def elsewhere(visit: Visit) -> NavItem | None:
 # ---- logging in and out
 
 
-def cookie_of(request: Request, gate: Gate) -> str:
-    """The value of the login's cookie; empty where there is none."""
-    return request.cookies.get(cookie_name(gate.config), "")
-
-
-def with_cookie(reply: Response, gate: Gate, value: str) -> Response:
-    """The reply with a login's cookie set; with an empty value it is taken away."""
-    secure = is_encrypted(gate.config)
-    age = int(LOGIN_SECONDS) if value else 0
+def with_cookie(reply: Response, gate: Gate, value: str, *, door: str) -> Response:
+    """The reply with the cookie of a new login at a port."""
     reply.set_cookie(
-        cookie_name(gate.config), value, max_age=age, path="/", secure=secure, httponly=True, samesite="strict"
-    )
+        cookie_names(gate.config, door)[0], value, max_age=int(LOGIN_SECONDS), path="/",
+        secure=is_encrypted(gate.config), httponly=True, samesite="strict",
+    )  # fmt: skip
+    return reply
+
+
+def without_cookie(reply: Response, gate: Gate, request: Request, value: str) -> Response:
+    """The reply with the cookie of an ended login taken away; a login at the other port stays."""
+    for name, held in request.cookies.items():
+        if held == value and name in cookie_names(gate.config, "http"):
+            reply.delete_cookie(
+                name, path="/", secure=is_encrypted(gate.config), httponly=True, samesite="strict"
+            )
     return reply
 
 

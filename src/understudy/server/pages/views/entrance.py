@@ -8,7 +8,7 @@ from starlette.responses import Response
 from understudy.server.gate import Gate
 from understudy.server.http.who import Doorman
 from understudy.server.pages.rendering import page
-from understudy.server.pages.visitor import checked_form, cookie_of, form_token, local, see, with_cookie
+from understudy.server.pages.visitor import checked_form, form_token, local, see, with_cookie, without_cookie
 
 MOST_SECRET = 200
 """Characters of a token that are looked at."""
@@ -18,12 +18,12 @@ WRONG = (
     "or ask the custodian for a new one."
 )
 USED = (
-    "This link was used already, or more than 15 minutes have passed. A new one is printed by "
-    "`understudy token link` or by starting the server again."
+    "This link was used already, or more than 15 minutes have passed. A custodian makes a token with "
+    "`understudy token new`; a server that nobody has such a token for prints new links when it starts."
 )
 
 
-async def login(request: Request, gate: Gate, door: str) -> Response:
+async def login(request: Request, door: str) -> Response:
     """The form for a token; with a one-time link in the address, a button that uses it.
 
     The link is not used by looking at it: programs that fetch links beforehand would use it up.
@@ -42,16 +42,18 @@ async def logged_in(request: Request, gate: Gate, doorman: Doorman, door: str) -
     if found is None:
         doorman.note_failure(request)
         return _shown(door, wanted, said=USED if link else WRONG, status=401)
-    return with_cookie(see(local(wanted)), gate, found[1])
+    return with_cookie(see(local(wanted)), gate, found[1], door=door)
 
 
 async def logged_out(request: Request, gate: Gate, doorman: Doorman) -> Response:
-    """End the login; where the form is of an earlier login, nothing happens but the way to the login."""
-    cookie = cookie_of(request, gate)
-    if cookie:
-        await checked_form(request, cookie)
-        await gate.free.run(lambda: doorman.logins.close(cookie), analyst="")
-    return with_cookie(see("/login"), gate, "")
+    """End the login, and take the cookies away."""
+    found = doorman.visitor(request)
+    if found is None:
+        return see("/login")
+    _, cookie = found
+    await checked_form(request, cookie)
+    await gate.free.run(lambda: doorman.logins.close(cookie), analyst="")
+    return without_cookie(see("/login"), gate, request, cookie)
 
 
 def _shown(door: str, wanted: str, *, link: str = "", said: str = "", status: int = 200) -> Response:
