@@ -58,7 +58,11 @@ def report_policy(body: bytes) -> str:
     hashes = " ".join(
         f"'sha256-{base64.b64encode(sha256(sheet).digest()).decode()}'" for sheet in _STYLE.findall(body)
     )
-    return f"sandbox; default-src 'none'; style-src {hashes or "'none'"}; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    styles = hashes or "'none'"
+    return (
+        f"sandbox; default-src 'none'; style-src {styles}; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'self'"
+    )
 
 
 async def _one(visit: Visit, name: str) -> dict[str, Any]:
