@@ -266,7 +266,9 @@ def test_a_postgres_server_that_is_down(tmp_path):
 
 def test_a_locked_sqlite_ledger(tmp_path):
     place = tmp_path / "understudy.ledger"
-    ledger = DurableLedger(URL.create("sqlite", database=str(place)), "town", Budget(Fraction(1)), timeout=0.05)
+    ledger = DurableLedger(
+        URL.create("sqlite", database=str(place)), "town", Budget(Fraction(1)), timeout=0.05
+    )
     event = LaplaceNoise(l1=Fraction(1), scale=Fraction(10))
     ledger.charge(event, question="q", request="one")
     other = sqlite3.connect(place, isolation_level=None)

@@ -66,6 +66,7 @@ def check(
                 "neighbours": declaration.neighbours,
                 "protect": declaration.protect,
                 "constraints": described(declaration.constraints),
+                "limits": list(declaration.limits.described()),
                 "lines_to_review": marked,
                 **({"read": {**fit.as_dict(), "failures": failed}} if fit else {}),
             }
@@ -81,6 +82,8 @@ def check(
     )
     for line in described(declaration.constraints):
         say(f"  declared: {line}")
+    for line in declaration.limits.described():
+        say(f"  limit: {line} ({declaration.budget.cap.currency})")
     for line in fit.lines() if fit else []:
         say(line)
     for warning in fit.lost_lines + fit.warnings_beside(found.unreadable) if fit and found else []:
