@@ -10,6 +10,7 @@ UnderstudyError
 ├── SourceError           the table cannot be read, or does not have the declared columns
 │   └── SourceChangedError  the table is not the one that was opened
 ├── LedgerError           the books cannot be kept or trusted; nothing is looked at until they can
+├── StoreError            what a server keeps (tokens, questions asked, approvals) cannot be read or written
 └── RefusedError          a well-formed request that this project does not grant
     ├── InsufficientBudgetError  carries what was requested and what remains
     ├── RequestConflictError     one request id, two different questions
@@ -178,6 +179,18 @@ class LedgerError(_CustodiansError):
 
     def __init__(self, detail: str, *, remedy: str = "") -> None:
         super().__init__(_sentences(detail, remedy))
+
+
+class StoreError(UnderstudyError):
+    """The state of a server, `server.db`, cannot be read, written or trusted; `remedy` says what to do.
+
+    It holds no budget: what was spent stands in the ledgers.
+    """
+
+    def __init__(self, problem: str, *, remedy: str) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{problem}. {remedy}")
 
 
 class RefusedError(UnderstudyError):

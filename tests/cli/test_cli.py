@@ -162,4 +162,5 @@ def test_the_demo_shows_truth_beside_answers(tmp_path, monkeypatch):
     shown = call("demo", "--people", "2000", cwd=tmp_path).stdout
     assert "truth" in shown
     assert "error bars held" in shown
+    assert shown.endswith(f"\n  understudy serve --project {tmp_path}/demo\n")
     run("check", "--project", "demo", cwd=tmp_path)
