@@ -31,6 +31,7 @@ from understudy.declaration.outline import (
 from understudy.domain.attribute import Attribute
 from understudy.errors import SourceError
 from understudy.output import check_no_dangling_link, write_file
+from understudy.table.file_view import places_of
 from understudy.table.source import Source, open_source
 from understudy.table.survey import ColumnSummary, intake_of, look, survey
 from understudy.table.text_file import is_text
@@ -134,6 +135,10 @@ def _shape_settings(shape: TextShape) -> list[OutlineEntry]:
     return entries
 
 
+OPTION = "say --encoding {}"
+"""How a custodian tells `init` about an encoding."""
+
+
 def _lost(data: Path, source: Source) -> list[str]:
     """What to say of lines that are no rows; more of them than is usually tolerated are an error."""
     lost = source.lost()
@@ -143,15 +148,12 @@ def _lost(data: Path, source: Source) -> list[str]:
     if lost.dropped:
         rows = source.expression.count().to_pyarrow().as_py()
         if lost.dropped > UNREADABLE * (rows + lost.dropped):
-            raise SourceError(
-                f"{lost.dropped:,} of {rows + lost.dropped:,} lines of {data.name} cannot be read as rows, "
-                f"mostly because they are in another encoding: nobody in them would be counted. Say "
-                f"--encoding, or mend the file"
-            )
-        said.append(f"{lost.dropped:,} lines are no rows: nobody in them is ever counted")
+            raise SourceError(f"{data.name}: {lost.dropped_of(rows, say=OPTION)}")
+        said.append(lost.dropped_of(rows, say=OPTION))
     if lost.ragged:
         said.append(
-            f"{lost.ragged:,} lines have more or fewer fields than there are columns, or a stray quotation mark"
+            f"{lost.ragged:,} lines have more or fewer fields than there are columns, or a stray quotation "
+            f"mark{places_of(lost.ragged_at, lost.ragged)}"
         )
     return said
 

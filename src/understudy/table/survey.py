@@ -152,7 +152,9 @@ def _facts(rows: Any, name: str, typed: str, writing: Writing | None) -> dict[st
         sound: Expression = ibis.ifelse(
             number.abs() < WIDEST, number, ibis.null("float64")
         )  # NaN is above every bound
-        facts |= {"n": sound.count(), "w": (sound == sound.floor()).sum(), "d": sound.nunique()}
+        # Only of whole numbers it matters whether no two are alike; counting different ones takes a table of them.
+        whole: Expression = ibis.ifelse(sound == sound.floor(), sound, ibis.null("float64"))
+        facts |= {"n": sound.count(), "w": whole.count(), "d": whole.nunique()}
         facts |= {"lo": sound.min(), "hi": sound.max()}
         if not writing.intake:
             facts["z"] = filled.re_search("^0[0-9]").sum()
