@@ -82,7 +82,7 @@ def of_child(
     env: Mapping[str, str] | None = None,
     silent: bool = False,
 ) -> float:
-    """CPU seconds of a command and of all that it started and waited for; if `silent`, its warnings are not shown."""
+    """CPU seconds of a command and of all that it started and waited for; `silent` drops its warnings."""
     before = _used(resource.RUSAGE_CHILDREN)
     stderr = subprocess.DEVNULL if silent else None
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=stderr, cwd=cwd, env=env)

@@ -28,6 +28,7 @@ from understudy.declaration.outline import (
     unquoted,
     unreviewed,
 )
+from understudy.declaration.skew import Cut, cut_of
 from understudy.domain.attribute import Attribute
 from understudy.errors import SourceError
 from understudy.output import check_no_dangling_link, write_file
@@ -190,8 +191,22 @@ def _declare(column: ColumnSummary) -> OutlineEntry:
         return replace(cells.category(column.name, column.values, null=column.nulls), seen=True)
     if column.kind == "category" or column.is_identifier or column.low is None or not _is_finite(column):
         return OutlineEntry.without(column.name, _why_left_out(column), seen=True)
-    entry = cells.ordered(column.name, column.kind, *_rounded(column), null=column.nulls)
+    cut = _cut(column)
+    entry = cells.ordered(
+        column.name, column.kind, *_rounded(column), null=column.nulls, cut=cut.edges if cut else ()
+    )
     return replace(entry, fields=entry.fields | _intake_fields(column), seen=True, remark="")
+
+
+def _cut(column: ColumnSummary) -> Cut | None:
+    """Where the range of a column of numbers is cut; None for dates, and where every value is a cell."""
+    if column.kind == "date":
+        return None
+    low, high = _rounded(column)
+    if column.kind == "integer" and high - low < 2 * cells.BINS:
+        return None
+    equal = cells.round_edges(low, high, column.kind)
+    return cut_of(equal, column.sample, whole=column.kind == "integer")
 
 
 def _why_left_out(column: ColumnSummary) -> str:
@@ -239,6 +254,8 @@ def _note(column: ColumnSummary, entry: OutlineEntry) -> ColumnNote:
     elif column.kind != "boolean":
         low, high = _rounded(column)
         said.append(f"from {_shown(low)} to {_shown(high)}")
+        if (cut := _cut(column)) is not None and cut.why:
+            said.append(cut.why)
     if column.missing:
         said.append(f"{', '.join(map(repr, column.missing))} read as missing")
     if column.unreadable:
