@@ -26,8 +26,8 @@ from understudy.releases.run import Progress
 
 COMMANDS = (
     "", "init", "check", "ask", "plan", "release", "demo", "ledger", "ledger show", "ledger verify",
-    "ledger export", "ledger witness", "audit", "audit privacy", "audit validity", "holdout", "holdout create",
-    "holdout score", "holdout show",
+    "ledger export", "ledger new", "ledger witness", "audit", "audit privacy", "audit validity", "holdout",
+    "holdout create", "holdout score", "holdout show",
 )  # fmt: skip
 
 
