@@ -20,7 +20,7 @@ from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator, PreparedMeasurement
 from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
 from understudy.declaration.declaration import Declaration
-from understudy.declaration.file import located, read, record_place
+from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
 from understudy.domain.domain import Domain, attribute_table
 from understudy.errors import InsufficientBudgetError, ParameterError
@@ -52,9 +52,6 @@ if TYPE_CHECKING:
 
     Frame = pd.DataFrame | pl.DataFrame | pa.Table | IntoDataFrame
     """A frame of pandas or polars, an Arrow table, or another that narwhals can read."""
-
-COPY_SUFFIX = ".codes"
-"""Of the file beside a declaration that keeps the codes of the rows, where the declaration permits it."""
 
 Given = TypeVar("Given")
 
@@ -407,7 +404,7 @@ def open_project(
     declaration = read(path)
     copied = declaration.coded_copy
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns, late=copied)
-    books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
-    copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if copied else None
+    books = open_ledger(declaration, base=path.parent, file=path) if ledger is None else ledger
+    copy = CodedCopy(copy_place(path)) if copied else None
     reading = read_record(record_place(path), declaration, source)
     return Project.over(source, declaration, ledger=books, noise=noise, copy=copy, reading=reading)
