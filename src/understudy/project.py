@@ -34,6 +34,7 @@ from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import Cost
+from understudy.query.column import Column
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
@@ -128,6 +129,11 @@ class PreparedQuestion(Generic[Given]):
 
     def _repr_html_(self) -> str:
         return self.quote._repr_html_()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the answer as a table: names, whether they are public or released, and types."""
+        return self.question.columns
 
     def run(self, *, request: str | None = None, analyst: str = "") -> Given:
         """Charge for the question, look, and answer.

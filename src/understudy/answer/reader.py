@@ -23,6 +23,7 @@ from understudy.answer.sql_answer import SqlAnswer
 from understudy.declaration.declaration import Declaration
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
+from understudy.query.column import Column, cell_columns
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -55,6 +56,11 @@ class ReadQuestion(Protocol[Given_co]):
     def marginals(self) -> tuple[Marginal, ...]: ...
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the answer as a table, which are public: names, kinds and types."""
+        ...
+
+    @property
     def words(self) -> str:
         """The question as it was asked; empty where it was not asked in words."""
         ...
@@ -74,6 +80,10 @@ class CountQuestion:
     @property
     def marginals(self) -> tuple[Marginal, ...]:
         return (self.marginal,)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return cell_columns(self.marginal.by)
 
     def answer(self, counts: SourceCounts) -> Answer:
         return counts.cells[0].answer
@@ -95,6 +105,10 @@ class ShareQuestion:
         return (
             (self.marginal, Marginal(self.marginal.domain, ())) if self.counts_everyone else (self.marginal,)
         )
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return cell_columns(self.marginal.by)
 
     def answer(self, counts: SourceCounts) -> Answer:
         rows = RowBounds.measured(counts.cells[1]) if self.counts_everyone else counts.rows
@@ -118,6 +132,10 @@ class RateQuestion:
     def marginals(self) -> tuple[Marginal, ...]:
         return (self.marginal, self.others)
 
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return cell_columns(self.marginal.by)
+
     def answer(self, counts: SourceCounts) -> Answer:
         source = weakest(cells.answer.source for cells in counts.cells)
         told = rate(*counts.cells)
@@ -139,6 +157,10 @@ class SelectQuestion:
     @property
     def words(self) -> str:
         return self.text
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.compiled.columns
 
     def answer(self, counts: SourceCounts) -> SqlAnswer:
         """The statement's rows.

@@ -18,7 +18,7 @@ from understudy.errors import QueryError
 from understudy.query.marginal import Marginal
 from understudy.sql.aggregate import Aggregate
 from understudy.sql.collect import Collector, factors_of
-from understudy.sql.compiled import Column, CompiledSql, Key, SqlProgram, group_names
+from understudy.sql.compiled import CompiledSql, Key, SqlProgram, group_names
 from understudy.sql.evaluate import Constant, Evaluator, Node, chain, shown
 from understudy.sql.factors import conjunction
 from understudy.sql.grid import Bools, Numbers, Scope, Truths, Value, of_attribute, of_mask
@@ -182,14 +182,10 @@ def _compiled(statement: Statement, domain: Domain, *, rows_public: bool) -> Com
     collector = Collector(domain, grid, where, grouped=bool(statement.group), rows_public=rows_public)
     leaves = _Leaves(statement, groups, grid, collector)
     names = tuple(_names(domain, item.node, groups, leaves) for item in statement.items)
-    SqlProgram(statement, groups, {}, {}, names, {}).dry_run(leaves)
+    columns = SqlProgram(statement, groups, {}, {}, names, {}).dry_run(leaves)
     aggregates = collector.settle()
     parts, marginals = _marginals(groups, aggregates)
     program = SqlProgram(statement, groups, aggregates, leaves.fixed, names, parts)
-    columns = tuple(
-        Column(item.name, "value" if listed is None else "key")
-        for item, listed in zip(statement.items, names, strict=True)
-    )
     return CompiledSql(columns, tuple(marginals), _key(program, marginals), program)
 
 
