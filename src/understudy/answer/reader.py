@@ -27,6 +27,7 @@ from understudy.query.column import Column, cell_columns
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.text_size import USUAL, TextSize
 
 if TYPE_CHECKING:
     from understudy.sql import CompiledSql, SqlCompiler
@@ -264,31 +265,41 @@ class QuestionReader:
     """Reads questions about one domain, and remembers those that it read. Safe for threads.
 
     `tables` are the names that may stand after FROM. `rows_public` says that everybody knows the number of rows,
-    and `counts_everyone` that a share needs it counted.
+    and `counts_everyone` that a share needs it counted. `size` is what a text may have: a longer one is refused
+    before any parser sees it.
     """
 
     def __init__(
-        self, domain: Domain, *, tables: Collection[str], rows_public: bool, counts_everyone: bool
+        self,
+        domain: Domain,
+        *,
+        tables: Collection[str],
+        rows_public: bool,
+        counts_everyone: bool,
+        size: TextSize = USUAL,
     ) -> None:
         self._domain = domain
         self._counts_everyone = counts_everyone
         self._tables = tables
         self._rows_public = rows_public
+        self._size = size
         self._read = lru_cache(maxsize=REMEMBERED)(self._read_text)
 
     @classmethod
-    def of(cls, declared: Declaration, *, counts_everyone: bool) -> QuestionReader:
+    def of(cls, declared: Declaration, *, counts_everyone: bool, size: TextSize = USUAL) -> QuestionReader:
         """A reader of questions about a declared table, under its name or that of its source."""
         names = {declared.name, declared.source.table} - {""}
         public = declared.relation.rows_are_public
-        return cls(declared.domain, tables=names, rows_public=public, counts_everyone=counts_everyone)
+        return cls(
+            declared.domain, tables=names, rows_public=public, counts_everyone=counts_everyone, size=size
+        )
 
     @cached_property
     def _compiler(self) -> SqlCompiler:
         """Imported and built for the first SELECT statement: no other question needs it."""
         from understudy.sql import SqlCompiler
 
-        return SqlCompiler(self._domain, tables=self._tables, rows_public=self._rows_public)
+        return SqlCompiler(self._domain, tables=self._tables, rows_public=self._rows_public, size=self._size)
 
     def read(self, question: Asked) -> AnyQuestion:
         """What is asked; a marginal or a linear query asks for counts. Reads no data.
@@ -297,6 +308,7 @@ class QuestionReader:
         another domain.
         """
         if isinstance(question, str):
+            self._size.check(question)
             return self._read(question)
         marginal = Marginal.of(question) if isinstance(question, LinearQuery) else question
         if not isinstance(marginal, Marginal):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
@@ -307,12 +319,13 @@ class QuestionReader:
 
     def select(self, text: str) -> SelectQuestion:
         """A SELECT statement; any other text is refused, as SQL, with a `QueryError`. Reads no data."""
+        self._size.check(text)
         return SelectQuestion(text.strip(), self._compiler.compile(text))
 
     def _read_text(self, text: str) -> AnyQuestion:
         if _SQL.match(text) is not None:  # what is SQL but no SELECT is refused as SQL
             return self.select(text)
-        asked = parse(text, self._domain)
+        asked = parse(text, self._domain, size=self._size)
         if asked.others is not None:
             return RateQuestion(asked.marginal, asked.others, asked.text)
         if asked.aggregate == "count":

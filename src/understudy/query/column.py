@@ -31,7 +31,7 @@ class Column:
 
 def type_of(keys: Iterable[object]) -> ColumnType:
     """The type of a column of keys, from the public values that it can show."""
-    found = {_TYPES[type(key)] for key in keys if key is not None}
+    found: set[ColumnType] = {_TYPES[type(key)] for key in keys if key is not None}
     return found.pop() if len(found) == 1 else "text"
 
 
