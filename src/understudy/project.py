@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
 from functools import cached_property
 from math import inf, sqrt
@@ -24,6 +24,7 @@ from understudy.declaration.file import located, read, record_place
 from understudy.declaration.outline import MARK
 from understudy.domain.domain import Domain, attribute_table
 from understudy.errors import InsufficientBudgetError, ParameterError
+from understudy.ledger.books import Due
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
@@ -79,6 +80,9 @@ class Quote:
     share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
     epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
     noise    which noise would be added: `gaussian` or `laplace`
+    due      what the ledger would charge the analyst at this moment, jointly with all that was charged before;
+             whether that could be paid, and which limit binds. `Project.quote` asks the ledger for it; it is None
+             in the quote of a prepared question, whose method `due` asks
     """
 
     cost: Cost
@@ -87,6 +91,7 @@ class Quote:
     share: float
     epsilon: float
     noise: str
+    due: Due | None = None
 
     def __repr__(self) -> str:
         price = f"{self.cost.currency} {self.cost.amount:.4g}"
@@ -96,6 +101,7 @@ class Quote:
         known = {
             "price": f"{self.cost.currency} {self.cost.amount:.4g}",
             "part of the whole budget": f"{self.share:.2%}",
+            **({} if self.due is None else {"charged now": _charged_now(self.due)}),
             "error of each count": f"{notebook.half_width(self.error)} people",
             "probability": notebook.certainty(self.beta),
         }
@@ -152,6 +158,15 @@ class PreparedQuestion(Generic[Given]):
         return self.question.answer(
             SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
         )
+
+    def due(self, *, request: str | None = None, analyst: str = "") -> Due:
+        """What `run` would be charged at this moment, with the same `request` and `analyst`. Writes nothing.
+
+        Joint accounting is part of it, so that it may be less than the quote, or nothing; where earlier questions
+        cost less it may be up to twice the quote. It is exactly what is charged, unless something else is charged
+        first, or a day ends on which a limit goes by days.
+        """
+        return self._curator.due(self._measurement, request=request, analyst=analyst)
 
     def forecast(self) -> tuple[ColumnForecast, ...]:
         """How far the answer will be off in its own unit, from public numbers: nothing for plain counts.
@@ -275,12 +290,16 @@ class Project:
         """
         return self.prepare(question, **price).run(request=request, analyst=analyst)
 
-    def quote(self, question: Asked, **price: Unpack[PriceTerms]) -> Quote:
+    def quote(
+        self, question: Asked, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
+    ) -> Quote:
         """The cost and the error, in people, of a question. Asks nothing, costs nothing, reads no data.
 
-        The price is given as to `ask`, which would raise what this raises.
+        The price is given as to `ask`, which would raise what this raises, except that the ledger's refusal to pay
+        is told by `due.payable`. `due.cost` is what it would charge now, for this `analyst` and `request`.
         """
-        return self.prepare(question, **price).quote
+        prepared = self.prepare(question, **price)
+        return replace(prepared.quote, due=prepared.due(request=request, analyst=analyst))
 
     def forecast(self, question: Asked, **price: Unpack[PriceTerms]) -> tuple[ColumnForecast, ...]:
         """How far the answer to a question will be off, in the unit of its columns; see `answer.forecast`.
@@ -339,6 +358,14 @@ class Project:
 
 def _is_laplace(measured: PreparedMeasurement) -> bool:
     return any(isinstance(mechanism, LaplaceMechanism) for mechanism, _ in measured.mechanisms)
+
+
+def _charged_now(due: Due) -> str:
+    """The charge of a moment in words, with what stands in its way."""
+    price = f"{due.cost.currency} {due.cost.amount:.4g}"
+    if due.payable:
+        return price
+    return f"{price}, and {due.available.amount:.4g} remains" + (f" for {due.limit}" if due.limit else "")
 
 
 @contextmanager

@@ -209,9 +209,12 @@ def _opening(node: Node) -> Fraction:
 
 
 def _limits(node: Node) -> Limits:
-    fields = node.mapping(("analyst", "day", "month"))
-    shares = {name: child.number() for name, child in fields.items()}
-    return node.guard(lambda: Limits(**shares), "Write `limits: {analyst: 0.2, day: 0.5}`")
+    fields = node.mapping(("analyst", "analysts", "day", "month"))
+    shares = {name: child.number() for name, child in fields.items() if name != "analysts"}
+    listed = fields["analysts"].mapping(None) if "analysts" in fields else {}
+    named = {name: child.number() for name, child in listed.items()}
+    remedy = 'Write `limits: {analyst: 0.2, day: 0.5}`, or `analysts: {ada: 0.2, "*": 0.1}` by name'
+    return node.guard(lambda: Limits(**shares, analysts=named), remedy)
 
 
 def _unit(node: Node) -> Unit:

@@ -146,7 +146,9 @@ class _Parser:
 
     def _fail(self, problem: str) -> NoReturn:
         where = repr(self.tokens[self.at].text) if self.at < len(self.tokens) else "the end"
-        raise QueryError(f"{problem} at {where}; a question reads: count age < 30 and sex = F by district")
+        raise QueryError(
+            f"{problem} at {where}", remedy="a question reads: count age < 30 and sex = F by district"
+        )
 
     # ---- grammar
 
@@ -180,11 +182,11 @@ class _Parser:
                 by.append(self._attribute())
         elif word == "within":
             raise QueryError(
-                "a rate is of the rows of a group, after within: rate smoker = true within district; what part of "
-                "all rows meets a condition is a share: share smoker = true"
+                "a rate is of the rows of a group, after within: rate smoker = true within district",
+                remedy="what part of all rows meets a condition is a share: share smoker = true",
             )
         if twice := [name for i, name in enumerate(by) if name in by[:i]]:
-            raise QueryError(f"{twice[0]} is named twice after {word}; name it once")
+            raise QueryError(f"{twice[0]} is named twice after {word}", remedy="name it once")
         if self.at < len(self.tokens):
             self._fail(f"expected 'and', 'or', {word!r} or the end")
         return tuple(by)
@@ -281,7 +283,7 @@ class _Parser:
         try:
             name = self.domain[name].name
         except DomainError as error:
-            raise QueryError(str(error)) from None
+            raise QueryError(error.problem, remedy=error.remedy, suggestions=error.suggestions) from None
         self.at += 1
         return name
 

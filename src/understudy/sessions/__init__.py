@@ -14,6 +14,7 @@ on without a certificate, from a stand-in that is fitted to everything that was 
     product_class, marginals_class
     families, simulation              bands that hold for a whole class at once
     purchase_journal, answer_memory   the purchases in the ledger; answers that are given again
+    asking                            one question: who pays for it, and under which request
     fitted_standin                    the stand-in that answers uncertified
 
 A session is a client of a Curator, and its visible control flow depends on public values and released answers

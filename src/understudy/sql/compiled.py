@@ -215,7 +215,9 @@ def _evaluator(count: int, leaf: Leaf, *, released: bool = False, whole: bool = 
 
 def _released(value: Value, count: int) -> Numbers:
     if not isinstance(value, Numbers):
-        raise QueryError("a column of released values must be a number; conditions belong into HAVING")
+        raise QueryError(
+            "a column of released values must be a number", remedy="conditions belong into HAVING"
+        )
     whole = {
         part: np.broadcast_to(getattr(value, part), (count,))
         for part in ("point", "low", "high", "null", "unknown")

@@ -11,7 +11,7 @@ import numpy as np
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from understudy.domain.attribute import Attribute, nearest
+from understudy.domain.attribute import Attribute, close_to, listed
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
@@ -122,8 +122,8 @@ def grid_evaluator(domain: Domain) -> Evaluator:
         attribute = attribute_of(domain, node)
         return of_mask((attribute.name,), attribute.compare(operator, constant))
 
-    def cut(node: Node, clique: Clique, undecided: Bools) -> str:
-        return _cut_message(domain, node, clique, undecided)
+    def cut(node: Node, clique: Clique, undecided: Bools) -> QueryError:
+        return _cut_bin(domain, node, clique, undecided)
 
     return Evaluator(scope, leaf, compare_attribute=compare, cut=cut, functions=FUNCTIONS)
 
@@ -136,23 +136,27 @@ def attribute_of(domain: Domain, node: Node) -> Attribute:
     alike = [attribute for attribute in domain if attribute.name.lower() == name.lower()]
     if len(alike) == 1:
         return alike[0]
+    close = close_to(name[:60], domain.names)
     raise QueryError(
-        f"there is no attribute {name[:60]!r}; the domain has: {nearest(name[:60], domain.names)}; "
-        f"a text stands in single quotes"
+        f"there is no attribute {name[:60]!r}",
+        remedy=f"the domain has: {listed(close, domain.names)}; a text stands in single quotes",
+        suggestions=close,
     )
 
 
-def _cut_message(domain: Domain, node: Node, clique: Clique, undecided: Bools) -> str:
+def _cut_bin(domain: Domain, node: Node, clique: Clique, undecided: Bools) -> QueryError:
     cell = tuple(int(i) for i in np.argwhere(np.atleast_1d(undecided))[0])
     for name, code in zip(clique, cell, strict=False):
         attribute = domain[name]
         if isinstance(attribute, Bins) and code < attribute.proper_size:
             edges = (*attribute.starts, attribute.upper)
-            return (
+            return QueryError(
                 f"{shown(node)} cuts the bin {attribute.labels[code]} of {name}: it holds for some of its values "
-                f"and not for others. Let it change at an edge, {edges[code]} or {edges[code + 1]}"
+                f"and not for others",
+                remedy=f"Let it change at an edge, {edges[code]} or {edges[code + 1]}",
+                suggestions=(str(edges[code]), str(edges[code + 1])),
             )
-    return f"{shown(node)} is not decided by the declared cells"
+    return QueryError(f"{shown(node)} is not decided by the declared cells")
 
 
 # ---- compiling
@@ -164,7 +168,9 @@ def _understood(
     try:
         return _compiled(read(tokens, text, domain, tables), domain, rows_public=rows_public)
     except RecursionError:
-        raise QueryError("the statement is nested too deep; write it with fewer parentheses") from None
+        raise QueryError(
+            "the statement is nested too deep", remedy="write it with fewer parentheses"
+        ) from None
 
 
 def _compiled(statement: Statement, domain: Domain, *, rows_public: bool) -> CompiledSql:
@@ -278,8 +284,8 @@ def _marginals(
                 parts[tally.key].append((places[name], part))
     if len(marginals) > MAX_MARGINALS:
         raise QueryError(
-            f"the statement needs {len(marginals)} marginals, and at most {MAX_MARGINALS} share one price: "
-            f"ask for fewer aggregates, or in two statements"
+            f"the statement needs {len(marginals)} marginals, and at most {MAX_MARGINALS} share one price",
+            remedy="ask for fewer aggregates, or in two statements",
         )
     return parts, marginals
 
