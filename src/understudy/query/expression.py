@@ -71,7 +71,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class Lexeme:
     """A word of the question, and what kind of word it is."""
 
     kind: str
@@ -104,15 +104,15 @@ def parse(text: str, domain: Domain, *, size: TextSize = USUAL) -> Question:
     return _Parser(text, domain, size).question()
 
 
-def _tokens(text: str) -> list[Token]:
-    tokens: list[Token] = []
+def _tokens(text: str) -> list[Lexeme]:
+    tokens: list[Lexeme] = []
     position = 0
     end = len(text.rstrip())
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             raise QueryError(f"cannot read the question from here: {text[position : position + 30]!r}")
-        tokens.append(Token(match.lastgroup, match.group(match.lastgroup), match.start(match.lastgroup)))
+        tokens.append(Lexeme(match.lastgroup, match.group(match.lastgroup), match.start(match.lastgroup)))
         position = match.end()
     return tokens
 
