@@ -136,9 +136,12 @@ def attribute_of(domain: Domain, node: Node) -> Attribute:
     alike = [attribute for attribute in domain if attribute.name.lower() == name.lower()]
     if len(alike) == 1:
         return alike[0]
+    hint = "a text stands in single quotes"
+    if getattr(node.this, "quoted", False):  # as other languages write a text
+        text = "'" + name[:60].replace("'", "''") + "'"
+        hint = f"in SQL double quotes name a column; if it is a value, write {text}"
     raise QueryError(
-        f"there is no attribute {name[:60]!r}; the domain has: {nearest(name[:60], domain.names)}; "
-        f"a text stands in single quotes"
+        f"there is no attribute {name[:60]!r}; the domain has: {nearest(name[:60], domain.names)}; {hint}"
     )
 
 
