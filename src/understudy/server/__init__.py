@@ -4,7 +4,7 @@ It does no mathematics: doors call one gate, and the gate the calls of `project`
 `validity`; only the ledger grants. What the server itself has to remember is `server.db`, a SQLite file beside
 `server.yml`: losing it loses no budget.
 
-    config, place              server.yml, and where the state of the server it describes is kept
+    config, place, check       server.yml, where the state of its server is kept, and whether all is there to start
     store, schema, one_server  server.db: transactions, tables, and one server at a time
     tokens, logins,            who may enter by which door: tokens, one-time links, browser logins;
     secret, scram              what is kept of their secrets

@@ -15,6 +15,14 @@ from understudy.server.tokens import MOST_REMEMBERED, REMEMBERED_SECONDS, Caller
 LOGIN_SECONDS = 12 * 3600.0
 """A login's life."""
 
+LINK_PATH = "/enter"
+"""Where a one-time link leads, at either port of HTTP; its secret is the parameter `link`."""
+
+
+def link_address(scheme: str, address: str, secret: str) -> str:
+    """The one-time link that `Tokens.make_link` made a secret for."""
+    return f"{scheme}://{address}{LINK_PATH}?link={secret}"
+
 
 class Logins:
     """The browser logins in a store. Of a cookie only a hash is kept; revoking a token ends its logins.

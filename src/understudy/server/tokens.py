@@ -142,12 +142,17 @@ class Tokens:
         return token, secret
 
     def make_link(
-        self, analyst: str = CUSTODIAN, *, seconds: float = LINK_SECONDS, by: str = CUSTODIAN
+        self,
+        analyst: str = CUSTODIAN,
+        *,
+        role: str = "custodian",
+        seconds: float = LINK_SECONDS,
+        by: str = CUSTODIAN,
     ) -> tuple[Token, str]:
-        """The secret of a one-time link for a custodian's browser; `Logins.open_by_link` takes it, once."""
-        _check(analyst, "custodian", frozenset({"http"}), agent=False, read_only=False)
+        """The secret of a one-time link for a browser; `Logins.open_by_link` takes it, once."""
+        _check(analyst, role, frozenset({"http"}), agent=False, read_only=False)
         secret = fresh_secret()
-        token = self._new("link", analyst, "custodian", frozenset({"http"}), secret, seconds=seconds, by=by)
+        token = self._new("link", analyst, role, frozenset({"http"}), secret, seconds=seconds, by=by)
         return token, secret
 
     def find(self, secret: str, *, door: str) -> Caller | None:
