@@ -36,7 +36,7 @@ def test_other_people_do_not_move_in_with_a_ledger(tmp_path, other):
     town(tmp_path, **other)  # nothing was spent: they may
     open_project(tmp_path).ask("count by sex", epsilon=0.1)
     kept = (tmp_path / TABLE).read_bytes()
-    with pytest.raises(ParameterError, match="has a ledger.*--folder"):
+    with pytest.raises(ParameterError, match=r"has a ledger.*--folder"):
         town(tmp_path)
     assert (tmp_path / TABLE).read_bytes() == kept
 

@@ -129,23 +129,34 @@ def left_as_plain(left: Cost, budget: Budget) -> dict[str, Any]:
     }
 
 
-def confirm(cost: Cost, ledger: Ledger, *, yes: bool, quiet: bool) -> None:
+def is_large(cost: Cost, ledger: Ledger) -> bool:
+    """Whether a cost is one to ask about first. One that the ledger cannot pay is left to the ledger to refuse."""
+    return ledger.budget.share(cost) > ASKED_ABOVE and cost.units <= ledger.remaining.units
+
+
+def confirm(
+    cost: Cost,
+    ledger: Ledger,
+    *,
+    yes: bool,
+    quiet: bool,
+    question: str = "Ask it?",
+    refusal: str = "Nothing was asked",
+    instead: str = "ask for a wider error",
+) -> None:
     """Ask a person at a terminal before a large part of the budget is spent; a script must have said --yes.
 
-    `quiet` is a command that speaks to machines: it never asks. Raises typer's Abort where the person says
-    no, and a ParameterError where a script did not say it. A cost that the ledger cannot pay is left to the
-    ledger to refuse.
+    `quiet` is a command that speaks to machines: it never asks. Raises typer's Exit, with status 1, where the
+    person says no, and a ParameterError where a script did not say it. `question`, `refusal` and `instead` are the
+    words of the command: what is asked, what a no means, and what else a script could do.
     """
-    share = ledger.budget.share(cost)
-    if yes or share <= ASKED_ABOVE or cost.units > ledger.remaining.units:
+    if yes or not is_large(cost, ledger):
         return
     told = f"this takes up to {price_told(cost, ledger.budget)}; {left_told(ledger.remaining, ledger.budget)}"
     if not quiet and sys.stdin.isatty() and sys.stderr.isatty():
-        if not typer.confirm(as_question(f"{told[0].upper()}{told[1:]}. Ask it?"), err=True):
-            say("Nothing was asked, and nothing was spent.", err=True)
+        if not typer.confirm(as_question(f"{told[0].upper()}{told[1:]}. {question}"), err=True):
+            say(f"{refusal}, and nothing was spent.", err=True)
             raise typer.Exit(1)
         return
-    if share > REFUSED_ABOVE:
-        raise ParameterError(
-            f"{told}. Nothing was spent. Say --yes if that is what you want, or ask for a wider error"
-        )
+    if ledger.budget.share(cost) > REFUSED_ABOVE:
+        raise ParameterError(f"{told}. Nothing was spent. Say --yes if that is what you want, or {instead}")

@@ -72,7 +72,7 @@ def serve(
                 "Open in a browser, each once and within 15 minutes (`understudy token new` makes lasting access):"
             )
             for what, link in links:
-                say(f"  {what:<13}{link}")
+                say(f"  {what:<15}{link}")
 
     run(config, announce=announce)
 

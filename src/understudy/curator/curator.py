@@ -30,7 +30,7 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
-from understudy.ledger.books import short_question
+from understudy.ledger.books import Due, short_question
 from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
 from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive, noise_for
@@ -425,9 +425,7 @@ class Curator:
                     "a measurement was prepared with noise for another sensitivity than its counts have under "
                     f"`{self.relation}`: prepare it with this Curator"
                 )
-        events = tuple(
-            self._located([marginals[i] for i in stack], built[stack[0]][0]) for stack in prepared.stacks
-        )
+        events = self._events(prepared)
         self._truth.check_size(marginals)
 
         def look() -> list[list[int]]:
@@ -438,7 +436,7 @@ class Curator:
             ]
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
-        event = events[0] if len(events) == 1 else Together(events)
+        event = _one_event(events)
         terms = ChargeTerms(request, analyst, step, words)
         debit, told = self._paid(event, question, terms, look)
         costs = _shares(debit.cost, self._weights(prepared.stacks, events))
@@ -457,6 +455,22 @@ class Curator:
             units = self.ledger.budget.price(event).units
             found.update(dict.fromkeys(stack, units * (whole // len(stack))))
         return [found[place] for place in range(len(found))]
+
+    def due(self, prepared: PreparedMeasurement, *, request: str | None = None, analyst: str = "") -> Due:
+        """What `perform` would be charged for a measurement now, and whether it could be paid. Writes nothing.
+
+        A request that was charged before costs nothing more, and neither does a measurement of nothing.
+        """
+        nothing = request is not None and self.ledger.find(request) is not None
+        events = () if nothing else self._events(prepared)
+        due = self.ledger.due(_one_event(events), analyst=analyst)
+        return due if events else replace(due, payable=True)
+
+    def _events(self, prepared: PreparedMeasurement) -> tuple[Event, ...]:
+        marginals, built = prepared.marginals, prepared.mechanisms
+        return tuple(
+            self._located([marginals[i] for i in stack], built[stack[0]][0]) for stack in prepared.stacks
+        )
 
     def _sums(self, marginals: Sequence[Marginal], resolutions: Sequence[int]) -> list[NDArray[np.int64]]:
         """Sums in steps of each marginal's own resolution; one pass for each resolution that occurs."""
@@ -682,6 +696,10 @@ class Curator:
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
         return Paid(debit, json.loads(known))
+
+
+def _one_event(events: tuple[Event, ...]) -> Event:
+    return events[0] if len(events) == 1 else Together(events)
 
 
 def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:
