@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,9 @@ def write_board(folder: Path) -> Path:
     """A leaderboard of 600 labels."""
     labels = folder / "labels.csv"
     rng = np.random.default_rng(3)
-    labels.write_text("id,chronic\n" + "".join(f"p{i},{int(v)}\n" for i, v in enumerate(rng.random(600) < 0.4)))
+    labels.write_text(
+        "id,chronic\n" + "".join(f"p{i},{int(v)}\n" for i, v in enumerate(rng.random(600) < 0.4))
+    )
     create(folder / "chronic", labels, id="id", label="chronic", queries=50).close()
     return folder / "chronic.json"
 
@@ -96,11 +98,12 @@ def predictions(seed: int = 1) -> str:
 
 
 @contextmanager
-def served_town(folder: Path, *, rows: int = 4000, listen: Listen | None = None, **given: Any) -> Iterator[ServedTown]:
+def served_town(
+    folder: Path, *, rows: int = 4000, listen: Listen | None = None, **given: Any
+) -> Iterator[ServedTown]:
     """The town, served on free ports."""
     configured = write_town(folder, rows=rows, **given)
-    if listen is not None:
-        configured = config(folder, **{f: getattr(configured, f) for f in ("tables", "approve_above", "rates", "releases", "boards")}, listen=listen)  # fmt: skip
+    configured = configured if listen is None else replace(configured, listen=listen)
     made = dict(zip(("ada", "ben"), tokens(configured, "ada", "ben"), strict=True))
     made["bot"] = tokens(configured, "bot", agent=True)[0]
     made["eve"] = tokens(configured, "eve", read_only=True)[0]
@@ -124,9 +127,14 @@ def live(town: ServedTown) -> None:
     denied = [one for one in waiting if one["analyst"] == "ada"]
     for one in denied:
         reason = "Ask by income alone first; this takes a quarter of what is left."
-        town.client("carl")("POST", f"/approvals/{one['id']}", {"decision": "deny", "reason": reason}, door="admin")
+        town.client("carl")(
+            "POST", f"/approvals/{one['id']}", {"decision": "deny", "reason": reason}, door="admin"
+        )
     for seed, name in ((1, "logistic"), (2, "forest")):
         sent = {"content-type": "text/csv"}
         town.client("ada")(
-            "POST", f"/v1/boards/chronic/submissions?name={name}", raw=predictions(seed).encode(), headers=sent
+            "POST",
+            f"/v1/boards/chronic/submissions?name={name}",
+            raw=predictions(seed).encode(),
+            headers=sent,
         )

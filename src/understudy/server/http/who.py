@@ -20,8 +20,8 @@ from understudy.server.tokens import ROLES, Caller
 
 DOOR = "http"
 COOKIES = {"http": "understudy", "admin": "understudy-admin"}
-"""The names of the cookies of the two ports. A browser sends a host's cookies to all of its ports, so that each port
-has a name of its own: somebody can be an analyst at one and a custodian at the other.
+"""The names of the cookies of the two ports. A browser sends a host's cookies to all of its ports, so that each
+port has a name of its own: somebody can be an analyst at one and a custodian at the other.
 """
 
 ENCRYPTED = "__Host-"

@@ -96,7 +96,9 @@ class ShownAnswer:
     @property
     def single(self) -> Released | None:
         """The one number of an answer without groups."""
-        return self.rows[0][1][0] if len(self.rows) == 1 and len(self.columns) == 1 and not self.keys else None
+        return (
+            self.rows[0][1][0] if len(self.rows) == 1 and len(self.columns) == 1 and not self.keys else None
+        )
 
     @property
     def is_uncertified(self) -> bool:
@@ -106,11 +108,17 @@ class ShownAnswer:
         """All rows as CSV: groups, and for every released column its value, lower and upper bound."""
         out = io.StringIO()
         writer = csv.writer(out)
-        heads = [head for column in self.columns for head in (column.name, f"{column.name} low", f"{column.name} high")]
+        heads = [
+            head
+            for column in self.columns
+            for head in (column.name, f"{column.name} low", f"{column.name} high")
+        ]
         writer.writerow([csv_text(head) for head in (*self.keys, *heads)])
         for labels, cells in self.rows:
             numbers = [number for cell in cells for number in (cell.value, cell.low, cell.high)]
-            writer.writerow([*map(csv_text, labels), *("" if number is None else number for number in numbers)])
+            writer.writerow(
+                [*map(csv_text, labels), *("" if number is None else number for number in numbers)]
+            )
         return out.getvalue()
 
 
@@ -151,7 +159,8 @@ def _of_sql(plain: Mapping[str, Any]) -> Parts:
         for row in plain["rows"]
     )
     columns = tuple(
-        _scaled(told[place]["name"], "", [cells[number] for _, cells in rows]) for number, place in enumerate(values)
+        _scaled(told[place]["name"], "", [cells[number] for _, cells in rows])
+        for number, place in enumerate(values)
     )
     return tuple(told[place]["name"] for place in keys), columns, rows
 
@@ -169,7 +178,12 @@ def _estimate(cell: Any) -> Released:
 
 
 def _scaled(name: str, unit: str, cells: Sequence[Released]) -> ShownColumn:
-    ends = [float(end) for cell in cells for end in (cell.value, cell.low, cell.high) if isinstance(end, int | float)]
+    ends = [
+        float(end)
+        for cell in cells
+        for end in (cell.value, cell.low, cell.high)
+        if isinstance(end, int | float)
+    ]
     least = min([0.0, *ends])
     if least < 0 and all(not isinstance(cell.value, int | float) or cell.value >= 0 for cell in cells):
         least = 0.0  # whiskers of counts that reach below 0 end there
@@ -180,7 +194,7 @@ def _population(plain: Mapping[str, Any]) -> str:
     beta = plain.get("population_beta")
     if beta is None:
         return ""
-    return f"For the population behind the table there are bounds that hold with probability {words.chances(beta)}."
+    return f"Bounds for the population behind the table hold with probability {words.chances(beta)}."
 
 
 def _rounded(value: float) -> float:

@@ -1,7 +1,7 @@
 """The pages as a door: which address shows what, who may see it, and how refusals look.
 
-Every page's reply passes one function: it finds out who is logged in, checks the role and, for a form, where it came
-from; a `Problem` becomes a page that says what to do. Nobody who is not logged in gets anything but the login.
+Every page's reply passes one function: it finds out who is logged in, checks the role and, for a form, where it
+came from; a `Problem` becomes a page that says what to do. Nobody who is not logged in gets anything but the login.
 """
 
 from __future__ import annotations
@@ -22,13 +22,30 @@ from understudy.server.http.who import Doorman
 from understudy.server.logins import LINK_PATH
 from understudy.server.logs import log_failure
 from understudy.server.pages.rendering import page, static_files
-from understudy.server.pages.views import admin, answers, api, ask, audit, boards, entrance, ledger, releases, table
+from understudy.server.pages.views import (
+    admin,
+    answers,
+    api,
+    ask,
+    audit,
+    boards,
+    entrance,
+    ledger,
+    releases,
+    table,
+)
 from understudy.server.pages.visitor import Visit, checked_form, to_login
 from understudy.server.problems import TITLES, Problem, problem_of
 from understudy.server.tokens import ROLES
 
 KEPT = "public, max-age=31536000, immutable"
 """For how long a browser keeps a static file: its address changes with its content."""
+
+NOBODY: dict[str, Any] = {
+    "caller": None, "current": "", "navigation": [], "form_token": "", "elsewhere": None, "tables": [],
+    "door": "http",
+}  # fmt: skip
+"""What stands around a page for somebody who is not logged in."""
 
 View = Callable[[Visit], Awaitable[Response]]
 READERS = ("auditor", "custodian")
@@ -57,7 +74,6 @@ PAGES = (
     Page("/asks/{id}/answer.csv", answers.answer_csv),
     Page("/releases", releases.releases),
     Page("/releases/{release}", releases.release),
-    Page("/releases/{release}/report", releases.report),
     Page("/boards", boards.boards),
     Page("/boards/{board}", boards.board),
     Page("/boards/{board}/submissions", boards.submitted, ("analyst",), "POST", 1),
@@ -105,7 +121,11 @@ def add_pages(app: FastAPI, gate: Gate, *, door: str = "http") -> None:
                 error.status_code if error.status_code in TITLES else 404, "no-page",
                 "There is no page at this address.", hint="Go to the first page and take one of the links.",
             )  # fmt: skip
-            return problem_page(problem)
+            found = doorman.visitor(request)
+            if found is None:
+                return problem_page(problem)
+            visit = Visit(request=request, gate=gate, caller=found[0], cookie=found[1], door=door)
+            return problem_page(problem, **visit.chrome(""))
         assert told is not None
         return await told(request, error)  # pyright: ignore[reportGeneralTypeIssues]
 
@@ -122,7 +142,9 @@ def _route(path: str, method: str, reply: Callable[[Request], Awaitable[Response
         except Problem as problem:
             return problem_page(problem, part=request.headers.get("x-understudy-part") == "1")
         except HTTPException:  # a form that cannot be read
-            unread = Problem(400, "form", "The form cannot be read.", hint="Load the page again and send it again.")
+            unread = Problem(
+                400, "form", "The form cannot be read.", hint="Load the page again and send it again."
+            )
             return problem_page(unread)
         except Exception as error:
             failed = problem_of(error)
@@ -138,7 +160,9 @@ def _visited(one: Page, gate: Gate, doorman: Doorman, door: str) -> Callable[[Re
         if found is None:
             if request.method in ("GET", "HEAD"):
                 return to_login(request)
-            raise Problem(401, "login", "You are not logged in any more.", hint="Log in, and send the form again.")
+            raise Problem(
+                401, "login", "You are not logged in any more.", hint="Log in, and send the form again."
+            )
         caller, cookie = found
         request.scope["analyst"] = caller.analyst
         visit = Visit(request=request, gate=gate, caller=caller, cookie=cookie, door=door)
@@ -177,9 +201,7 @@ def problem_page(problem: Problem, *, part: bool = False, **chrome: Any) -> Resp
     if part:
         reply = page("problem_part.html", problem.status, **told)
     else:
-        empty = {"caller": None, "current": "", "navigation": [], "form_token": "", "elsewhere": None, "tables": [], "door": "http"}  # fmt: skip
-        reply = page("problem.html", problem.status, **told, **(empty | chrome))
+        reply = page("problem.html", problem.status, **told, **(NOBODY | chrome))
     if problem.retry_after is not None:
         reply.headers["retry-after"] = str(max(1, round(problem.retry_after + 0.499)))
     return reply
-

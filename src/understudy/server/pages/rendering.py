@@ -81,7 +81,15 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalized,
     )
-    for filter in (words.part, words.left, words.number, words.about, words.chances, words.short):
+    for filter in (
+        words.part,
+        words.left,
+        words.number,
+        words.about,
+        words.chance,
+        words.chances,
+        words.short,
+    ):
         made.filters[filter.__name__] = filter
     made.filters["time"] = words.time_of
     made.globals |= {
@@ -111,4 +119,4 @@ def page(template: str, status: int = 200, **values: Any) -> Response:
 
 def markup(body: str) -> Markup:
     """What a function of `understudy.pages` made: it has escaped every word itself."""
-    return Markup(body)  # noqa: S704
+    return Markup(body)

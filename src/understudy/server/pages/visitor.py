@@ -1,9 +1,9 @@
 """Who is logged in with a browser, and whether a form came from a page of this server.
 
-A login is a cookie that the browser alone reads (HttpOnly) and sends to this server alone (SameSite=Strict). Where the
-connection is encrypted its name begins with `__Host-`, which binds it to this host and to encryption. On plain
-loopback a browser may refuse such a cookie, so there it has another name and is not marked Secure: nothing leaves the
-machine.
+A login is a cookie that the browser alone reads (HttpOnly) and sends to this server alone (SameSite=Strict). Where
+the connection is encrypted its name begins with `__Host-`, which binds it to this host and to encryption. On plain
+loopback a browser may refuse such a cookie, so there it has another name and is not marked Secure: nothing leaves
+the machine.
 
 A form is believed where the browser says that a page of this very server sent it (`Sec-Fetch-Site`), and where it
 holds the token of its page: a hash of the cookie, which no other site can read or guess.

@@ -96,6 +96,15 @@ def chances(beta: float) -> str:
     return f"{100 * (1 - beta):.6g}%"
 
 
+def chance(probability: float) -> str:
+    """A small probability.
+
+    >>> chance(1e-9), chance(0.05)
+    ('one in 1,000,000,000', '0.05')
+    """
+    return f"one in {round(1 / probability):,}" if 0 < probability < 0.001 else f"{probability:g}"
+
+
 def short(text: str, most: int = 120) -> str:
     """A text on one line, cut where it is long.
 

@@ -1,4 +1,4 @@
-"""The custodian's pages, on the admin port: approvals, tokens, tables with their limits and spending, releases, health."""
+"""The custodian's pages, on the admin port: approvals, tokens, tables and spending, releases, health."""
 
 from __future__ import annotations
 
@@ -250,4 +250,3 @@ async def health(visit: Visit) -> Response:
         "health.html", "health", lines=lines, queues=queues, number=number, head=head, rates=rates,
         terms=gate.house.terms, config=gate.config,
     )  # fmt: skip
-

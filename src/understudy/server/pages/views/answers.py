@@ -75,12 +75,18 @@ async def answer(visit: Visit) -> Response:
     """One question: its answer with bounds, what it rests on, its price, and its approval."""
     told = await visit.gate.one_asked(visit.caller, visit.path["id"])
     shown = None if told["answer"] is None else shown_answer(told["answer"])
+    sessions = (
+        []
+        if told["terms"].get("uncertified") is None
+        else await visit.gate.sessions(visit.caller, told["table"])
+    )
     return visit.page(
         "answer.html",
         "answer",
         one=told,
         answer=shown,
         rests=_rests(told),
+        session=next((one for one in sessions if one["name"] == told["ledger_request"]), None),
         most=MOST_ROWS,
         markup=markup,
         table=told["table"],
@@ -104,12 +110,12 @@ def _csv(text: str, name: str) -> Response:
 def _rests(told: dict[str, Any]) -> str:
     """What an answer was deduced from, in a sentence."""
     found = {
-        "measured": "Noise was bought for this very answer; the ledger was charged before the table was looked at.",
-        "repeat": "The same question was answered before, for you or for somebody else, and its numbers were sent again.",
-        "implied": "It was deduced from answers that were bought in this session before: their bounds leave no more room.",
+        "measured": "Noise was bought for this answer; the ledger was charged before the table was looked at.",
+        "repeat": "The same question was answered before, for you or for others, and its numbers were sent again.",
+        "implied": "It was deduced from answers that were bought in this session before, and from their bounds.",
         "pinned": "Answers that were bought in this session before leave exactly one value.",
         "checked": "A release that is public proves its bounds.",
         "public": "No row of the table can change it: it follows from what is declared.",
-        "uncertified": "It is the estimate of a model that was fitted to all answers that were bought; nobody vouches for it.",
+        "uncertified": "A model that was fitted to all bought answers estimates it; nobody vouches for it.",
     }
     return found.get(told["source"], "")

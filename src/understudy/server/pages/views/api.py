@@ -1,4 +1,4 @@
-"""The server's description of itself, as a page of our own: pages that load programs from elsewhere are not shown."""
+"""The server's description of itself for programs, as a page that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ def _operation(path: str, method: str, told: dict[str, Any]) -> dict[str, Any]:
         "path": path,
         "method": method.upper(),
         "summary": told.get("description") or told.get("summary", ""),
+        "first": (told.get("description") or told.get("summary", ""))
+        .split(". ")[0]
+        .split("\n")[0]
+        .rstrip("."),
         "parameters": [
             {
                 "name": one["name"],
@@ -46,7 +50,9 @@ def _operation(path: str, method: str, told: dict[str, Any]) -> dict[str, Any]:
         ],
         "fields": _fields(schema),
         "schema": "" if schema is None else json.dumps(schema, indent=2, ensure_ascii=False),
-        "replies": [(status, reply.get("description", "")) for status, reply in told.get("responses", {}).items()],
+        "replies": [
+            (status, reply.get("description", "")) for status, reply in told.get("responses", {}).items()
+        ],
     }
 
 

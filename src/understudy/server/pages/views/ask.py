@@ -57,7 +57,9 @@ async def asked(visit: Visit) -> Response:
         return await _page(visit, table, fields, status=problem.status, problem=problem.as_plain())
     told = json.loads(reply.body)
     answer = None if reply.is_waiting else told["answer"]
-    return await _page(visit, table, fields, told=told, answer=answer, status=202 if reply.is_waiting else 200)
+    return await _page(
+        visit, table, fields, told=told, answer=answer, status=202 if reply.is_waiting else 200
+    )
 
 
 async def _price(visit: Visit, table: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -133,8 +135,8 @@ def _sent(visit: Visit) -> dict[str, Any]:
         except ValueError:
             wrong = text[:40]
     return _fields(
-        question=visit.sent("question"), error=error, why=visit.sent("why"), certified=bool(visit.sent("certified")),
-        wrong=wrong,
+        question=visit.sent("question"), error=error, why=visit.sent("why"), wrong=wrong,
+        certified=bool(visit.sent("certified")),
     )  # fmt: skip
 
 

@@ -56,7 +56,11 @@ async def submitted(visit: Visit) -> Response:
 
 
 async def _board(
-    visit: Visit, *, status: int = 200, standing: dict[str, Any] | None = None, problem: dict[str, Any] | None = None
+    visit: Visit,
+    *,
+    status: int = 200,
+    standing: dict[str, Any] | None = None,
+    problem: dict[str, Any] | None = None,
 ) -> Response:
     told = await visit.request.app.state.boards.standings(visit.caller, visit.path["board"])
     standings = told["standings"]
@@ -92,7 +96,7 @@ def _drawn(scored: list[dict[str, Any]]) -> str:
         )
         for one in best
     ]  # fmt: skip
-    return bars(lines, words="Scores with their certified widths, the best first", unit="score", width=560)
+    return bars(lines, words="Scores with their certified widths, the best first", unit="score")
 
 
 def _guess(text: str) -> float | None:

@@ -58,6 +58,6 @@ async def logged_out(request: Request, gate: Gate, doorman: Doorman) -> Response
 
 def _shown(door: str, wanted: str, *, link: str = "", said: str = "", status: int = 200) -> Response:
     return page(
-        "login.html", status, link=link, said=said, wanted=local(wanted), caller=None, current="login", navigation=[],
-        form_token=form_token(""), elsewhere=None, tables=[], table="", door=door,
+        "login.html", status, link=link, said=said, wanted=local(wanted), caller=None, current="login",
+        navigation=[], form_token=form_token(""), elsewhere=None, tables=[], table="", door=door,
     )  # fmt: skip

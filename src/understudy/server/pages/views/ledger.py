@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from understudy.ledger.statement import KINDS, question_words
 from understudy.pages.bars import PlotBar, bars
 from understudy.server.pages import words
 from understudy.server.pages.rendering import markup
@@ -19,13 +20,6 @@ MOST_SUMMED = 1000
 """Entries whose prices are added up by day: the newest."""
 
 MOST_DAYS = 31
-KINDS = {
-    "open": "opened",
-    "debit": "spent",
-    "answer": "answer kept",
-    "step": "further answer kept",
-    "snapshot": "books kept",
-}
 
 
 async def ledger(visit: Visit) -> Response:
@@ -77,10 +71,14 @@ def spending_drawn(limits: dict[str, Any]) -> str:
     if not spent or not limits["cap"]:
         return ""
     lines = [
-        PlotBar(name or "no name given", 100 * amount / limits["cap"], hint=f"{name}: {words.part(amount / limits['cap'])}")
+        PlotBar(
+            name or "no name given",
+            100 * amount / limits["cap"],
+            hint=f"{name}: {words.part(amount / limits['cap'])}",
+        )
         for name, amount in spent
     ]
-    return bars(lines, words="Part of the budget that each analyst spent", unit="% of the whole budget", width=520)
+    return bars(lines, words="Part of the budget that each analyst spent", unit="% of the whole budget")
 
 
 async def days_drawn(visit: Visit, table: str, cap: float) -> str:
@@ -98,13 +96,14 @@ async def days_drawn(visit: Visit, table: str, cap: float) -> str:
         PlotBar(day, 100 * amount / cap, hint=f"{day}: {words.part(amount / cap)}")
         for day, amount in sorted(spent.items())[-MOST_DAYS:]
     ]
-    return bars(lines, words="Part of the budget that was spent on each day", unit="% of the whole budget", width=520)
+    return bars(lines, words="Part of the budget that was spent on each day", unit="% of the whole budget")
 
 
 def _entry(entry: dict[str, Any], cap: float) -> dict[str, Any]:
     share = entry["cost"] / cap if cap else 0.0
     return entry | {
         "kind": KINDS.get(entry["kind"], entry["kind"]),
+        "question": question_words(entry),
         "share": share,
         "so_far": entry["total"] / cap if cap else 0.0,
         "at": words.time_of(entry["at"]),

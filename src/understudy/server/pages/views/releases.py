@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import re
-from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
@@ -22,8 +19,6 @@ FILES = {
     CERTIFICATE: "the certificate, for machines",
 }
 
-_STYLE = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
-
 
 async def releases(visit: Visit) -> Response:
     """The list of releases."""
@@ -38,33 +33,6 @@ async def release(visit: Visit) -> Response:
     return visit.page("release.html", "release", table="", release=_shown(found))
 
 
-async def report(visit: Visit) -> Response:
-    """The report itself. It may show itself in a frame of this server; it runs, loads and sends nothing.
-
-    Its style sheets are permitted by their hashes, whatever version of the program wrote it.
-    """
-    shelf = visit.request.app.state.releases
-    path, kind = shelf.file(visit.path["release"], REPORT)
-    body = await visit.gate.on_free(visit.caller, path.read_bytes)
-    return Response(
-        body,
-        media_type=kind,
-        headers={"content-security-policy": report_policy(body), "x-frame-options": "SAMEORIGIN"},
-    )
-
-
-def report_policy(body: bytes) -> str:
-    """The content policy of a report: a sandbox, its own style sheets, and nothing else."""
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(sha256(sheet).digest()).decode()}'" for sheet in _STYLE.findall(body)
-    )
-    styles = hashes or "'none'"
-    return (
-        f"sandbox; default-src 'none'; style-src {styles}; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'self'"
-    )
-
-
 async def _one(visit: Visit, name: str) -> dict[str, Any]:
     shelf = visit.request.app.state.releases
     for found in await visit.gate.on_free(visit.caller, shelf.listed):
@@ -75,14 +43,12 @@ async def _one(visit: Visit, name: str) -> dict[str, Any]:
 
 def _shown(one: dict[str, Any]) -> dict[str, Any]:
     place = quote(one["name"], safe="")
-    cost = one.get("cost") or {}
-    currency, amount = next(iter(cost.items()), ("", None)) if isinstance(cost, dict) else ("", None)
     return {
         "name": one["name"],
         "address": f"/releases/{place}",
-        "report": f"/releases/{place}/report" if REPORT in one["files"] else "",
+        "report": f"/v1/releases/{place}/{REPORT}" if REPORT in one["files"] else "",
         "method": one.get("method") or "",
-        "price": f"{currency} {words.number(amount)}" if amount is not None else "",
+        "privacy": _privacy(one.get("privacy")),
         "workload": _workload(one.get("workload")),
         "beta": one.get("beta"),
         "files": [
@@ -93,7 +59,17 @@ def _shown(one: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _privacy(told: Any) -> str:
+    if not isinstance(told, dict) or not isinstance(told.get("epsilon"), int | float):
+        return ""
+    delta = told.get("delta")
+    said = f"epsilon {words.number(told['epsilon'])}"
+    return f"{said}, delta {words.chance(delta)}" if isinstance(delta, int | float) and delta else said
+
+
 def _workload(told: Any) -> str:
     if isinstance(told, dict):
-        return ", ".join(f"{words.number(value)} {name}" for name, value in told.items() if isinstance(value, int | float))
+        return ", ".join(
+            f"{words.number(value)} {name}" for name, value in told.items() if isinstance(value, int | float)
+        )
     return str(told or "")

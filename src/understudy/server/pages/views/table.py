@@ -13,6 +13,8 @@ from understudy.server.pages.visitor import Visit
 MOST_CELLS = 60
 """Cells of an attribute that are listed at once; the others are folded away."""
 
+MOST_EDGES = 40
+
 _OUTSIDE = {
     "clamp": "A value beyond the edges counts in the nearest cell.",
     "other": "A value that is not listed counts as “other”.",
@@ -45,26 +47,43 @@ def _rows(described: dict[str, Any]) -> tuple[str, str]:
     if described["rows"] is not None:
         return words.number(described["rows"]), "Their number is public; what is in any one row is protected."
     least, most = described["rows_at_least"], described["rows_at_most"]
-    bounds = [f"at least {words.number(least)}"] * (least is not None) + [f"at most {words.number(most)}"] * (most is not None)
+    bounds = [f"at least {words.number(least)}"] * (least is not None) + [f"at most {words.number(most)}"] * (
+        most is not None
+    )
     return " and ".join(bounds) or "not public", "Whether somebody is in the table at all is protected."
 
 
 def _attribute(attribute: dict[str, Any], table: str) -> dict[str, Any]:
     """An attribute with, for each of its cells, the condition that selects it."""
     name = attribute["name"]
-    cells = [{"label": label, "condition": _condition(attribute, place)} for place, label in enumerate(attribute["labels"])]
+    cells = [
+        {"label": label, "condition": _condition(attribute, place)}
+        for place, label in enumerate(attribute["labels"])
+    ]
     return attribute | {
         "asking": f"/tables/{quote(table, safe='')}/ask?question={quote(f'count by {_word(name)}', safe='')}",
         "listed": cells,
-        "note": _OUTSIDE.get(attribute["outside"], ""),
+        "shown_edges": _edges(attribute),
+        "note": _OUTSIDE.get(attribute["outside"], "") if attribute["type"] != "boolean" else "",
         "by": f"count by {_word(name)}",
     }
+
+
+def _edges(attribute: dict[str, Any]) -> list[str]:
+    """The edges between cells; none where every whole number is a cell."""
+    edges = attribute.get("edges") or []
+    if attribute["cells"] - attribute["null"] != len(edges) - 1 or edges[-2:-1] == edges[-1:]:
+        return []
+    shown = [words.number(edge) for edge in edges[:MOST_EDGES]]
+    return [*shown, "…"] if len(edges) > MOST_EDGES else shown
 
 
 def _condition(attribute: dict[str, Any], place: int) -> str:
     """The words that select one cell in a question; empty where a question has none for it."""
     name, edges, labels = _word(attribute["name"]), attribute.get("edges"), attribute["labels"]
-    if edges is None or labels[place] in ("null", "other"):
+    if attribute["null"] and place == attribute["cells"] - 1:
+        return f"{name} is null"
+    if edges is None or labels[place] == "other":
         return f"{name} = {_word(str(labels[place]))}"
     if place + 1 >= len(edges):
         return ""
@@ -76,4 +95,8 @@ def _condition(attribute: dict[str, Any], place: int) -> str:
 
 def _word(text: str) -> str:
     """A name or a value as the question language reads it: quoted where it is more than one word."""
-    return text if text.replace("_", "").isalnum() and not text[:1].isdigit() else "'" + text.replace("'", "''") + "'"
+    return (
+        text
+        if text.replace("_", "").isalnum() and not text[:1].isdigit()
+        else "'" + text.replace("'", "''") + "'"
+    )
