@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from functools import partial
 
-import program
 import pytest
+
+import program
 
 run = partial(program.call, "plan")
 
@@ -91,7 +92,7 @@ def test_a_plan_of_marginals_says_once_what_fits_and_recommends_once(tmp_path, r
         + "".join(f"  a{i}: {{type: category, values: [x, y, z]}}\n" for i in range(3))
     )
     told = run("--project", ".", "--rows", rows, "--marginals", "2", cwd=tmp_path).stdout
-    single, together = told.split("all at once, as one release")
+    single, _ = told.split("all at once, as one release")
     assert single.startswith("asked one by one, 48 questions")
     for once in ("smalldb", "iterative-mw"):  # what a release says of its methods is said there alone
         assert once not in single

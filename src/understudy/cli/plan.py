@@ -75,9 +75,7 @@ def plan(
         bool,
         typer.Option("--expected", help="Also the typical error, simulated on invented data: no promise."),
     ] = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the frontier into a .svg, .png or .html file.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the frontier into an .html or .svg file.")] = None,
     against: Annotated[str, typer.Option(help="The plot's axis: rows, queries or epsilon.")] = "rows",
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -91,10 +89,11 @@ def plan(
         _show_table(as_json=as_json)
         return
     if plot is not None:
-        from understudy.planner.frontier import check_format
+        from understudy.pages.plot_file import check_format
 
         check_format(plot)
         check_output(plot, overwrite=overwrite)
+    from understudy.planner.solve import SAYS_NOTHING
     from understudy.planner.solve import plan as solve
 
     declared = _declared(project, marginals, queries) if project else {}
@@ -113,9 +112,9 @@ def plan(
         guesses=guesses, failures=failures, best_only=best_only, **known,
     )  # fmt: skip
     if plot is not None:
-        from understudy.planner.frontier import frontier, save
+        from understudy.planner.frontier import frontier
 
-        save(frontier(found, against=against), plot, overwrite=overwrite)
+        frontier(found, against=against).save(plot, overwrite=overwrite)
     released = _as_release(project, marginals, found, beta) if project and marginals is not None else []
     if released:
         found = found.without(RELEASED)
@@ -139,8 +138,11 @@ def plan(
         say(f"asked one by one, {asked}, each of which may be chosen after the answers before it:")
         for line in found.table_lines(columns_of(sys.stdout)):
             say(line)
-        for line in _release_lines(released):
+        told = list(_release_lines(released))
+        for line in told:
             say(line)
+        if any(o.vacuous for o in found.options) or any("says nothing" in line for line in told):
+            say(SAYS_NOTHING)
         say(_verdict(found, released))
     else:
         for line in found.lines(columns_of(sys.stdout)):

@@ -139,16 +139,18 @@ class Plan:
 
     def lines(self, columns: int | None = None) -> list[str]:
         """The lines of the plan as a table with its recommendation, no wider than `columns` characters."""
-        return [*self.table_lines(columns), self.verdict]
+        explained = [SAYS_NOTHING] if self.unknown == "alpha" and any(o.vacuous for o in self.options) else []
+        return [*self.table_lines(columns), *explained, self.verdict]
 
     def table_lines(self, columns: int | None = None) -> list[str]:
-        """The mechanisms as a table, and what its words mean."""
-        rows = [("mechanism", self._heading, "theorem")]
-        rows += [(o.mechanism, self._shown(o), _cited(o)) for o in self.options]
-        lines = table(rows, columns, left={0, 2})
-        if self.unknown == "alpha" and any(o.vacuous for o in self.options):
-            lines.append(SAYS_NOTHING)
-        return lines
+        """The mechanisms as a table."""
+        heads, rows = self.cells()
+        return table([heads, *rows], columns, left={0, 2})
+
+    def cells(self) -> tuple[tuple[str, str, str], list[tuple[str, str, str]]]:
+        """The heads of the table of mechanisms, and its rows, as words."""
+        rows = [(o.mechanism, self._shown(o), _cited(o)) for o in self.options]
+        return ("mechanism", self._heading, "theorem"), rows
 
     @property
     def verdict(self) -> str:

@@ -362,5 +362,6 @@ def check_worth(mode: HoldoutMode, tolerance: float = VACUOUS) -> None:
     if width >= VACUOUS:
         reason = f"say nothing ({shown}, wider than the whole range)"
     raise RefusedError(
-        f"the certificate would {reason}: {remedy}; or ask fewer queries, bring guesses from other rows, or use the ladder"
+        f"the certificate would {reason}: {remedy}; or ask fewer queries, bring guesses from other rows, "
+        f"or use the ladder"
     )
