@@ -36,6 +36,7 @@ from understudy.table.file_view import (
     LostLines,
     identifier,
     literal_path,
+    nothing_to_release,
     quoted,
     view_of,
     wanted_of,
@@ -90,7 +91,13 @@ def text_table(
     types = dict.fromkeys(names, dtypes.string)
     expression = view_of(connection, reader.rows(FORGIVING), types, columns)
     wanted = wanted_of(types, columns)
-    return FileTable(expression, tuple(names), lost=lambda: _lost(reader, wanted), copy=(copy, connection))
+    return FileTable(
+        expression,
+        tuple(names),
+        lost=lambda: _lost(reader, wanted),
+        copy=(copy, connection),
+        release=nothing_to_release if copy is None else copy.close,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +231,7 @@ class _Copy:
                 shutil.copyfileobj(text, file, 1 << 20)
             file.flush()
             handle = os.dup(file.fileno())
-        weakref.finalize(self, os.close, handle)
+        self.close: Callable[[], None] = weakref.finalize(self, os.close, handle)
         self.place = f"/proc/self/fd/{handle}"
         if not os.path.exists(self.place):  # no such folder on this system
             self.place = f"/dev/fd/{handle}"
