@@ -20,7 +20,7 @@ from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator, PreparedMeasurement
 from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
 from understudy.declaration.declaration import Declaration
-from understudy.declaration.file import located, read, record_place
+from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
 from understudy.domain.domain import Domain, attribute_table
 from understudy.errors import InsufficientBudgetError, ParameterError
@@ -34,8 +34,10 @@ from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import Cost
+from understudy.query.column import Column
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number, exact, probability
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.read_record import ReadRecord, read_record
@@ -52,9 +54,6 @@ if TYPE_CHECKING:
 
     Frame = pd.DataFrame | pl.DataFrame | pa.Table | IntoDataFrame
     """A frame of pandas or polars, an Arrow table, or another that narwhals can read."""
-
-COPY_SUFFIX = ".codes"
-"""Of the file beside a declaration that keeps the codes of the rows, where the declaration permits it."""
 
 Given = TypeVar("Given")
 
@@ -91,7 +90,7 @@ class Quote:
     share: float
     epsilon: float
     noise: str
-    due: Due | None = None
+    due: Due | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         price = f"{self.cost.currency} {self.cost.amount:.4g}"
@@ -128,6 +127,11 @@ class PreparedQuestion(Generic[Given]):
 
     def _repr_html_(self) -> str:
         return self.quote._repr_html_()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the answer as a table: names, whether they are public or released, and types."""
+        return self.question.columns
 
     def run(self, *, request: str | None = None, analyst: str = "") -> Given:
         """Charge for the question, look, and answer.
@@ -188,11 +192,13 @@ class Project:
 
     `open_project` (`us.open`) makes one of a declaration file, `declare` and `Project.frame` of a frame.
     `inferred` names the attributes whose cells `declare` read off the data: they tell what the table holds.
+    `text_size` is how long a question may be; longer ones are refused before any parser sees them.
     """
 
     declaration: Declaration
     curator: Curator
     inferred: tuple[str, ...] = ()
+    text_size: TextSize = USUAL
 
     def __repr__(self) -> str:
         declared = self.declaration
@@ -220,6 +226,7 @@ class Project:
         noise: NoiseSource | None = None,
         copy: CodedCopy | None = None,
         reading: ReadRecord | None = None,
+        text_size: TextSize = USUAL,
     ) -> Project:
         """A project over an open source; without a ledger, its budget lasts as long as the project lives.
 
@@ -229,7 +236,8 @@ class Project:
         truth = Truth(source, declaration.domain, declaration.unit, copy=copy)
         if ledger is None:
             ledger = MemoryLedger(declaration.budget, opening=declaration.opening, limits=declaration.limits)
-        return cls(declaration, Curator(truth, ledger, declaration, noise=noise, reading=reading))
+        curator = Curator(truth, ledger, declaration, noise=noise, reading=reading)
+        return cls(declaration, curator, text_size=text_size)
 
     @classmethod
     def frame(
@@ -353,7 +361,7 @@ class Project:
     @cached_property
     def _reader(self) -> QuestionReader:
         private = not self.declaration.relation.rows_are_public
-        return QuestionReader.of(self.declaration, counts_everyone=private)
+        return QuestionReader.of(self.declaration, counts_everyone=private, size=self.text_size)
 
 
 def _is_laplace(measured: PreparedMeasurement) -> bool:
@@ -397,17 +405,24 @@ def _told_in(asked: QuestionPrice, budget: Budget) -> Iterator[None]:
 
 
 def open_project(
-    path: str | Path, *, ledger: Ledger | None = None, noise: NoiseSource | None = None
+    path: str | Path,
+    *,
+    ledger: Ledger | None = None,
+    noise: NoiseSource | None = None,
+    text_size: TextSize = USUAL,
 ) -> Project:
     """Open the project that a declaration file describes; relative paths are seen from the file's folder.
 
-    Its ledger is the durable one that belongs to the table, unless another is passed.
+    Its ledger is the durable one that belongs to the table, unless another is passed. `text_size` allows longer
+    questions than the usual 10,000 characters and 2,000 words.
     """
     path = located(path)
     declaration = read(path)
     copied = declaration.coded_copy
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns, late=copied)
-    books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
-    copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if copied else None
+    books = open_ledger(declaration, base=path.parent, file=path) if ledger is None else ledger
+    copy = CodedCopy(copy_place(path)) if copied else None
     reading = read_record(record_place(path), declaration, source)
-    return Project.over(source, declaration, ledger=books, noise=noise, copy=copy, reading=reading)
+    return Project.over(
+        source, declaration, ledger=books, noise=noise, copy=copy, reading=reading, text_size=text_size
+    )

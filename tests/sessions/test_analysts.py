@@ -47,7 +47,9 @@ def payers(ledger):
 
 def kept(session):
     """What each step keeps of whom it was bought for."""
-    return [json.loads(step).get("for") for step in session.curator.ledger.steps(session._journal.debit)]
+    return [
+        json.loads(step).get("for") for step in session.curator.ledger.steps(session._buyer.journal.debit)
+    ]
 
 
 def leave(ledger, analyst, units):
@@ -60,14 +62,14 @@ def leave(ledger, analyst, units):
 def test_what_one_analyst_bought_everybody_knows(ledger):
     session = shared(ledger)
     bought = session.ask(YOUNG, analyst="ada")
-    spent, steps = ledger.spent, session._step
+    spent, steps = ledger.spent, session._known.step
     assert bought.source == "measured"
     for analyst in ("ada", "bob", None):
         again = session.ask(YOUNG, analyst=analyst)
         assert (again.source, again.cost.units) == ("repeat", 0)
         assert (again.value == bought.value).all()
         assert session.price(YOUNG, analyst).units == 0
-    assert (ledger.spent, session._step) == (spent, steps)
+    assert (ledger.spent, session._known.step) == (spent, steps)
     session.ask(OLD, analyst="bob")
     session.ask("count sex = M and age < 2")
     assert payers(ledger)[:steps] == ["ada"] * steps
@@ -80,7 +82,7 @@ def test_another_process_reads_back_what_each_analyst_bought(ledger):
     said = {q: first.ask(q, analyst=who).value.tolist() for q, who in ((YOUNG, "ada"), (OLD, "bob"))}
     spent = ledger.spent
     second = shared(ledger, analyst="eve")
-    assert (second.analyst, second.owner, second._step) == ("eve", "", first._step)
+    assert (second.analyst, second.owner, second._known.step) == ("eve", "", first._known.step)
     assert {question: second.ask(question).value.tolist() for question in said} == said
     assert ledger.spent == spent
     second.ask("count sex = M and age < 2 and town = 'c'")
@@ -98,7 +100,7 @@ def test_a_session_opened_with_an_analyst_is_their_own(ledger):
     with pytest.raises(RequestConflictError, match="belongs to another analyst"):
         shared(ledger)
     assert own.ask(YOUNG, analyst="ada").source == "measured"
-    assert kept(own) == [None] * own._step
+    assert kept(own) == [None] * own._known.step
     assert shared(ledger, analyst="ada").ask(YOUNG).source == "repeat"
 
 
@@ -110,7 +112,7 @@ def test_the_limit_of_the_analyst_who_asks_binds_and_nobody_elses():
     assert session.ask(question, analyst="ada").source == "uncertified"
     with pytest.raises(InsufficientBudgetError, match="analyst"):
         session.ask(question, analyst="ada", uncertified=False)
-    assert session._step == 0
+    assert session._known.step == 0
     bought = session.ask(question, analyst="bob")
     assert bought.source == "measured"
     assert bought.error <= session.width
@@ -129,7 +131,7 @@ def test_prices_and_purchases_go_by_the_limits_of_the_analyst_who_asks():
     assert 0 < cheap.units < dear.units == session.price(YOUNG, "bob").units
     assert session.ask(YOUNG, analyst="ada").source == "measured"
     assert payers(ledger) == ["ada"]
-    assert json.loads(ledger.steps(session._journal.debit)[0])["kind"] == "fresh"
+    assert json.loads(ledger.steps(session._buyer.journal.debit)[0])["kind"] == "fresh"
 
 
 # ---- requests
@@ -176,7 +178,7 @@ def test_a_request_that_was_killed_anywhere_is_finished_and_paid_once(
     whole = opened(MemoryLedger(budget))
     expected = whole.ask(question, analyst="ada", request="r")
     assert expected.cost == whole.curator.ledger.spent
-    for number in range(whole._step):
+    for number in range(whole._known.step):
         ledger = MemoryLedger(budget)
         first = opened(ledger)
         with monkeypatch.context() as patch:
@@ -199,7 +201,7 @@ def test_a_request_that_was_killed_anywhere_is_finished_and_paid_once(
         assert answer.source != "uncertified"
         assert set(payers(ledger)) == {"ada"}
         assert [debit.request for debit in ledger.debits("team#")] == [
-            f"team#{i + 1}" for i in range(session._step)
+            f"team#{i + 1}" for i in range(session._known.step)
         ]
         again = opened(ledger).ask(question, analyst="ada", request="r")
         assert again.cost == answer.cost == ledger.spent
@@ -208,9 +210,9 @@ def test_a_request_that_was_killed_anywhere_is_finished_and_paid_once(
 def test_a_plan_of_version_0_1_that_nobody_paid_for_is_the_owners(ledger):
     """Its step names nobody: the session's own analyst pays."""
     first = shared(ledger, analyst="ada")
-    plan = first._journal.plan("rows", {})  # any step: only its shape is wanted
+    plan = first._buyer.journal.plan("rows", {})  # any step: only its shape is wanted
     assert b"for" not in plan.text
     first.ask(YOUNG)
     second = shared(ledger, analyst="ada")
-    assert second._step == first._step
+    assert second._known.step == first._known.step
     assert set(payers(ledger)) == {"ada"}

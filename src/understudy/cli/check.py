@@ -47,7 +47,7 @@ def check(
     declaration = read(path)
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns, candid=True)
     source.check(declaration.domain, declaration.unit)
-    check_ledger(declaration, base=path.parent)
+    check_ledger(declaration, base=path.parent, file=path)
     fit, found, failed = None, None, list[str]()
     if read_through:
         with busy("Reading the table", quiet=as_json):

@@ -73,6 +73,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "understudy ledger export",
         "understudy ledger export -o without_answers.py --no-answers",
     ),
+    "ledger new": ("understudy ledger new", "understudy ledger new --project people.yml"),
     "ledger witness": ("understudy ledger witness", "understudy ledger witness --new"),
     "audit": ("understudy audit privacy --mechanism laplace", "understudy audit validity --runs 2"),
     "audit privacy": (

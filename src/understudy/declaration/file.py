@@ -45,6 +45,11 @@ def record_place(path: Path) -> Path:
     return path.with_name(f"{path.stem}.read.json")
 
 
+def copy_place(path: Path) -> Path:
+    """Where the codes of the rows of the table that a declaration file describes are kept, where it permits it."""
+    return path.with_suffix(".codes")
+
+
 def read(path: Path | str) -> Declaration:
     """The declaration in a file."""
     path = Path(path)

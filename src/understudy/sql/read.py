@@ -16,11 +16,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
+from understudy.query.text_size import USUAL, TextSize
 from understudy.sql.evaluate import Node, shown, used
 
-MAX_LENGTH = 10_000
-MAX_TOKENS = 2_000
 MAX_NESTING = 20
+MAX_GROWN = 2_000
+"""Nodes of the expressions that names of the SELECT list stand for, all together."""
 """Parentheses, CASE and signs inside each other, as the tokens show it."""
 MAX_DEPTH = 60
 """Levels of the parse tree; a chain of AND or of OR is one."""
@@ -58,10 +59,9 @@ class Statement:
     offset: int
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokens_of(text: str, size: TextSize = USUAL) -> list[Token]:
     """The words of a statement, within the limits on its size."""
-    if len(text) > MAX_LENGTH:
-        raise QueryError(f"a statement may have {MAX_LENGTH:,} characters, not {len(text):,}")
+    size.check(text)
     try:
         tokens = Dialect.get_or_raise("duckdb").tokenize(text)
     except TokenError:
@@ -70,7 +70,7 @@ def tokens_of(text: str) -> list[Token]:
         ) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    _check_tokens(tokens)
+    _check_tokens(tokens, size)
     return tokens
 
 
@@ -85,11 +85,10 @@ _STARTS = {
 }
 
 
-def _check_tokens(tokens: Sequence[Token]) -> None:
+def _check_tokens(tokens: Sequence[Token], size: TextSize) -> None:
     if not tokens:
         raise QueryError("an empty statement", remedy=f"a statement reads: {EXAMPLE}")
-    if len(tokens) > MAX_TOKENS:
-        raise QueryError(f"a statement may have {MAX_TOKENS:,} words, not {len(tokens):,}")
+    size.check_words(len(tokens))
     first = tokens[0].token_type
     if first != TokenType.SELECT:
         problem = _STARTS.get(first, f"only SELECT is answered, not {tokens[0].text[:20]}")
@@ -337,7 +336,7 @@ def _substituted(node: Node, aliases: dict[str, Node], domain: Domain, *, alias_
         if found is None or (not alias_first and part.name in domain):
             return part
         grown += sum(1 for _ in found.walk())
-        if grown > MAX_TOKENS:
+        if grown > MAX_GROWN:
             raise QueryError("names of long expressions are used too often", remedy="ask in two statements")
         return found.copy()
 

@@ -154,7 +154,9 @@ class Truth:
         """Whether the codes are; from the second look on they are, where they fit."""
         if self._kept is None and (self._looks or self._copy is not None) and self._is_lasting:
             with self._look() as look:
-                if look is not None:
+                if (
+                    look is not None and self._kept is None
+                ):  # others may have encoded it while this one waited
                     self._keep(look)
         return bool(self._kept)
 
