@@ -57,7 +57,7 @@ def check_free(address: Address) -> None:
 def _check_table(config: ServerConfig, name: str) -> list[str]:
     path = config.tables[name]
     declaration = read_declaration(path)
-    check_ledger(declaration, base=path.parent)
+    check_ledger(declaration, base=path.parent, file=path)
     project = open_project(path)
     left, cap = project.ledger.remaining, project.ledger.budget.cap
     found = [
