@@ -181,16 +181,18 @@ class LedgerError(_CustodiansError):
         super().__init__(_sentences(detail, remedy))
 
 
-class StoreError(UnderstudyError):
-    """The state of a server, `server.db`, cannot be read, written or trusted; `remedy` says what to do.
+class StoreError(_CustodiansError):
+    """The state of a server, `server.db`, cannot be read, written or trusted.
 
-    It holds no budget: what was spent stands in the ledgers.
+    It holds no budget: what was spent stands in the ledgers. As of a `LedgerError`, what it is raised with is for
+    the custodian, in `detail` and in the text.
     """
 
-    def __init__(self, problem: str, *, remedy: str) -> None:
-        self.problem = problem
-        self.remedy = remedy
-        super().__init__(f"{problem}. {remedy}")
+    code = "store"
+    _problem = "the server cannot use what it keeps at the moment"
+
+    def __init__(self, detail: str, *, remedy: str = "") -> None:
+        super().__init__(_sentences(detail, remedy))
 
 
 class RefusedError(UnderstudyError):

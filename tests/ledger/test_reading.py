@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text as raw
+from sqlalchemy.engine import URL
 
 from understudy.errors import InsufficientBudgetError, LedgerError, ParameterError
 from understudy.ledger import schema
@@ -316,3 +318,22 @@ def test_a_free_question_that_the_ledger_has_no_room_for_is_not_payable():
     books.free = MAX_FREE
     assert not books.due(Together(()), analyst="", at="2024-01-01").payable
     assert books.due(TENTH, analyst="", at="2024-01-01").payable
+
+
+def test_a_reader_is_not_told_of_a_rollback_by_a_debit_of_another_thread(tmp_path, monkeypatch):
+    """A transaction that reads sees one moment; what another thread commits and knows afterwards is no rollback."""
+    ledger = DurableLedger(URL.create("sqlite", database=str(tmp_path / "l")), "t", ONE)
+    charge(ledger, HUNDREDTH, request="first")
+    check, late = schema.check, iter(["second"])
+
+    def meanwhile(version, **given):
+        check(version, **given)
+        for request in late:  # between the reader's first look and its second
+            thread = threading.Thread(target=charge, args=(ledger, HUNDREDTH), kwargs={"request": request})
+            thread.start()
+            thread.join()
+
+    monkeypatch.setattr(schema, "check", meanwhile)
+    assert ledger.remaining.amount == pytest.approx(0.99)
+    assert ledger.remaining.amount == pytest.approx(0.98)
+    ledger.close()

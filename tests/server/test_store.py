@@ -63,7 +63,7 @@ def test_a_full_disk_is_told_and_passes(store):
         store.writing() as tx,
     ):
         tx.execute(NOTE, ("a", "x" * 100_000))
-    assert told.value.remedy == "Free some space"
+    assert "Free some space" in str(told.value)  # for the custodian; an analyst is told to try again later
     with store.writing() as tx:  # a new connection, as after space was made
         tx.execute(NOTE, ("b", "x" * 100_000))
     assert facts(store) & {"a", "b"} == {"b"}

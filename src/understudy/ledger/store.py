@@ -354,7 +354,7 @@ class DurableLedger:
         if self._witness is not None:
             self._witness.check(self._name)  # while nothing is spent yet
         with self._database.writing() if found else self._database.making(new=True) as tx:
-            recorded = self._caught_up(tx, locked=True) if found else self._begun(tx)
+            recorded = self._caught_up(tx, self._recorded, locked=True) if found else self._begun(tx)
             recorded.books.limits = self._limits
             page = StoredPage(tx, self._name, recorded, timestamp(self._clock()))
             page.look_up([ticket.work for ticket in tickets])
@@ -379,22 +379,23 @@ class DurableLedger:
     def _now(self) -> Recorded:
         if not self._is_held():
             return self._declared
+        known = self._recorded  # before the transaction, which does not see what other threads commit meanwhile
         with self._database.reading() as tx:
-            recorded = self._caught_up(tx, locked=False)
+            recorded = self._caught_up(tx, known, locked=False)
         if recorded.entries > self._recorded.entries:
             self._recorded = recorded
         return recorded
 
-    def _caught_up(self, tx: Connection, *, locked: bool) -> Recorded:
-        """What is known, with the entries that others wrote since: a copy, so that a failure forgets it."""
+    def _caught_up(self, tx: Connection, known: Recorded, *, locked: bool) -> Recorded:
+        """What was known, with the entries that others wrote since: a copy, so that a failure forgets it."""
         row = tx.execute(_LOCKED_HEAD if locked else _HEAD, {"of": self._name}).one_or_none()
         if row is None:
-            raise _rolled_back(0, self._recorded.entries) if self._recorded.entries else broken(1)
+            raise _rolled_back(0, known.entries) if known.entries else broken(1)
         entries, head, version = row
         schema.check(version)
         if type(entries) is not int:  # SQLite keeps any type in any column
             raise broken(0)
-        recorded = self._skipped_to_snapshot(tx, entries)
+        recorded = self._skipped_to_snapshot(tx, known, entries)
         while entries > recorded.entries:
             later = tx.execute(_LATER, {"of": self._name, "seen": recorded.entries}).all()
             if not later:
@@ -407,9 +408,8 @@ class DurableLedger:
             raise broken(entries)
         return recorded
 
-    def _skipped_to_snapshot(self, tx: Connection, entries: int) -> Recorded:
-        """What is known, or what the newest snapshot adds to it without reading the entries in between."""
-        known = self._recorded
+    def _skipped_to_snapshot(self, tx: Connection, known: Recorded, entries: int) -> Recorded:
+        """What was known, or what the newest snapshot adds to it without reading the entries in between."""
         if entries - known.entries < SKIPPED:
             return known.copy()
         found = snapshot.newest(tx, self._name, self._blank, seen=known.entries, entries=entries)
@@ -456,7 +456,7 @@ class DurableLedger:
     def _stored(self, tx: Connection) -> Recorded:
         """The ledger as the store has it, which must be as declared, and as the witness saw it."""
         self._check_terms(tx)
-        recorded = self._caught_up(tx, locked=True)
+        recorded = self._caught_up(tx, self._recorded, locked=True)
         if self._witness is not None:
             self._check_witness(tx, recorded, self._witness)
         return recorded
