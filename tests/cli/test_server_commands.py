@@ -199,7 +199,9 @@ def test_a_taken_address_and_a_second_server_are_told_before_anything_opens(fold
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen(1)
-        told = call("serve", "--port", str(other.getsockname()[1]), cwd=folder, status=1).stderr
+        port = str(other.getsockname()[1])
+        call("serve", "--check", "--port", port, cwd=folder, status=1)
+        told = call("serve", "--port", port, cwd=folder, status=1).stderr
         assert "cannot be listened on (Address already in use)" in told
         assert "--port" in told
     with only_server(folder / "server.db"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from contextlib import ExitStack
 
 from understudy.declaration.file import read as read_declaration
 from understudy.declaration.outline import unreviewed
@@ -27,16 +28,15 @@ def check(config: ServerConfig) -> list[str]:
         _check_tls(config)
         found.append("The certificate and its key belong together.")
     found += _check_state(config)
-    try:
-        with only_server(config.state, config.sqlite_ledgers):
-            for address in config.listen.all.values():
-                check_free(address)
-        found.append(
-            f"Its addresses are free: {', '.join(f'{n} {a}' for n, a in config.listen.all.items())}."
-        )
-    except StoreError as busy:
-        found.append(f"A server is running: {busy.problem}.")
-    return found
+    with ExitStack() as held:
+        try:
+            held.enter_context(only_server(config.state, config.sqlite_ledgers))
+        except StoreError as busy:
+            return [*found, f"A server is running: {busy}."]
+        for address in config.listen.all.values():
+            check_free(address)
+    doors = ", ".join(f"{name} {address}" for name, address in config.listen.all.items())
+    return [*found, f"Its addresses are free: {doors}."]
 
 
 def check_free(address: Address) -> None:
@@ -57,7 +57,7 @@ def check_free(address: Address) -> None:
 def _check_table(config: ServerConfig, name: str) -> list[str]:
     path = config.tables[name]
     declaration = read_declaration(path)
-    check_ledger(declaration, base=path.parent)
+    check_ledger(declaration, base=path.parent, file=path)
     project = open_project(path)
     left, cap = project.ledger.remaining, project.ledger.budget.cap
     found = [
