@@ -94,9 +94,7 @@ class Served:
         with ServerStore(folder / "server.db") as store:
             self.tokens = [Tokens(store).make(f"analyst {i}")[1] for i in range(CLIENTS)]
         words = [sys.executable, "-c", SERVE, str(folder), str(at_once), str(grid)]
-        self.child = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        self.child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.child.stdout is not None
         self.port = int(self.child.stdout.readline().rsplit(":", 1)[1])
         self.start_cpu = self.cpu()
@@ -293,7 +291,8 @@ def fairness(folder: Path, total: int) -> list[Verdict]:
         served.stop()
     ratio = percentile(flooded, 95) / percentile(quiet, 95)
     print(
-        f"fairness: p95 {1000 * percentile(quiet, 95):.0f} ms quiet, {1000 * percentile(flooded, 95):.0f} ms flooded"
+    slow, fast = 1000 * percentile(flooded, 95), 1000 * percentile(quiet, 95)
+    print(f"fairness: p95 {fast:.0f} ms quiet, {slow:.0f} ms flooded")
     )
     return shown(
         verdict("a flood by one analyst, others' p95", ratio, at_most(2, "{:.2f} times the quiet one"))

@@ -200,6 +200,11 @@ class DurableLedger:
         recorded = self._now()
         return (recorded.entries, recorded.head) if self.is_begun else (0, START)
 
+    @property
+    def seen(self) -> tuple[int, str]:
+        """The end of the ledger as this object last saw it, without another look; (0, …) where it saw none."""
+        return self._recorded.entries, self._recorded.head
+
     def close(self) -> None:
         """Let go of the store's connections; what is asked of the ledger afterwards is refused."""
         self._database.close()
