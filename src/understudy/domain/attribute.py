@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import heapq
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -226,10 +227,37 @@ def unique_label(word: str, taken: Collection[str]) -> str:
     return word
 
 
-def nearest(value: str, known: Sequence[str]) -> str:
-    """Up to a few of the known names, those most like `value` first."""
-    close = difflib.get_close_matches(value, known, n=3, cutoff=0.5) or list(known[:5])
-    return ", ".join(close) + ("" if len(close) == len(known) else ", …")
+MOST_NAMED = 12
+"""Choices that a message names, all of them; of more it names the nearest, and says where all are listed."""
+
+
+MOST_COMPARED = 5_000
+"""Choices that are all compared with a word, letter by letter, whatever their case."""
+
+
+def nearest(value: str, known: Sequence[str], listed: str) -> str:
+    """The known names, those most like `value` first; a few of many, and then where all of them are `listed`.
+
+    >>> nearest("Smokr", ["age", "sex", "smoker"], "`domain.names`")
+    'smoker, age, sex'
+    >>> nearest("town 7", [f"Town {i}" for i in range(40)], "`domain.names`")
+    'Town 7, Town 17, Town 27, Town 37, Town 0, … (40 in all: see the declaration, or `domain.names` in Python)'
+    """
+    likeness = difflib.SequenceMatcher(b=value.casefold())
+
+    def unlike(name: str) -> float:
+        likeness.set_seq1(name.casefold())
+        return -likeness.ratio()
+
+    if len(known) <= MOST_NAMED:
+        close = {name for name in known if unlike(name) <= -0.5}
+        return ", ".join(sorted(known, key=lambda name: unlike(name) if name in close else 0.0))
+    shown = heapq.nsmallest(5, known, key=unlike) if len(known) <= MOST_COMPARED else list(known[:5])
+    if (
+        len(known) > MOST_COMPARED
+    ):  # by quick bounds first: a value of a hundred thousand is found in a moment
+        shown = difflib.get_close_matches(value, known, n=5, cutoff=0.6) or shown
+    return f"{', '.join(shown)}, … ({len(known):,} in all: see the declaration, or {listed} in Python)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +318,8 @@ class Categories(Attribute):
             return self._equals(self.proper_size, operator)
         if cell is None:
             raise QueryError(
-                f"{value!r} is not a declared value of {self.name}; try: {nearest(str(value), self.values)}"
+                f"{value!r} is not a declared value of {self.name}; try: "
+                f"{nearest(str(value), self.values, f'`domain[{self.name!r}].values`')}"
             )
         return self._equals(cell, operator)
 

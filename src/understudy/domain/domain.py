@@ -76,7 +76,8 @@ class Domain:
         """The position of an attribute; raises a `DomainError` that suggests a name where there is none."""
         position = self._position.get(same_text(name))
         if position is None:
-            raise DomainError(f"there is no attribute {name!r}; the domain has: {nearest(name, self.names)}")
+            known = nearest(name, self.names, "`domain.names`")
+            raise DomainError(f"there is no attribute {name!r}; the domain has: {known}")
         return position
 
     def clique(self, names: Iterable[str]) -> Clique:

@@ -136,9 +136,9 @@ def attribute_of(domain: Domain, node: Node) -> Attribute:
     alike = [attribute for attribute in domain if attribute.name.lower() == name.lower()]
     if len(alike) == 1:
         return alike[0]
+    known = nearest(name[:60], domain.names, "`domain.names`")
     raise QueryError(
-        f"there is no attribute {name[:60]!r}; the domain has: {nearest(name[:60], domain.names)}; "
-        f"a text stands in single quotes"
+        f"there is no attribute {name[:60]!r}; the domain has: {known}; a text stands in single quotes"
     )
 
 
