@@ -15,6 +15,9 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
         "How it is made": ("method", "memory", "seconds", "ranges", "max_cells", "option"),
         "A run and its name": ("name", "analyst", "abandon"),
     },
+    "token new": {
+        "What it is for": ("role", "doors", "agent", "read_only", "days"),
+    },
     "plan": {
         "What is known": (
             "rows", "queries", "alpha", "epsilon", "delta", "beta", "universe", "project", "marginals", "vc",

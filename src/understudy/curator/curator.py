@@ -30,7 +30,7 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
-from understudy.ledger.books import short_question
+from understudy.ledger.books import Due, short_question
 from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
 from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive, noise_for
@@ -179,6 +179,10 @@ class Curator:
                 raise
             return under(before)
 
+    def close(self) -> None:
+        """Let go of the table: whatever would look at it, or charge for it, is refused from then on."""
+        self._truth.close()
+
     # ---- what is public about the number of rows
 
     @property
@@ -186,7 +190,7 @@ class Curator:
         """The number of rows, where it is public (`neighbours: replace`); else RefusedError."""
         if not self.relation.rows_are_public:
             raise RefusedError(
-                "under `neighbours: add-remove` the number of rows is private: ask for it, `count`"
+                "under `neighbours: add-remove` the number of rows is private", remedy="ask for it, `count`"
             )
         return self._truth.rows
 
@@ -197,7 +201,8 @@ class Curator:
             return self._truth.rows
         if self.declaration.rows_at_least is None:
             raise RefusedError(
-                "this needs a public lower bound on the number of rows: declare `rows: {at_least: …}`"
+                "this needs a public lower bound on the number of rows",
+                remedy="declare `rows: {at_least: …}`",
             )
         return self.declaration.rows_at_least
 
@@ -255,8 +260,9 @@ class Curator:
         bound = self.rows_at_most
         if bound is None:
             raise RefusedError(
-                "weights other than 0 and 1 are rounded, and the error of that needs a public bound on the number "
-                "of rows: declare `rows: {at_most: …}`"
+                "weights other than 0 and 1 are rounded, and the error of that needs a public "
+                "bound on the number of rows",
+                remedy="declare `rows: {at_most: …}`",
             )
         return max(bound, 1)
 
@@ -423,9 +429,7 @@ class Curator:
                     "a measurement was prepared with noise for another sensitivity than its counts have under "
                     f"`{self.relation}`: prepare it with this Curator"
                 )
-        events = tuple(
-            self._located([marginals[i] for i in stack], built[stack[0]][0]) for stack in prepared.stacks
-        )
+        events = self._events(prepared)
         self._truth.check_size(marginals)
 
         def look() -> list[list[int]]:
@@ -436,7 +440,7 @@ class Curator:
             ]
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
-        event = events[0] if len(events) == 1 else Together(events)
+        event = _one_event(events)
         terms = ChargeTerms(request, analyst, step, words)
         debit, told = self._paid(event, question, terms, look)
         costs = _shares(debit.cost, self._weights(prepared.stacks, events))
@@ -455,6 +459,22 @@ class Curator:
             units = self.ledger.budget.price(event).units
             found.update(dict.fromkeys(stack, units * (whole // len(stack))))
         return [found[place] for place in range(len(found))]
+
+    def due(self, prepared: PreparedMeasurement, *, request: str | None = None, analyst: str = "") -> Due:
+        """What `perform` would be charged for a measurement now, and whether it could be paid. Writes nothing.
+
+        A request that was charged before costs nothing more, and neither does a measurement of nothing.
+        """
+        nothing = request is not None and self.ledger.find(request) is not None
+        events = () if nothing else self._events(prepared)
+        due = self.ledger.due(_one_event(events), analyst=analyst)
+        return due if events else replace(due, payable=True)
+
+    def _events(self, prepared: PreparedMeasurement) -> tuple[Event, ...]:
+        marginals, built = prepared.marginals, prepared.mechanisms
+        return tuple(
+            self._located([marginals[i] for i in stack], built[stack[0]][0]) for stack in prepared.stacks
+        )
 
     def _sums(self, marginals: Sequence[Marginal], resolutions: Sequence[int]) -> list[NDArray[np.int64]]:
         """Sums in steps of each marginal's own resolution; one pass for each resolution that occurs."""
@@ -673,12 +693,17 @@ class Curator:
         if known is None and debit.event != event:
             # Other rows may have been charged for; so they may by version 0.1, which told versions apart by less.
             raise RequestConflictError(
-                f"the request {debit.request!r} was charged for another version of the table, and never answered: "
-                f"take a new one"
+                f"the request {debit.request!r} was charged for another version of the table, "
+                "and never answered",
+                remedy="take a new one",
             )
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
         return Paid(debit, json.loads(known))
+
+
+def _one_event(events: tuple[Event, ...]) -> Event:
+    return events[0] if len(events) == 1 else Together(events)
 
 
 def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:

@@ -172,7 +172,8 @@ class QuestionPricing:
             price = budget.whole * DEFAULT_SHARE
         if noise == "gaussian" and price.currency == "epsilon":
             raise RefusedError(
-                "Gaussian noise gives no pure epsilon: declare a budget with a delta, or ask for Laplace noise"
+                "Gaussian noise gives no pure epsilon",
+                remedy="declare a budget with a delta, or ask for Laplace noise",
             )
         if noise == "laplace" and price.currency == "rho":
             return Price("epsilon", price.epsilon_of(_PURE))

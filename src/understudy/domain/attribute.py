@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-import heapq
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -102,7 +101,7 @@ class Attribute(ABC):
             raise DomainError(f"{self.name}: `outside` is clamp, other or null, not {self.outside!r}")
         object.__setattr__(self, "outside", Outside(self.outside))
         if self.outside is Outside.NULL and not self.null:
-            raise DomainError(f"{self.name}: `outside: null` needs a null cell; add `null: true`")
+            raise DomainError(f"{self.name}: `outside: null` needs a null cell", remedy="add `null: true`")
         if self.unreadable is not None and not 0 <= self.unreadable <= 1:
             raise DomainError(f"{self.name}: a share of the rows is between 0 and 1, not {self.unreadable}")
 
@@ -200,7 +199,9 @@ class Attribute(ABC):
     def _equals(self, cell: int, operator: str) -> Mask:
         """The mask of an unordered attribute's comparison with one of its cells."""
         if operator not in ("=", "!="):
-            raise QueryError(f"{self.name} is not ordered: compare it with =, != or in, not {operator}")
+            raise QueryError(
+                f"{self.name} is not ordered", remedy=f"compare it with =, != or in, not {operator}"
+            )
         mask = self._mask(np.arange(self.proper_size) == cell, other_is_known=True)
         if cell == self.proper_size:  # the cell of all other values, asked for by its label
             mask.true[cell], mask.false[cell] = True, False
@@ -231,33 +232,24 @@ MOST_NAMED = 12
 """Choices that a message names, all of them; of more it names the nearest, and says where all are listed."""
 
 
-MOST_COMPARED = 5_000
-"""Choices that are all compared with a word, letter by letter, whatever their case."""
+def close_to(value: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Up to three of the known names, those most like `value` first, whatever their case; else the first five."""
+    alike = {name.casefold(): name for name in reversed(known)}
+    found = difflib.get_close_matches(value.casefold(), list(alike)[::-1], n=3, cutoff=0.5)
+    return tuple(alike[name] for name in found) or tuple(known[:5])
 
 
-def nearest(value: str, known: Sequence[str], listed: str) -> str:
-    """The known names, those most like `value` first; a few of many, and then where all of them are `listed`.
+def listed(close: Sequence[str], known: Sequence[str], where: str) -> str:
+    """Names in a row, the close ones first and all of a few; of many, the close ones and `where` all of them are.
 
-    >>> nearest("Smokr", ["age", "sex", "smoker"], "`domain.names`")
+    >>> listed(["smoker"], ["age", "sex", "smoker"], "`domain.names`")
     'smoker, age, sex'
-    >>> nearest("town 7", [f"Town {i}" for i in range(40)], "`domain.names`")
-    'Town 7, Town 17, Town 27, Town 37, Town 0, … (40 in all: see the declaration, or `domain.names` in Python)'
+    >>> listed(["Town 7"], [f"Town {i}" for i in range(40)], "`domain.names`")
+    'Town 7, … (40 in all: see the declaration, or `domain.names` in Python)'
     """
-    likeness = difflib.SequenceMatcher(b=value.casefold())
-
-    def unlike(name: str) -> float:
-        likeness.set_seq1(name.casefold())
-        return -likeness.ratio()
-
     if len(known) <= MOST_NAMED:
-        close = {name for name in known if unlike(name) <= -0.5}
-        return ", ".join(sorted(known, key=lambda name: unlike(name) if name in close else 0.0))
-    shown = heapq.nsmallest(5, known, key=unlike) if len(known) <= MOST_COMPARED else list(known[:5])
-    if (
-        len(known) > MOST_COMPARED
-    ):  # by quick bounds first: a value of a hundred thousand is found in a moment
-        shown = difflib.get_close_matches(value, known, n=5, cutoff=0.6) or shown
-    return f"{', '.join(shown)}, … ({len(known):,} in all: see the declaration, or {listed} in Python)"
+        return ", ".join((*close, *(name for name in known if name not in close)))
+    return f"{', '.join(close)}, … ({len(known):,} in all: see the declaration, or {where} in Python)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +273,8 @@ class Categories(Attribute):
             raise DomainError(f"{self.name}: a category needs at least one value")
         if self.outside is Outside.CLAMP:
             raise DomainError(
-                f"{self.name}: categories have no nearest value to clamp to; use `outside: other` or `null`"
+                f"{self.name}: categories have no nearest value to clamp to",
+                remedy="use `outside: other` or `null`",
             )
         seen: dict[str, str] = {}
         for value in self.values:
@@ -317,9 +310,11 @@ class Categories(Attribute):
         if cell is None and self.outside is Outside.OTHER and value == self.other_label:
             return self._equals(self.proper_size, operator)
         if cell is None:
+            close = close_to(str(value), self.values)
             raise QueryError(
-                f"{value!r} is not a declared value of {self.name}; try: "
-                f"{nearest(str(value), self.values, f'`domain[{self.name!r}].values`')}"
+                f"{value!r} is not a declared value of {self.name}",
+                remedy=f"try: {listed(close, self.values, f'`domain[{self.name!r}].values`')}",
+                suggestions=close,
             )
         return self._equals(cell, operator)
 
@@ -359,5 +354,7 @@ class Boolean(Attribute):
         """The cells that equal a truth value, or differ from it; raises a `QueryError` where it is none."""
         text = str(value).strip(BLANKS).lower()
         if text not in self.TRUE + self.FALSE:
-            raise QueryError(f"{self.name} is a boolean: compare it with true or false, not {value!r}")
+            raise QueryError(
+                f"{self.name} is a boolean", remedy=f"compare it with true or false, not {value!r}"
+            )
         return self._equals(int(text in self.TRUE), operator)
