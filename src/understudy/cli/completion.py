@@ -1,6 +1,6 @@
 """What a shell proposes while a question is typed: from the declaration alone; no table and no ledger is opened.
 
-A shell takes the whole question for one word, in quotation marks, so that every proposal is the question so far with
+A shell takes the whole question for one word, in quotation marks, so every proposal is the question so far with
 its last word completed. Whatever goes wrong, nothing is proposed: somebody is in the middle of a line.
 """
 
