@@ -98,7 +98,7 @@ def test_two_spellings_are_one_question():
         ("", "starts with count, share or rate"),
         ("sum age", "starts with count, share or rate"),
         ("count age<17", "17 is not a bin edge of age; nearest: 10 and 20: try age < 10 or age < 20"),
-        ("count age<=10", "age <= 10 cuts the bin 10-19: try age < 10 or age < 20"),
+        ("count age<=10", "age <= 10 cuts the bin 10-19; try age < 10 or age < 20"),
         ("count agee<10", "no attribute 'agee'; the domain has: age"),
         ("count sex=X", "not a declared value of sex"),
         ("count sex<F", "not ordered"),

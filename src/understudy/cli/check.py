@@ -47,7 +47,7 @@ def check(
     declaration = read(path)
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns, candid=True)
     source.check(declaration.domain, declaration.unit)
-    check_ledger(declaration, base=path.parent)
+    check_ledger(declaration, base=path.parent, file=path)
     fit, found, failed = None, None, list[str]()
     if read_through:
         with busy("Reading the table", quiet=as_json):
@@ -66,6 +66,7 @@ def check(
                 "neighbours": declaration.neighbours,
                 "protect": declaration.protect,
                 "constraints": described(declaration.constraints),
+                "limits": list(declaration.limits.described()),
                 "lines_to_review": marked,
                 **({"read": {**fit.as_dict(), "failures": failed}} if fit else {}),
             }
@@ -81,6 +82,8 @@ def check(
     )
     for line in described(declaration.constraints):
         say(f"  declared: {line}")
+    for line in declaration.limits.described():
+        say(f"  limit: {line} ({declaration.budget.cap.currency})")
     for line in fit.lines() if fit else []:
         say(line)
     if fit and found:

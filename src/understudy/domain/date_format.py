@@ -66,8 +66,8 @@ class DateFormat:
         for known in (YEARS, MONTH_NUMBERS + MONTH_NAMES, DAYS):
             if sum(fields.count(field) for field in known) != 1:
                 raise DomainError(
-                    f"the format {self.text!r} must say the day, the month and the year, each once: "
-                    f"such as %d/%m/%Y"
+                    f"the format {self.text!r} must say the day, the month and the year, each once",
+                    remedy="such as %d/%m/%Y",
                 )
         if len(set(fields)) < len(fields):
             raise DomainError(f"the format {self.text!r} has a field twice")
@@ -81,8 +81,8 @@ class DateFormat:
             found = _FIELD.match(self.text, place)
             if found is None or not (found[0] == "%%" or found[2] or _is_known(found[1])):
                 raise DomainError(
-                    f"the format {self.text!r} is not understood at {self.text[place : place + 2]!r}: fields are "
-                    f"%d %m %b %B %y %Y %H %I %M %S %f %p %z %a %A"
+                    f"the format {self.text!r} is not understood at {self.text[place : place + 2]!r}",
+                    remedy="fields are %d %m %b %B %y %Y %H %I %M %S %f %p %z %a %A",
                 )
             character = "%" if found[0] == "%%" else found[2]
             if character and not character.isprintable():

@@ -18,8 +18,9 @@ TITLE = 26
 
 def check_format(path: Path) -> None:
     """Refuse, before any work, a plot in a format that nobody here writes."""
-    if path.suffix.lower() not in FORMATS:
-        raise ParameterError(f"a plot is written as {', '.join(FORMATS)}, not {path.suffix or path.name!r}")
+    suffix = path.suffix
+    if suffix.lower() not in FORMATS:
+        raise ParameterError(f"a plot is written as {', '.join(FORMATS)}, not {suffix or 'without a suffix'}")
 
 
 def write_plot(
