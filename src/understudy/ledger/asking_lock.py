@@ -8,6 +8,8 @@ and opens the thing anew. A session or a holdout goes on from its journal.
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
 from weakref import WeakSet
@@ -27,8 +29,10 @@ class AskingLock:
     def __enter__(self) -> None:
         if self._is_orphan:
             raise RefusedError(
-                f"this process was forked while another thread used the {self._what}, and cannot go on with it: "
-                f"open it again here, or start processes before threads, or by `spawn`. Nothing was spent"
+                f"this process was forked while another thread used the {self._what}, and "
+                "cannot go on with it",
+                remedy="open it again here, or start processes before threads, or by `spawn`. Nothing "
+                "was spent",
             )
         self._lock.acquire()
 
@@ -36,6 +40,16 @@ class AskingLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._lock.release()
+
+    @contextmanager
+    def if_free(self) -> Generator[bool]:
+        """Enter where no other thread is inside, and wait for none: gives whether it was entered."""
+        entered = not self._is_orphan and self._lock.acquire(blocking=False)
+        try:
+            yield entered
+        finally:
+            if entered:
+                self._lock.release()
 
     def after_fork_in_child(self) -> None:
         """Find out whether a thread that does not live here holds the lock."""
