@@ -103,7 +103,7 @@ def questioned(analyst: Analyst, asked: Session, truth: CellTruth) -> tuple[Coun
 def units(asked: Session) -> tuple[float, float]:
     """What was spent, jointly and added up, in direct answers."""
     ledger = asked.curator.ledger
-    unit = asked._policy._single_price
+    unit = asked._buyer.policy._single_price
     flat = sum(ledger.budget.price(debit.event).units for debit in ledger.debits())
     return ledger.spent.units / UNITS / unit, flat / UNITS / unit
 

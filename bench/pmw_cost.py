@@ -172,7 +172,7 @@ def report(questions: int, alphas: Sequence[float], ways: Sequence[str]) -> list
     queries = [marginal.where for marginal in conjunctions(truth.domain, questions, 0)]
     print(f"{questions:,} conjunctions on {truth.domain.size():,} cells of Adult, {truth.rows:,} rows; units")
     for alpha in alphas:
-        unit = opened(truth, alpha, (), "direct", questions=questions)._policy._unit
+        unit = opened(truth, alpha, (), "direct", questions=questions)._buyer.policy._single_price
         found: dict[str, list[Found]] = {}
         for name in ways:
             found[name], seconds = clocked(lambda n=name, a=alpha, u=unit: WAYS[n](truth, a, u, queries))

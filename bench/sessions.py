@@ -108,7 +108,7 @@ def anew(asked: Session) -> Callable[[Marginal], object]:
     """Asks, and forgets the free answers."""
 
     def ask(question: Marginal) -> object:
-        asked._memory = AnswerMemory()
+        asked._buyer.memory = AnswerMemory()
         return asked.ask_marginal(question)
 
     return ask
@@ -133,9 +133,11 @@ def paid(truth: CellTruth, questions: int) -> list[Verdict]:
     auto = opened(truth)
     seconds = questioned(auto, conjunctions(truth.domain, questions, 0))
     _part("automatic session", auto.curator.ledger.seconds, seconds, questions)  # type: ignore[attr-defined]
-    listed = [q for q in conjunctions(truth.domain, questions, 7) if auto._deduce(q) is not None][:500]
+    listed = [q for q in conjunctions(truth.domain, questions, 7) if auto._known.intervals(q) is not None][
+        :500
+    ]
     product = rate(lambda weights: weights @ weights, [q.where.factors[0].weights for q in listed], ROUNDS)
-    title = f"implied beside {auto._step:,} purchases, new"
+    title = f"implied beside {auto._known.step:,} purchases, new"
     return [charge, show(title, rate(anew(auto), listed, ROUNDS), product, "numpy")]
 
 
@@ -160,9 +162,9 @@ def written(truth: CellTruth, folder: Path) -> list[Verdict]:
         asked = session(curator, alpha=0.02, beta=0.05, queries=10_000, name=title, lazily=lazily)
         opening, counts = ledger.writes - before, []
         for question in islice(conjunctions(truth.domain, QUESTIONS, 0), WRITTEN):
-            before, bought = ledger.writes, asked._step
+            before, bought = ledger.writes, asked._known.step
             asked.ask_marginal(question)
-            counts.append((asked._step - bought, ledger.writes - before))
+            counts.append((asked._known.step - bought, ledger.writes - before))
         made, writes = counts[0]
         of_first = f"{opening + writes} for {made} purchases"
         print(ROW.format(f"writes, {title}", f"{opening} to open", of_first, "first"), flush=True)

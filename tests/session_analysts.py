@@ -159,7 +159,7 @@ def worst_of_marginals(known: ReleasedMarginals, truth: Cells) -> Iterator[Margi
 
 def steered(session: Session, truth: Cells) -> Iterator[Marginal]:
     """For everything that was released, the question about it that is answered worst."""
-    knowledge, domain = session._knowledge, truth.domain
+    knowledge, domain = session._known.knowledge, truth.domain
     worst: dict[str, Mask] = {}
     for name, known in knowledge.one_ways.items():
         worst[name] = worst_of_histogram(known, known.counts - truth.count((name,)))
@@ -180,7 +180,7 @@ def steered(session: Session, truth: Cells) -> Iterator[Marginal]:
 def worst_of_boxes(session: Session, truth: Cells, most: int = 8) -> Iterator[Marginal]:
     """What follows from bought answers that are far off: their complements, boxes just around or inside them."""
     far: list[tuple[float, Marginal, Box]] = []
-    for answer in session._memory.paid.values():
+    for answer in session._buyer.memory.paid.values():
         box = None if answer.query.by else Box.of(answer.query.where)
         if box is not None:
             far.append((float(answer.value) - float(truth.exact(answer.query)), answer.query, box))
@@ -235,7 +235,7 @@ class Interview:
 
     def ask_if_free(self, question: Marginal) -> None:
         """Ask what follows from what is known; buy nothing."""
-        if self.session._deduce(question) is not None:
+        if self.session._known.intervals(question) is not None:
             self.ask(question)
 
     def steer(self) -> None:

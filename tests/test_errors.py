@@ -106,6 +106,7 @@ def test_codes_do_not_change():
         "SourceError": "source",
         "SourceChangedError": "source-changed",
         "LedgerError": "ledger",
+        "StoreError": "store",
         "RefusedError": "refused",
         "InsufficientBudgetError": "budget",
         "RequestConflictError": "request-conflict",
@@ -127,7 +128,7 @@ LOCAL = ("cli", "output.py", "planner/frontier.py", "answer/writing.py")
 def public_parts(call: ast.Call, kind: str) -> list[ast.expr]:
     """The arguments of an error that an analyst may read."""
     named = {word.arg: word.value for word in call.keywords}
-    if kind == "LedgerError":
+    if kind in ("LedgerError", "StoreError"):
         return []
     first = [] if issubclass(getattr(errors, kind), SourceError) else call.args
     return [*first, *(named[word] for word in ("problem", "remedy", "suggestions", "text") if word in named)]

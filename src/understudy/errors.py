@@ -10,6 +10,7 @@ UnderstudyError
 ├── SourceError           the table cannot be read, or does not have the declared columns
 │   └── SourceChangedError  the table is not the one that was opened
 ├── LedgerError           the books cannot be kept or trusted; nothing is looked at until they can
+├── StoreError            what a server keeps (tokens, questions asked, approvals) cannot be read or written
 └── RefusedError          a well-formed request that this project does not grant
     ├── InsufficientBudgetError  carries what was requested and what remains
     ├── RequestConflictError     one request id, two different questions
@@ -22,7 +23,7 @@ UnderstudyError
 Every error has two faces. `code`, `problem`, `remedy` and `suggestions` are for whoever asked, who may be on
 another machine: they hold no path, no address, no statement of an engine and no driver's message. The text,
 ``str(error)``, is for whoever runs the program on their own machine, and may add what only a custodian may read.
-Of a `SourceError` and a `LedgerError` everything that is given is the custodian's, unless it is given as public.
+Of a `SourceError`, `LedgerError` or `StoreError` all that is given is the custodian's, unless given as public.
 """
 
 from __future__ import annotations
@@ -175,6 +176,20 @@ class LedgerError(_CustodiansError):
 
     code = "ledger"
     _problem = "the ledger cannot be used at the moment, and nothing is answered without it"
+
+    def __init__(self, detail: str, *, remedy: str = "") -> None:
+        super().__init__(_sentences(detail, remedy))
+
+
+class StoreError(_CustodiansError):
+    """The state of a server, `server.db`, cannot be read, written or trusted.
+
+    What it is raised with, and the `remedy` given there, are for the custodian, as those of a `LedgerError`. It
+    holds no budget: what was spent stands in the ledgers.
+    """
+
+    code = "store"
+    _problem = "the server cannot use its own records at the moment"
 
     def __init__(self, detail: str, *, remedy: str = "") -> None:
         super().__init__(_sentences(detail, remedy))

@@ -20,7 +20,7 @@ from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator, PreparedMeasurement
 from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
 from understudy.declaration.declaration import Declaration
-from understudy.declaration.file import located, read, record_place
+from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
 from understudy.domain.domain import Domain, attribute_table
 from understudy.errors import InsufficientBudgetError, ParameterError
@@ -54,9 +54,6 @@ if TYPE_CHECKING:
 
     Frame = pd.DataFrame | pl.DataFrame | pa.Table | IntoDataFrame
     """A frame of pandas or polars, an Arrow table, or another that narwhals can read."""
-
-COPY_SUFFIX = ".codes"
-"""Of the file beside a declaration that keeps the codes of the rows, where the declaration permits it."""
 
 Given = TypeVar("Given")
 
@@ -447,10 +444,10 @@ def open_project(
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns, late=copied)
     with ExitStack() as opened:
         opened.callback(source.close)
-        books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
+        books = open_ledger(declaration, base=path.parent, file=path) if ledger is None else ledger
         if ledger is None:
             opened.callback(books.close)
-        copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if copied else None
+        copy = CodedCopy(copy_place(path)) if copied else None
         reading = read_record(record_place(path), declaration, source)
         project = Project.over(
             source, declaration, ledger=books, noise=noise, copy=copy, reading=reading, text_size=text_size

@@ -36,6 +36,27 @@ def test_a_child_of_a_fork_while_another_thread_held_the_lock_is_told():
     assert in_child(lambda: entered(lock)) == "entered"
 
 
+def test_who_does_not_want_to_wait_goes_on_without_the_lock():
+    lock, inside, leave = AskingLock("session"), threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            inside.set()
+            assert leave.wait(60)
+
+    with lock.if_free() as entered, lock.if_free() as again:  # by the same thread
+        assert (entered, again) == (True, True)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert inside.wait(60)
+    with lock.if_free() as entered:
+        assert not entered
+    leave.set()
+    thread.join()
+    with lock.if_free() as entered:
+        assert entered
+
+
 def test_the_thread_that_forks_keeps_its_lock_in_the_child():
     lock = AskingLock("session")
     with lock:

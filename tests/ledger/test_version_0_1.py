@@ -116,19 +116,21 @@ def test_a_question_is_answered_again_for_nothing(project):
 @pytest.mark.parametrize("lazily", [False, True])
 def test_a_session_goes_on_and_says_the_same_for_nothing(project, url, lazily):
     asked = opened(project, analyst="ada", lazily=lazily)
-    assert [plan["kind"] for plan in map(json.loads, project.ledger.steps(asked._journal.debit))] == PURCHASES
+    assert [
+        plan["kind"] for plan in map(json.loads, project.ledger.steps(asked._buyer.journal.debit))
+    ] == PURCHASES
     for question, (value, error) in SAID.items():
         answer = asked.ask(question)
         assert np.ravel(answer.value).tolist() == pytest.approx(value, abs=1e-9)
         assert np.ravel(answer.error).tolist() == pytest.approx(error, abs=1e-9)
-    assert (project.ledger.spent.units, asked._step) == (SPENT, 4)
+    assert (project.ledger.spent.units, asked._known.step) == (SPENT, 4)
     with pytest.raises(RequestConflictError, match="the name 'mine' belongs to another analyst"):
         opened(project, analyst="bob", lazily=lazily)
     new = asked.ask("count age >= 80 and sex = M")
     assert new.source == "measured"
     assert project.ledger.spent.units > SPENT
     assert [d.request for d in project.ledger.debits("mine#")] == [
-        f"mine#{i}" for i in range(1, asked._step + 1)
+        f"mine#{i}" for i in range(1, asked._known.step + 1)
     ]
     project.ledger.close()
     assert export.verify(url, "people")["sound"]
@@ -139,10 +141,10 @@ def test_a_purchase_that_was_written_down_and_never_paid_is_paid_once(project, u
     assert len(ledger.steps(ledger.find("halted"))) == 1
     assert ledger.find("halted#1") is None
     asked = opened(project, "halted")
-    assert asked._step == 1
+    assert asked._known.step == 1
     paid = ledger.spent.units
     assert paid > SPENT
-    assert opened(project, "halted")._step == 1
+    assert opened(project, "halted")._known.step == 1
     assert ledger.spent.units == paid
     asked.ask("count age >= 80 and sex = F")
     ledger.close()

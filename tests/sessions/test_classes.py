@@ -201,10 +201,10 @@ def test_announced_marginals_cost_nothing_more():
 def test_many_group_bys_buy_their_class():
     one = curator()
     session = session_of(one, alpha=0.02, beta=0.05, queries=1000)
-    session._policy._marginals_rental._rent = 100.0
-    session._policy._marginals_rental._seen = 50
+    session._buyer.policy._marginals_rental._rent = 100.0
+    session._buyer.policy._marginals_rental._seen = 50
     within(session, one, [Marginal(DOMAIN, ("age", "town")), Marginal(DOMAIN, ("age", "sex"))])
-    assert session._policy._orders == {2}
+    assert session._buyer.policy._orders == {2}
 
 
 def test_a_range_asked_often_within_the_same_rows_buys_its_class():
@@ -215,10 +215,10 @@ def test_a_range_asked_often_within_the_same_rows_buys_its_class():
         for low, high in combinations(range(10), 2)
     ]
     within(session, one, questions)
-    assert session._policy._ski_rental._paid
-    bought = session._step
+    assert session._buyer.policy._ski_rental._paid
+    bought = session._known.step
     within(session, one, questions)
-    assert session._step == bought
+    assert session._known.step == bought
 
 
 def test_classes_that_cannot_be_bought_are_refused_before_anything_is_spent():

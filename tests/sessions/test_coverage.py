@@ -187,7 +187,7 @@ def interviewed(kind: Kind, seed: int, beta: float) -> tuple[Heard, Counter[str]
         if i % 10 == 9:
             interview.steer()
     interview.steer()
-    return interview.heard, Counter(plan["kind"] for plan in session._journal.all())
+    return interview.heard, Counter(plan["kind"] for plan in session._buyer.journal.all())
 
 
 def visited(name: str, kind: Kind, sessions: int, beta: float, visit=interviewed) -> list[Heard]:
@@ -244,7 +244,7 @@ def exhausting(kind: Kind, seed: int, beta: float) -> tuple[Heard, Counter[str]]
         if interview.heard.asked % 2500 == 0:
             interview.steer()
     interview.steer()
-    return interview.heard, Counter(plan["kind"] for plan in session._journal.all())
+    return interview.heard, Counter(plan["kind"] for plan in session._buyer.journal.all())
 
 
 EVERYTHING = [conjunctions("age", "sex", "town")]

@@ -62,8 +62,8 @@ def check(path, *runs):
     spent = ledger.spent
     again = opened(ledger, seed=1)
     assert ledger.spent == spent
-    kinds = [json.loads(step)["kind"] for step in ledger.steps(again._journal.debit)]
-    assert len(kinds) == again._step
+    kinds = [json.loads(step)["kind"] for step in ledger.steps(again._buyer.journal.debit)]
+    assert len(kinds) == again._known.step
     truth = [again.curator._truth.sums(question) for question in questions()]
     for run in runs:
         for (_, value, error), exact, question in zip(run, truth, questions(), strict=True):
@@ -154,7 +154,7 @@ def test_every_kind_of_purchase_survives_every_interruption(name, where, path, m
 
 
 def plans(session):
-    return [json.loads(step) for step in session.curator.ledger.steps(session._journal.debit)]
+    return [json.loads(step) for step in session.curator.ledger.steps(session._buyer.journal.debit)]
 
 
 def kill(patch, ledger, where, number):
@@ -199,18 +199,18 @@ def test_a_plan_and_its_debit_are_one_transaction(path):
     asked = opened(ledger, seed=1)
     assert len(writes) == 1
     for question in questions():
-        bought, before = asked._step, len(writes)
+        bought, before = asked._known.step, len(writes)
         asked.ask_marginal(question)
-        assert len(writes) - before == 2 * (asked._step - bought)
-    assert asked._step > 1
+        assert len(writes) - before == 2 * (asked._known.step - bought)
+    assert asked._known.step > 1
     lazy = session_of(asked.curator, alpha=0.02, queries=100, name="lazy", lazily=True)
     before = len(writes)
     assert lazy.price(questions()[0]).units > 0
     assert (len(writes), ledger.find("lazy")) == (before, None)
     lazy.ask_marginal(questions()[0])
-    assert len(writes) - before == 2 * lazy._step > 0
+    assert len(writes) - before == 2 * lazy._known.step > 0
     again = session_of(asked.curator, alpha=0.02, queries=100, name="lazy", lazily=True)
-    assert again._step == lazy._step
+    assert again._known.step == lazy._known.step
     ledger.close()
 
 
@@ -224,10 +224,10 @@ def test_a_refused_purchase_leaves_neither_plan_nor_debit(path, monkeypatch):
         GaussianNoise(l2_squared=Fraction(1), variance=1 / (2 * rest)), question="q", request="others"
     )
     assert ledger.remaining.units == 0
-    before = (len(ledger.debits()), asked._policy.left)
+    before = (len(ledger.debits()), asked._buyer.policy.left)
     assert asked.ask_marginal(questions()[0]).source == "uncertified"
-    assert (len(ledger.debits()), asked._policy.left) == before
-    assert (ledger.steps(asked._journal.debit), asked._step) == ([], 0)
+    assert (len(ledger.debits()), asked._buyer.policy.left) == before
+    assert (ledger.steps(asked._buyer.journal.debit), asked._known.step) == ([], 0)
     ledger.close()
 
 

@@ -121,25 +121,27 @@ def test_a_tree_that_would_be_too_large_leaves_marginals_beside_the_model(monkey
     session = session_of(curator(), alpha=0.01, queries=100, mechanism="direct")
     for by in (("age", "sex"), ("sex", "town"), ("age", "town")):
         session.ask_marginal(Marginal(DOMAIN, by))
-    whole = FittedStandin.of(session._knowledge)
+    whole = FittedStandin.of(session._known.knowledge)
     assert not whole.beside
     monkeypatch.setattr("understudy.sessions.fitted_standin.MOST_SCALED_CELLS", 60)
-    small = FittedStandin.of(session._knowledge)
+    small = FittedStandin.of(session._known.knowledge)
     assert small.beside
     assert small.model.cells <= 60
     monkeypatch.undo()
-    found = small.counts(session._knowledge, OLD_WOMEN)
+    found = small.counts(session._known.knowledge, OLD_WOMEN)
     assert abs(found - exact(OLD_WOMEN)) < abs(product(OLD_WOMEN) - exact(OLD_WOMEN)) / 3
 
 
 def test_questions_whose_cells_cannot_be_listed_are_answered(monkeypatch):
     session = session_of(curator(), alpha=0.01, queries=100, mechanism="direct")
     session.ask_marginal(Marginal(DOMAIN, ("age", "sex")))
-    model = FittedStandin.of(session._knowledge)
-    expected = model.counts(session._knowledge, OLD_WOMEN)
+    model = FittedStandin.of(session._known.knowledge)
+    expected = model.counts(session._known.knowledge, OLD_WOMEN)
     monkeypatch.setattr("understudy.sessions.fitted_standin.MOST_SCALED_CELLS", 1)
-    assert model.counts(session._knowledge, OLD_WOMEN) == pytest.approx(expected, rel=1e-6)
-    table = model.counts(session._knowledge, Marginal(DOMAIN, ("sex",), conjunction(age=AGE >= 6).where))
+    assert model.counts(session._known.knowledge, OLD_WOMEN) == pytest.approx(expected, rel=1e-6)
+    table = model.counts(
+        session._known.knowledge, Marginal(DOMAIN, ("sex",), conjunction(age=AGE >= 6).where)
+    )
     assert table.shape == (3,)
     assert table.sum() == pytest.approx(float(exact(conjunction(age=AGE >= 6))), abs=0.05 * ROWS)
 

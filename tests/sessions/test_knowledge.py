@@ -158,7 +158,7 @@ def test_what_contradicts_itself_counts_as_unknown():
     knowledge.marginals.append(Claim(45.0, 50.0))
     assert knowledge.interval(young) == (0.0, ROWS)
     assert knowledge.contradicted
-    knowledge.contradicted = False
+    knowledge._contradiction.is_found = False
     knowledge.marginals.append(Claim(55.0, 90.0))
     table = knowledge.table(("age", "sex"), Box(DOMAIN, {}))
     assert knowledge.contradicted

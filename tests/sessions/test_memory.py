@@ -76,7 +76,7 @@ def grown(count: int) -> float:
     tracemalloc.start()
     try:
         ask(session, stream, count)
-        bought = session._step
+        bought = session._known.step
         gc.collect()
         before, _ = tracemalloc.get_traced_memory()
         sources = ask(session, stream, count)
@@ -85,7 +85,7 @@ def grown(count: int) -> float:
     finally:
         tracemalloc.stop()
     assert min(sources[source] for source in ("repeat", "pinned", "uncertified")) > 1
-    assert session._step - bought < count / 25
+    assert session._known.step - bought < count / 25
     return (after - before) / count
 
 
@@ -112,7 +112,7 @@ def test_a_million_questions_in_bounded_memory():
         seen.append(int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
         if path := os.environ.get("UNDERSTUDY_COVERAGE"):
             rate = MILLION / 10 / (process_time() - start)
-            line = f"memory after {i}00,000 questions: {seen[-1]:.0f} MiB; {session._step} purchases; "
+            line = f"memory after {i}00,000 questions: {seen[-1]:.0f} MiB; {session._known.step} purchases; "
             with Path(path).open("a") as file:
                 file.write(f"{line}{rate:,.0f} questions a CPU second; {dict(sources)}\n")
     assert seen[-1] - seen[2] < 16, seen

@@ -111,7 +111,7 @@ def sweep(place, *, label=True):
 
 
 def classes(session):
-    return [(by, place, kinds) for (by, place), kinds in session._policy._ski_rental._held.items()]
+    return [(by, place, kinds) for (by, place), kinds in session._buyer.policy._ski_rental._held.items()]
 
 
 def asked(session, one, questions):
@@ -151,7 +151,7 @@ def test_each_payment_speaks_for_one_purchase_at_most(monkeypatch):
     one = curator()
     session = session_of(one, alpha=0.01, beta=0.05, queries=1000)
     asked(session, one, sweep({"town": np.arange(6) < 3}))
-    rents = session._policy._ski_rental._rent
+    rents = session._buyer.policy._ski_rental._rent
     [(by, place, _)] = [held for held in classes(session) if held[1]]
     assert (by, place) not in rents
     payments = [paid for members in rents.values() for _, paid in members]
@@ -224,7 +224,7 @@ def test_a_panel_bounds_its_drill_downs():
     panel = Marginal(DOMAIN, ("age", "town"), LinearQuery.conjunction(DOMAIN, {"sex": np.arange(3) < 2}))
     answer = session.ask_marginal(panel)
     inside = Box(DOMAIN, {"sex": np.arange(3) == 1})
-    known = session._knowledge.table(("age", "town"), inside)
+    known = session._known.knowledge.table(("age", "town"), inside)
     assert (known.high <= answer.value + answer.error + 1e-9).all()
     assert (known.high >= everything(("age", "town"), inside)).all()
 

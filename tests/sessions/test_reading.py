@@ -152,7 +152,7 @@ def test_bunsteinke16_proposition_1_9_a_replaced_row_is_one_removed_and_one_adde
     drift = 0.01 + cvar_V_zcdp(4 * one.ledger.budget.cap.amount, BETA)
     beta = BETA + 0.0005  # what was learnt of n may be wrong too
     counted, shared = session.ask("count age < 4"), session.ask("share age < 4")
-    total = session._knowledge.total
+    total = session._known.knowledge.total
     assert total[1] - total[0] <= 2 * (600 // 8)
     assert counted.population_error == pytest.approx(600 + total[1] * drift)
     assert shared.population_error == pytest.approx((600 + 600 // 8) / 3000 + drift)
@@ -169,7 +169,7 @@ def test_a_number_of_rows_that_is_too_dear_leaves_counts_alone():
     one = curator(epsilon=0.4, **rows)
     session = us.session(one, alpha=0.1, beta=0.0005, queries=5)
     counted, shared = session.ask("count age < 4"), session.ask("share age < 4")
-    assert session._knowledge.total == (3000, 9000)
+    assert session._known.knowledge.total == (3000, 9000)
     assert counted.source == "measured"
     exact = one._truth.sums(conjunction(age=np.arange(10) < 4))
     assert abs(counted.value - exact) <= counted.error <= 300
@@ -226,7 +226,7 @@ def test_the_population_error_of_a_statement_is_that_of_its_counts(declared):
     counted, young = session.ask("count by sex"), session.ask("count age < 4 by sex")
     assert answer.population_beta == counted.population_beta
     names = list(counted.query.domain["sex"].labels)
-    most = session._knowledge.total[1]
+    most = session._known.knowledge.total[1]
     for (sex, n, ratio), (none, people, percent) in zip(answer.cells, answer.population_error, strict=True):
         i = names.index(sex)
         assert none is None

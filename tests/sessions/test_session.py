@@ -80,12 +80,14 @@ def test_a_small_domain_is_bought_at_once_and_keeps_the_promise(monkeypatch):
         question = random_question(generator)
         answer = session.ask_marginal(question)
         assert (np.abs(answer.value - one._truth.sums(question)) <= answer.error + 1e-9).all()
-    assert [json.loads(step)["kind"] for step in one.ledger.steps(session._journal.debit)].count("grids") == 1
+    assert [json.loads(step)["kind"] for step in one.ledger.steps(session._buyer.journal.debit)].count(
+        "grids"
+    ) == 1
 
 
 def steered(session, one) -> Marginal:
     """The worst subset of a released histogram, by an analyst who knows the table."""
-    known = session._knowledge.one_ways.get("town")
+    known = session._known.knowledge.one_ways.get("town")
     if known is None:
         return conjunction(town=np.arange(6) < 3)
     off = known.counts - one._truth.count(("town",))
@@ -99,12 +101,12 @@ def test_answers_name_their_source_and_free_ones_cost_nothing():
     generator = np.random.default_rng(0)
     for _ in range(300 if AUDIT else 120):
         question = random_question(generator)
-        before, quoted, step = one.ledger.spent.units, session.price(question).units, session._step
+        before, quoted, step = one.ledger.spent.units, session.price(question).units, session._known.step
         answer = session.ask_marginal(question)
         paid = one.ledger.spent.units - before
         found[answer.source] += 1
         assert answer.cost.units == paid <= quoted
-        bought = [json.loads(plan)["kind"] for plan in one.ledger.steps(session._journal.debit)[step:]]
+        bought = [json.loads(plan)["kind"] for plan in one.ledger.steps(session._buyer.journal.debit)[step:]]
         if "histogram" not in bought:
             assert paid == quoted
         assert (paid == 0) or answer.source == "measured"
@@ -118,7 +120,7 @@ def test_answers_name_their_source_and_free_ones_cost_nothing():
 
 def test_free_answers_are_forgotten_by_number_and_by_cells(monkeypatch):
     session = session_of(curator(), alpha=0.05, queries=100, classes=[conjunctions("sex", "town")])
-    held = session._memory
+    held = session._buyer.memory
     monkeypatch.setattr("understudy.sessions.answer_memory.MOST_FREE_CELLS", 20)
     for by in (("sex",), ("town",), ("sex", "town"), ("sex",), ("town",)):
         answer = session.ask_marginal(Marginal(DOMAIN, by))
@@ -138,7 +140,7 @@ def test_a_killed_session_goes_on_where_it_was():
     answers = [session.ask_marginal(question) for question in questions]
     spent = ledger.spent
     again = session_of(curator(ledger=ledger, seed=2), alpha=0.02, beta=0.05, queries=200, name="mine")
-    assert again._policy.left == session._policy.left
+    assert again._buyer.policy.left == session._buyer.policy.left
     for question, answer in zip(questions, answers, strict=True):
         repeated = again.ask_marginal(question)
         if answer.source == "measured" and repeated.source == "repeat":
@@ -172,7 +174,7 @@ def test_a_purchase_that_was_written_down_is_finished(lives, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             session.ask_marginal(question)
     again = session_of(curator(ledger=ledger, seed=9), alpha=0.02, beta=0.05, queries=200, name="mine")
-    assert again._step == lives + 1
+    assert again._known.step == lives + 1
     assert [debit.request for debit in ledger.debits()] == [
         "mine",
         *(f"mine#{i + 1}" for i in range(lives + 1)),
@@ -228,7 +230,7 @@ def test_what_needs_no_look_is_told_for_nothing(declared):
     nobody = session.ask("count age < 0")
     assert (nobody.source, float(nobody.value), float(nobody.error)) == ("implied", 0, 0)
     assert session.ask("SELECT count(*) FROM t WHERE age < 0").source in ("repeat", "public")
-    assert one.ledger.spent.units == session._step == 0
+    assert one.ledger.spent.units == session._known.step == 0
     if not declared:
         half = Marginal.of(LinearQuery.conjunction(DOMAIN, {"age": np.full(10, 0.5)}))
         answer = session.ask_marginal(half)
@@ -262,14 +264,14 @@ def test_only_the_cells_that_were_paid_get_the_band_of_fresh_noise():
     question = Marginal(DOMAIN, ("age", "town"), conjunction(sex=np.arange(3) == 1).where)
     answer = session.ask_marginal(question)
     [plan] = [plan for plan in plans(session) if plan["kind"] == "fresh"]
-    bought = DirectPurchase.read(session._calibrator, plan)
+    bought = DirectPurchase.read(session._buyer.calibrator, plan)
     assert 0 < bought.paid.sum() < bought.paid.size
     assert shop_price(session, question, bought) == bought.price
     again = session_of(curator(ledger=one.ledger, seed=9), alpha=0.02, queries=200, name="mine")
     assert (again.ask_marginal(question).value == answer.value).all()
-    blank = Knowledge(session._knowledge.grid, session._knowledge.total)
+    blank = Knowledge(session._known.knowledge.grid, session._known.knowledge.total)
     last = f"mine#{len(plans(session))}"
-    learnt = bought.make(session._calibrator, blank, PurchaseRequest(last, ""))
+    learnt = bought.make(session._buyer.calibrator, blank, PurchaseRequest(last, ""))
     assert learnt.answer is None
     known = blank.table(question.by, Box.of(question.where))
     assert (known.high - known.low == 2 * session.width)[bought.paid].any()
@@ -277,17 +279,17 @@ def test_only_the_cells_that_were_paid_get_the_band_of_fresh_noise():
 
 
 def shop_price(session, question, bought):
-    return session._calibrator.price_of_counts(question, bought.share, int(bought.paid.sum()))
+    return session._buyer.calibrator.price_of_counts(question, bought.share, int(bought.paid.sum()))
 
 
 def test_only_the_cells_that_were_paid_get_the_band_of_residuals():
     one = curator()
     session = session_of(one, alpha=0.02, queries=200, classes=[marginals(2)], name="mine")
     [plan] = [plan for plan in plans(session) if plan["kind"] == "marginals"]
-    bought = MarginalsPurchase.read(session._calibrator, plan)
+    bought = MarginalsPurchase.read(session._buyer.calibrator, plan)
     assert any(0 < cells.sum() < cells.size for cells in bought.paid.values())
-    blank = Knowledge(session._knowledge.grid, session._knowledge.total)
-    bought.make(session._calibrator, blank, PurchaseRequest(f"mine#{len(plans(session))}", ""))
+    blank = Knowledge(session._known.knowledge.grid, session._known.knowledge.total)
+    bought.make(session._buyer.calibrator, blank, PurchaseRequest(f"mine#{len(plans(session))}", ""))
     for part, paid in bought.paid.items():
         by = tuple(DOMAIN.names[i] for i in part)
         known = blank.table(by, Box(DOMAIN, {}))
@@ -296,7 +298,7 @@ def test_only_the_cells_that_were_paid_get_the_band_of_residuals():
 
 
 def plans(session):
-    return [json.loads(step) for step in session.curator.ledger.steps(session._journal.debit)]
+    return [json.loads(step) for step in session.curator.ledger.steps(session._buyer.journal.debit)]
 
 
 # ---- bands that cannot all hold
@@ -308,8 +310,8 @@ def test_what_contradicts_itself_is_bought_afresh_with_its_own_error():
     session = session_of(one, alpha=0.02, beta=0.05, queries=200)
     session.ask_marginal(conjunction(age=np.arange(10) < 4, town=np.arange(6) < 2))
     assert not session.contradicted
-    known = session._knowledge.one_ways["age"]
-    session._knowledge.one_ways["age"] = replace(known, counts=known.counts[::-1].copy())
+    known = session._known.knowledge.one_ways["age"]
+    session._known.knowledge.one_ways["age"] = replace(known, counts=known.counts[::-1].copy())
     question = conjunction(age=np.arange(10) >= 2, sex=np.arange(3) < 2)
     answer = session.ask_marginal(question)
     assert session.contradicted
@@ -324,7 +326,7 @@ def test_a_question_in_doubt_costs_and_holds_again():
     session = session_of(one, alpha=0.02, queries=200, classes=[ranges("age")])
     question = conjunction(age=np.arange(10) < 3)
     assert session.price(question).units == 0
-    session._knowledge.learn(Box.of(question.where), (0.0, 10.0))
+    session._known.knowledge.learn(Box.of(question.where), (0.0, 10.0))
     assert session.price(question).units > 0
     answer = session.ask_marginal(question)
     assert abs(answer.value - one._truth.sums(question)) <= answer.error == session.width
@@ -354,7 +356,7 @@ def test_the_share_of_an_analyst_binds():
     question = conjunction(age=np.arange(10) < 4, town=np.arange(6) < 2)
     answer = session.ask_marginal(question)
     assert answer.source == "uncertified"
-    assert session._step == 0
+    assert session._known.step == 0
     with pytest.raises(InsufficientBudgetError, match="analyst"):
         session.ask_marginal(question, uncertified=False)
     assert ledger.spent.units == 0
@@ -441,5 +443,5 @@ def test_a_process_that_lags_behind_pays_nothing_for_what_another_bought():
 
 def test_a_session_far_beyond_its_questions_still_answers():
     opened = session_of(curator(), alpha=0.02, queries=1, mechanism="direct")
-    opened._policy.left = 1e-260
+    opened._buyer.policy.left = 1e-260
     assert opened.ask("count town = 'c' and sex = 'F'").source == "uncertified"

@@ -8,6 +8,8 @@ and opens the thing anew. A session or a holdout goes on from its journal.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
 from weakref import WeakSet
@@ -38,6 +40,16 @@ class AskingLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._lock.release()
+
+    @contextmanager
+    def if_free(self) -> Iterator[bool]:
+        """Enter where no other thread is inside, and go on at once where one is: whether it was entered."""
+        entered = not self._is_orphan and self._lock.acquire(blocking=False)
+        try:
+            yield entered
+        finally:
+            if entered:
+                self._lock.release()
 
     def after_fork_in_child(self) -> None:
         """Find out whether a thread that does not live here holds the lock."""

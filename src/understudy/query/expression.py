@@ -71,7 +71,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class Lexeme:
     """A word of the question, and what kind of word it is."""
 
     kind: str
@@ -104,15 +104,15 @@ def parse(text: str, domain: Domain, *, size: TextSize = USUAL) -> Question:
     return _Parser(text, domain, size).question()
 
 
-def _tokens(text: str) -> list[Token]:
-    tokens: list[Token] = []
+def _tokens(text: str) -> list[Lexeme]:
+    tokens: list[Lexeme] = []
     position = 0
     end = len(text.rstrip())
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             raise QueryError(f"cannot read the question from here: {text[position : position + 30]!r}")
-        tokens.append(Token(match.lastgroup, match.group(match.lastgroup), match.start(match.lastgroup)))
+        tokens.append(Lexeme(match.lastgroup, match.group(match.lastgroup), match.start(match.lastgroup)))
         position = match.end()
     return tokens
 
@@ -294,9 +294,11 @@ class _Parser:
         return name
 
     def _value(self) -> Value:
-        if self.at >= len(self.tokens) or self.tokens[self.at].kind in ("symbol", "name"):
+        if self.at >= len(self.tokens) or self.tokens[self.at].kind == "symbol":
             self._fail("expected a value")
         token = self.tokens[self.at]
+        if token.kind == "name":
+            self._fail_quoted(token.text)
         self.at += 1
         if token.kind == "value":
             return token.text[1:-1].replace("''", "'")
@@ -311,6 +313,15 @@ class _Parser:
                 raise QueryError("a number may have 300 characters")
             return int(plain) if re.fullmatch(r"[+-]?\d+", plain) else float(plain)
         return token.text
+
+    def _fail_quoted(self, written: str) -> NoReturn:
+        """Somebody wrote a value as other languages do."""
+        text = written[1:-1].replace('""', '"')
+        single = "'" + text.replace("'", "''") + "'"
+        bare = f", or without any: {text}" if re.fullmatch(r"[^\s'\"=<>!(),]+", text) else ""
+        raise QueryError(
+            f"double quotes name an attribute; write the value {written} in single quotes: {single}{bare}"
+        )
 
     # ---- regions
 

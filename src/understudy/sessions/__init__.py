@@ -7,6 +7,7 @@ answers when questions of that class keep coming (`policy`, `ski_rental`). When 
 on without a certificate, from a stand-in that is fitted to everything that was bought.
 
     session, terms, population        the session, what it promises, and what that says of the population
+    deduction, buyer                  answers from what is known, which wait for nobody; purchases, one by one
     knowledge, table_bounds, one_way  intervals of counts that follow from what was released
     policy, ski_rental, forecast      what is bought next, and what questions would buy
     purchase, calibrator, funds       the interface of purchases, their prices, and whether they can be paid
@@ -14,6 +15,7 @@ on without a certificate, from a stand-in that is fitted to everything that was 
     product_class, marginals_class
     families, simulation              bands that hold for a whole class at once
     purchase_journal, answer_memory   the purchases in the ledger; answers that are given again
+    asking                            one question: who pays for it, and under which request
     fitted_standin                    the stand-in that answers uncertified
 
 A session is a client of a Curator, and its visible control flow depends on public values and released answers

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import Any
 
 from understudy.answer.answer import Answer
+from understudy.ledger.asking_lock import AskingLock
 from understudy.query.marginal import Marginal
 
 MOST_ANSWERS = 1 << 15
@@ -25,9 +26,12 @@ class AnswerMemory:
                 it is frozen, and fresh noise for it would cost again. One that cost nothing follows from what is
                 known, so that forgetting it loses no promise.
     Cost        Memory in the answers paid for, and at most `MOST_FREE_CELLS` cells of the others.
+
+    Safe for threads. None of them waits for a purchase: the lock is held while an answer is looked up.
     """
 
     def __init__(self) -> None:
+        self._lock = AskingLock("session")
         self.paid: dict[Identity, Answer] = {}
         self.free: OrderedDict[Identity, Answer] = OrderedDict()
         self.free_cells = 0
@@ -36,28 +40,36 @@ class AnswerMemory:
         """The answer that was given to a question, if it is remembered."""
         asked = identity(marginal)
         known = self.paid.get(asked)
-        if known is None and (known := self.free.get(asked)) is not None:
-            self.free.move_to_end(asked)
+        if known is None:
+            with self._lock:
+                known = self.free.get(asked)
+                if known is not None:
+                    self.free.move_to_end(asked)
         return known
 
-    def keep_free(self, marginal: Marginal, answer: Answer) -> None:
-        """Remember an answer that cost nothing, in place of those that were used longest ago."""
+    def keep_free(self, marginal: Marginal, answer: Answer) -> Answer:
+        """Remember an answer that cost nothing, in place of those that were used longest ago.
+
+        Returns the answer to give: one that another thread was quicker to remember, so that both say the same.
+        """
         asked = identity(marginal)
-        self._forget(asked)
-        self.free[asked] = answer
-        self.free_cells += answer.value.size
-        while len(self.free) > MOST_ANSWERS or self.free_cells > MOST_FREE_CELLS:
-            self.free_cells -= self.free.popitem(last=False)[1].value.size
+        with self._lock:
+            known = self.paid.get(asked) or self.free.get(asked)
+            if known is not None:
+                return known
+            self.free[asked] = answer
+            self.free_cells += answer.value.size
+            while len(self.free) > MOST_ANSWERS or self.free_cells > MOST_FREE_CELLS:
+                self.free_cells -= self.free.popitem(last=False)[1].value.size
+        return answer
 
     def keep_paid(self, marginal: Marginal, answer: Answer) -> None:
         """Remember an answer that was paid for, for good; it takes the place of one that was deduced."""
         asked = identity(marginal)
-        self._forget(asked)
-        self.paid[asked] = answer
-
-    def _forget(self, asked: Identity) -> None:
-        if asked in self.free:
-            self.free_cells -= self.free.pop(asked).value.size
+        with self._lock:
+            if asked in self.free:
+                self.free_cells -= self.free.pop(asked).value.size
+            self.paid[asked] = answer
 
 
 def identity(marginal: Marginal) -> Identity:

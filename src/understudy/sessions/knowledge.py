@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Protocol
@@ -82,18 +83,27 @@ MOST_CLASSES = 1 << 12
 
 
 @dataclass(eq=False)
+class Contradiction:
+    """Whether intervals turned out that cannot all hold; copies of the knowledge share what any of them found."""
+
+    is_found: bool = False
+
+
+@dataclass(eq=False)
 class Knowledge:
     """Everything that a session released, as intervals of counts, and what follows from them.
 
     Promise, reason and cost are those of the module. A question takes time in the number of boxes, tables and
     classes that were bought, each of which is bounded.
 
+    Deducing changes nothing but `contradicted`, which is only ever set: any number of threads may deduce from a
+    knowledge that nobody adds to. A purchase adds to a `copy`, which then takes the place of the whole.
+
     grid          the domain's cells
     total         the interval of the number of rows; its upper end is finite
     one_ways      the histograms, by the name of their attribute
     marginals     the classes of all marginals that were bought
     released      the noisy counts of single questions, for stand-ins
-    contradicted  whether two intervals turned out that cannot both hold
     """
 
     grid: Grid
@@ -101,7 +111,7 @@ class Knowledge:
     one_ways: dict[str, OneWay] = field(default_factory=dict)
     marginals: list[ReleasedClass] = field(default_factory=list)
     released: deque[ReleasedTable] = field(default_factory=deque)
-    contradicted: bool = False
+    _contradiction: Contradiction = field(default_factory=Contradiction)
     _grids: dict[Clique, dict[Place, ReleasedClass]] = field(default_factory=dict)
     _words: Words = field(init=False)
     _masks: Words = field(init=False)
@@ -117,6 +127,24 @@ class Knowledge:
         self._low, self._high = np.zeros(64), np.zeros(64)
         self._masks = np.zeros(64, np.uint64)
 
+    @property
+    def contradicted(self) -> bool:
+        """Whether two intervals turned out that cannot both hold, in this knowledge or another copy of it."""
+        return self._contradiction.is_found
+
+    def copy(self) -> Knowledge:
+        """The same knowledge, to be added to; this one stays as it is as long as nobody adds to it.
+
+        Both hold one list of boxes: `learn` writes beyond the end that this one knows, or copies the list first.
+        Only one copy of a knowledge may be added to, and later ones are copied from that.
+        """
+        other = copy(self)
+        other.one_ways, other._tables = dict(self.one_ways), dict(self._tables)
+        other.marginals, other.released = list(self.marginals), self.released.copy()
+        other._grids = {by: dict(held) for by, held in self._grids.items()}
+        other._outer = self._outer.copy()
+        return other
+
     def learn(self, box: Box, interval: Interval) -> None:
         """Add that the count of a box lies in an interval, in people."""
         if self._used == len(self._low) and self._used < MOST_BOXES:
@@ -124,6 +152,11 @@ class Knowledge:
             self._masks = np.concatenate([self._masks, np.zeros_like(self._masks)])
             self._low = np.concatenate([self._low, np.zeros_like(self._low)])
             self._high = np.concatenate([self._high, np.zeros_like(self._high)])
+        if (
+            self._used >= MOST_BOXES
+        ):  # the oldest place is written over, which readers of other copies look at
+            self._words, self._masks = self._words.copy(), self._masks.copy()
+            self._low, self._high = self._low.copy(), self._high.copy()
         place = self._used % MOST_BOXES
         self._words[place] = self.grid.words(box)
         self._masks[place] = self.grid.mask(box)
@@ -183,17 +216,21 @@ class Knowledge:
         if not empty.any():
             return IntervalTable(low, high)
         wrong = low - high > TOUCHING
-        self.contradicted |= bool(wrong.any())
+        self._note(wrong)
         middle = (low + high) / 2
         low, high = np.where(empty, middle, low), np.where(empty, middle, high)
         return IntervalTable(np.where(wrong, 0.0, low), np.where(wrong, self.total[1], high))
+
+    def _note(self, wrong: NDArray[np.bool_]) -> None:
+        if wrong.any():
+            self._contradiction.is_found = True
 
     def met(self, known: IntervalTable, estimate: Values, width: float) -> IntervalTable:
         """What is known, and a new band around noisy counts; the band alone where they contradict each other."""
         low, high = around(estimate, width, (0.0, self.total[1]))
         both_low, both_high = np.maximum(known.low, low), np.minimum(known.high, high)
         wrong = both_low - both_high > TOUCHING
-        self.contradicted |= bool(wrong.any())
+        self._note(wrong)
         return self._settled(np.where(wrong, low, both_low), np.where(wrong, high, both_high))
 
     def frechet(self, box: Box) -> Interval:

@@ -24,52 +24,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
-from math import floor, inf
 from typing import overload
 
-import numpy as np
-
 from understudy.answer.answer import Answer
-from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
+from understudy.answer.counts import CellCounts, SourceCounts
 from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
 from understudy.errors import (
     InsufficientBudgetError,
-    OvertakenError,
     ParameterError,
-    QueryError,
     RefusedError,
-    RequestConflictError,
 )
 from understudy.ledger.asking_lock import AskingLock
-from understudy.ledger.interface import JournalStep, Ledger, fresh_request
+from understudy.ledger.interface import Ledger, fresh_request
 from understudy.ledger.view import spent_of
 from understudy.pages import notebook
 from understudy.privacy.cost import Cost
 from understudy.project import Project
-from understudy.query.box import Grid
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number
-from understudy.sessions.answer_memory import AnswerMemory
-from understudy.sessions.calibrator import Calibrator
-from understudy.sessions.direct import intervals
+from understudy.sessions.asking import Asking, digest
+from understudy.sessions.buyer import Buyer
+from understudy.sessions.deduction import Deduction, SessionPromise
 from understudy.sessions.fitted_standin import FittedStandin
-from understudy.sessions.forecast import Forecast
-from understudy.sessions.funds import Funds
-from understudy.sessions.histogram import rows_error
-from understudy.sessions.knowledge import UNBOUNDED, Interval, IntervalTable, Knowledge, boxes_of, nearest
-from understudy.sessions.policy import PurchasePolicy
-from understudy.sessions.population import Population, population
-from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
-from understudy.sessions.purchase_journal import PurchaseJournal
+from understudy.sessions.population import Population
+from understudy.sessions.purchase import Purchase
 from understudy.sessions.terms import Announced, Terms
-
-TRIES = 100
-"""How often a process starts over because another one bought something in between."""
 
 
 class Session:
@@ -84,12 +67,14 @@ class Session:
     curator     the Curator of the table
     terms       α, β, the number of questions expected, and the classes that were announced
     name        under which the session stands in the ledger
-    analyst     whose share of the budget pays; empty for none
+    analyst     whose share of the budget pays for a question that names nobody else; empty for nobody's
+    owner       the only analyst who may ask; empty where the session is shared, and a question may name anybody
     rows        the public number of rows, or the declared least one where the number is private
     width       α of these rows in people, rounded down: the error of every count
     max_cells   the most cells that one question may have
 
-    Safe for threads, and for processes that share a durable ledger.
+    Safe for threads, and for processes that share a durable ledger. Threads buy one after the other; answers that
+    cost nothing (`known`) and prices wait for no purchase and no look at the table.
     """
 
     def __init__(
@@ -111,52 +96,36 @@ class Session:
         self.terms = terms
         self.name = name or fresh_request()
         self.analyst = analyst
+        self.owner = "" if is_shared(curator.ledger, name) else analyst
         self.max_cells = max_cells
-        self.rows = curator.rows_at_least
-        self.width = floor(terms.alpha * self.rows)
-        if self.width < 1:
-            raise ParameterError(
-                f"alpha {float(terms.alpha):g} of {self.rows} rows is less than one person: ask for a wider error"
-            )
-        self._lock = AskingLock("session")
-        self._asked = 0
-        self._words = ""  # of the question that is being answered
-        self._memory = AnswerMemory()
+        self._promise = SessionPromise.of(curator, terms)
+        self.rows = self._promise.rows
+        self.width = self._promise.width
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
         self._reader = QuestionReader.of(curator.declaration, counts_everyone=False)
-        self._calibrator = Calibrator(curator, self.width)
-        self._funds = Funds(self._calibrator, analyst)
-        self._charged = self._funds.nothing
-        self._knowledge = Knowledge(Grid(curator.domain), self._public_rows())
+        self._asked = 0
+        self._fitting = AskingLock("session")
         self._standin: tuple[int, FittedStandin] | None = None
-        self._policy = PurchasePolicy(self._calibrator, terms)
-        self._forecast = Forecast(self._policy, self._funds, self._knowledge)
-        self._journal = curator.recorded(
-            terms.text(),
-            lambda text: PurchaseJournal(
-                curator.ledger, text, name=self.name, analyst=analyst, lazily=lazily
-            ),
-        )
-        self._catch_up()
+        self._buyer = Buyer(self._promise, name=self.name, owner=self.owner, lazily=lazily)
+        with self._buyer.lock:
+            self._buyer.catch_up()
         if terms.classes:
-            self._open()
+            self._buyer.open_classes(analyst)
 
     @property
-    def _step(self) -> int:
-        """How many purchases of the journal this process knows."""
-        return self._journal.length
+    def _known(self) -> Deduction:
+        """What follows from the purchases that this process knows."""
+        return self._buyer.known
 
     @property
     def remaining(self) -> Cost:
         """What is left of the table's budget, in its currency (ε or ρ), for everybody who spends from it."""
         return self.curator.ledger.remaining
 
-    @cached_property
+    @property
     def population(self) -> Population:
         """How far shares of rows can be from those of the population behind the table, or why nobody can tell."""
-        public = self.curator.relation.rows_are_public
-        share_error = None if public else (self.width + rows_error(self.width)) / self.rows
-        return population(self.curator, self.terms, share_error=share_error)
+        return self._promise.population
 
     @property
     def contradicted(self) -> bool:
@@ -164,276 +133,272 @@ class Session:
 
         What they say is not used from then on; answers that were given before may rest on it.
         """
-        return self._knowledge.contradicted
+        return self._known.knowledge.contradicted
 
     # ---- what the analyst sees
 
     @overload
-    def ask(self, question: Marginal | LinearQuery, *, uncertified: bool = True) -> Answer: ...
+    def ask(
+        self,
+        question: Marginal | LinearQuery,
+        *,
+        uncertified: bool = True,
+        analyst: str | None = None,
+        request: str | None = None,
+    ) -> Answer: ...
 
     @overload
-    def ask(self, question: str, *, uncertified: bool = True) -> Answer | SqlAnswer: ...
+    def ask(
+        self,
+        question: str,
+        *,
+        uncertified: bool = True,
+        analyst: str | None = None,
+        request: str | None = None,
+    ) -> Answer | SqlAnswer: ...
 
-    def ask(self, question: Asked, *, uncertified: bool = True) -> Answer | SqlAnswer:
+    def ask(
+        self,
+        question: Asked,
+        *,
+        uncertified: bool = True,
+        analyst: str | None = None,
+        request: str | None = None,
+    ) -> Answer | SqlAnswer:
         """Answer ``count age < 30 by sex``, ``share …``, a SELECT statement, a marginal or a linear query.
 
         Returns a `SqlAnswer` for a SELECT statement, else an `Answer`: counts in people, or shares of all rows.
         Every count that it is made of is within α of all rows. When the budget cannot pay for all counts, nothing
         is bought, and a stand-in that is fitted to what was released so far answers, with the source
         `uncertified` and an infinite error; where the argument `uncertified` is false, an
-        `InsufficientBudgetError` is raised instead. Raises a `QueryError` where the question is not understood,
-        and a `RefusedError` where other processes keep spending what it needs.
+        `InsufficientBudgetError` is raised instead.
+
+        `analyst` is whose share of the budget pays for what the question buys: the session's own `analyst` where
+        none is named. What anybody bought answers everybody, for nothing.
+
+        `request` is the caller's name for the question, kept with what it buys. Asked again under the same
+        request, also by another process after a crash, the question buys only what is still missing, and the
+        answer's `cost` is what was charged under the request in all. Its value is the same as long as the session
+        remembers the answer, which is for ever where the question's own counts were bought; an answer that was
+        deduced, from a class or from earlier answers, is deduced again after a restart, from no less than before,
+        and is then within its error again, not the same number. Whoever promises the same bytes to a repeated
+        request keeps the answer. A request under which nothing was bought is not written down.
+
+        Raises a `QueryError` where the question is not understood, a `RequestConflictError` where something was
+        bought under the request for another question or analyst, a `ParameterError` where the session belongs to
+        another analyst, and a `RefusedError` where other processes keep spending what it needs.
         """
         asked = self._reader.read(question)
-        with self._lock:
-            self._words = asked.words
-            return asked.answer(self.counts(asked.marginals, uncertified=uncertified))
+        asking = self._asking(analyst, request, asked.marginals, asked.words)
+        return asked.answer(self._counts(asked.marginals, asking, uncertified=uncertified))
 
-    def counts(self, marginals: Sequence[Marginal], *, uncertified: bool = True) -> SourceCounts:
+    def known(
+        self, question: Asked, *, analyst: str | None = None, request: str | None = None
+    ) -> Answer | SqlAnswer | None:
+        """The answer of `ask`, if it costs nothing by what this process knows; None where `ask` would have to buy.
+
+        It never waits for a purchase, or for other processes, and spends nothing. None says nothing of a purchase
+        that is being made, and is never the answer to a question whose answer was bought here before. Raises as
+        `ask` does where the question is not understood or may not be asked.
+        """
+        asked = self._reader.read(question)
+        asking = self._asking(analyst, request, asked.marginals, asked.words)
+        self._check(asked.marginals)
+        self._buyer.check_request(asking)
+        answers = self._free(asked.marginals)
+        return None if answers is None else asked.answer(self._as_counts(self._with_cost(answers, asking)))
+
+    def counts(
+        self,
+        marginals: Sequence[Marginal],
+        *,
+        uncertified: bool = True,
+        analyst: str | None = None,
+        request: str | None = None,
+    ) -> SourceCounts:
         """Counts of marginals, in people, each within α of all rows: all are bought that have to be, or none.
 
-        What cannot be paid for is answered uncertified, or refused, as by `ask`. More cells than the session's
-        `max_cells` are refused with a `QueryError`, and what the custodian's reading found to be unreadable with
-        an `UnreadableError`.
+        What cannot be paid for is answered uncertified, or refused, as by `ask`, whose `analyst` and `request`
+        these are. More cells than the session's `max_cells` are refused with a `QueryError`, and what the
+        custodian's reading found to be unreadable with an `UnreadableError`.
         """
+        asking = self._asking(analyst, request, marginals)
+        return self._counts(marginals, asking, uncertified=uncertified)
+
+    def _counts(self, marginals: Sequence[Marginal], asking: Asking, *, uncertified: bool) -> SourceCounts:
+        self._check(marginals)
+        return self._as_counts(self._answers(marginals, asking, uncertified=uncertified))
+
+    def _check(self, marginals: Sequence[Marginal]) -> None:
         check_cells(marginals, self.max_cells)
         self.curator.check_readable(marginals)
-        with self._lock:
-            whole = len(marginals) == 1 or self._is_affordable(marginals, refuse=not uncertified)
-            answers = [self._answered(part, uncertified=uncertified, buy=whole) for part in marginals]
-            least, most = self._knowledge.total
-        known = most - least <= 2 * rows_error(self.width)  # else shares can be further from the population's
-        reach = self.population.half_width if known else None
+
+    def _as_counts(self, answers: Sequence[Answer]) -> SourceCounts:
         return SourceCounts(
             tuple(CellCounts(answer, answer.value, answer.error) for answer in answers),
-            RowBounds(least, inf if most >= UNBOUNDED else most, share_population_error=reach),
+            self._known.rows(),
             float(self.terms.beta),
-            self._funds.nothing,
+            self._buyer.nothing,
         )
 
-    def price(self, question: Asked) -> Cost:
+    def price(self, question: Asked, analyst: str | None = None) -> Cost:
         """The most that a question can cost, in the ledger's currency (ε or ρ), if it is asked now.
 
-        Reads no data, and spends nothing. The question costs less where a histogram that it buys first tells
-        enough, or where the parts of a SELECT statement tell something about each other. Raises a `QueryError`
-        where the question is not understood.
+        `analyst` is who would pay, as for `ask`: where their share of the budget cannot pay for a class of
+        questions that is due, the price is that of the question's own counts.
+
+        Reads no data, spends nothing, and does not wait for anybody's look at the table. The question costs less
+        where a histogram that it buys first tells enough, or where the parts of a SELECT statement tell something
+        about each other. Raises a `QueryError` where the question is not understood, and a `ParameterError` where
+        the session belongs to another analyst.
         """
-        needed = self._reader.read(question).marginals
-        check_cells(needed, self.max_cells)
-        self.curator.check_readable(needed)
-        with self._lock:
-            return self._funds.quote(self._needed(needed))
+        marginals = self._reader.read(question).marginals
+        self._check(marginals)
+        payer = self._payer(analyst)
+        return self._buyer.funds(payer).quote(self._needed(marginals, payer))
 
-    def dry_run(self, questions: Sequence[Asked]) -> list[Cost]:
+    def dry_run(self, questions: Sequence[Asked], analyst: str | None = None) -> list[Cost]:
         """The `price` of each of several questions, each as if it were the next one. Asks and spends nothing."""
-        return [self.price(question) for question in questions]
+        return [self.price(question, analyst) for question in questions]
 
-    def ask_marginal(self, marginal: Marginal, *, uncertified: bool = True) -> Answer:
+    def ask_marginal(
+        self,
+        marginal: Marginal,
+        *,
+        uncertified: bool = True,
+        analyst: str | None = None,
+        request: str | None = None,
+    ) -> Answer:
         """Counts of a marginal's cells, in people, each within α of all rows: `ask` for a marginal alone.
 
         Raises as `ask` does, but refuses no marginal for its number of cells.
         """
         self.curator.check_readable([marginal])
-        return self._answered(marginal, uncertified=uncertified)
+        asking = self._asking(analyst, request, [marginal])
+        return self._answers([marginal], asking, uncertified=uncertified)[0]
 
-    def _answered(self, marginal: Marginal, *, uncertified: bool, buy: bool = True) -> Answer:
-        if marginal.domain != self.curator.domain:
-            raise QueryError("the question is about another domain")
-        with self._lock:
-            self._asked += 1
-            self._charged = self._funds.nothing
-            known = self._memory.find(marginal)
-            if known is not None:
-                return replace(known, source="repeat", cost=self._charged)
-            answer = self._deduced(marginal) or (self._bought(marginal) if buy else None)
-            if answer is not None:
-                return answer
-            if not uncertified:
-                self._is_affordable([marginal], refuse=True)
-                raise RefusedError("others spent what this needed; ask again")
-            return self._uncertified(marginal)
+    def _payer(self, analyst: str | None) -> str:
+        """Whose share of the budget pays for a question that names this analyst, or nobody."""
+        payer = self.analyst if analyst is None else analyst
+        if self.owner not in ("", payer):
+            raise ParameterError(
+                f"session {self.name!r} is {self.owner!r}'s own, and {payer!r} cannot ask in it: open a session "
+                "without an analyst, which several can share, or one with another name"
+            )
+        return payer
 
-    def _is_affordable(self, marginals: Sequence[Marginal], *, refuse: bool) -> bool:
-        """Whether all that questions may buy can be paid now; where `refuse`, what cannot raises an error."""
+    def _asking(
+        self, analyst: str | None, request: str | None, marginals: Sequence[Marginal], words: str = ""
+    ) -> Asking:
+        question = "" if request is None else digest(words or "; ".join(m.key for m in marginals))
+        return Asking(self._payer(analyst), self._buyer.nothing, words, request, question)
+
+    def _with_cost(self, answers: list[Answer], asking: Asking) -> list[Answer]:
+        """The answers of a question; what earlier attempts under its request were charged is told with the first.
+
+        Nothing else changes: the same request tells the same cost, however often it was interrupted.
+        """
+        known = None if asking.request is None else self._buyer.requests.get(asking.request)
+        if known is None or not answers:
+            return answers
+        now = sum(answer.cost.units for answer in answers)
+        first = type(known.cost)(answers[0].cost.units + known.cost.units - now)
+        return [replace(answers[0], cost=first), *answers[1:]]
+
+    # ---- answers
+
+    def _answers(self, marginals: Sequence[Marginal], asking: Asking, *, uncertified: bool) -> list[Answer]:
+        """An answer for each marginal: for nothing where that is possible, else bought, else by the stand-in."""
+        self._buyer.check_request(asking)
+        answers = self._free(marginals)
+        if answers is None:
+            with self._buyer.lock:
+                whole = len(marginals) == 1 or self._is_affordable(
+                    marginals, asking.analyst, refuse=not uncertified
+                )
+                told = [self._told(part, asking, uncertified=uncertified, buy=whole) for part in marginals]
+            answers = [
+                self._uncertified(part, answer) if isinstance(answer, Cost) else answer
+                for part, answer in zip(marginals, told, strict=True)
+            ]
+        return answers if asking.request is None else self._with_cost(answers, asking)
+
+    def _free(self, marginals: Sequence[Marginal]) -> list[Answer] | None:
+        """Answers to all of several questions from what is known now, in one moment; None where one needs more."""
+        known, nothing = self._known, self._buyer.nothing
+        answers, deduced = list[Answer](), list[tuple[int, Marginal]]()
+        for place, marginal in enumerate(marginals):
+            remembered = self._buyer.memory.find(marginal)
+            if remembered is not None:
+                answers.append(replace(remembered, source="repeat", cost=nothing))
+                continue
+            answer = known.answer(marginal, nothing)
+            if answer is None:
+                return None
+            answers.append(answer)
+            deduced.append((place, marginal))
+        for place, marginal in deduced:
+            answers[place] = self._buyer.memory.keep_free(marginal, answers[place])
+            self._buyer.serve(marginal)
+        self._asked += len(
+            answers
+        )  # other threads may count at the same time: it is about right, which is enough
+        return answers
+
+    def _told(self, marginal: Marginal, asking: Asking, *, uncertified: bool, buy: bool) -> Answer | Cost:
+        """What whoever holds the lock for buying can say: an answer; what was spent in vain where it has none."""
+        self._asked += 1
+        asking.charged = self._buyer.nothing
+        known = self._buyer.memory.find(marginal)
+        if known is not None:
+            return replace(known, source="repeat", cost=asking.charged)
+        answer = self._buyer.deduced(marginal, asking.charged)
+        if answer is None and buy:
+            answer = self._buyer.bought(marginal, asking, asked=self._asked)
+        if answer is not None:
+            return answer
+        if not uncertified:
+            self._is_affordable([marginal], asking.analyst, refuse=True)
+            raise RefusedError("others spent what this needed; ask again")
+        return asking.charged
+
+    def _is_affordable(self, marginals: Sequence[Marginal], analyst: str, *, refuse: bool) -> bool:
+        """Whether the analyst can pay for all that questions may buy; where `refuse`, an error says why not."""
         try:
-            self._funds.check(self._needed(marginals))
+            self._buyer.funds(analyst).check(self._needed(marginals, analyst))
         except InsufficientBudgetError:
             if refuse:
                 raise
             return False
         return True
 
-    # ---- deducing
+    def _needed(self, marginals: Sequence[Marginal], analyst: str) -> list[Purchase]:
+        """All purchases that questions may need if this analyst asks them now, one after the other."""
+        return self._buyer.needed(marginals, analyst, asked=self._asked + 1)
 
-    def _deduce(self, marginal: Marginal) -> IntervalTable | None:
-        """Intervals for a question's counts, if what was released makes them narrow enough to answer it."""
-        table = intervals(self._knowledge, marginal)
-        most = 0 if self.terms.is_direct else 2 * self.width
-        return None if table is None or bool((table.high - table.low > most).any()) else table
-
-    def _deduced(self, marginal: Marginal) -> Answer | None:
-        """An answer from what was released, if that is enough; None else."""
-        table = self._deduce(marginal)
-        if table is None:
-            return None
-        source = "implied" if len(marginal.clique) <= 1 else "pinned"
-        if self._charged.units:
-            source = "measured"
-        else:
-            self._policy.served(self._knowledge, marginal)
-        box = boxes_of(marginal)
-        estimate = None if box is None else self._knowledge.estimate(marginal.by, box)
-        value, error = nearest(table, estimate, self.width)
-        noisy, beta = value if estimate is None else estimate, float(self.terms.beta)
-        answer = self._certified(Answer(marginal, value, error, noisy, self._charged, beta, source))
-        self._memory.keep_free(marginal, answer)
-        return answer
-
-    def _uncertified(self, marginal: Marginal) -> Answer:
+    def _uncertified(self, marginal: Marginal, charged: Cost) -> Answer:
         """An answer by the stand-in, which is fitted again after each purchase, from where it was."""
-        if self._standin is None or self._standin[0] != self._step:
-            before = None if self._standin is None else self._standin[1].model
-            self._standin = self._step, FittedStandin.of(self._knowledge, start=before)
-        value = self._standin[1].counts(self._knowledge, marginal)
-        beta, unbounded = float(self.terms.beta), np.full(value.shape, inf)
-        return Answer(marginal, value, unbounded, value, self._charged, beta, "uncertified")
-
-    # ---- buying
-
-    def _bought(self, marginal: Marginal) -> Answer | None:
-        """An answer that is bought, or follows from what another process bought; None if the budget cannot pay.
-
-        Raises a `RefusedError` where other processes buy something each time before this one can.
-        """
-        for _ in range(TRIES):
-            if self._catch_up():
-                known = self._memory.find(marginal)
-                if known is not None:
-                    return replace(known, source="repeat", cost=self._charged)
-                if (answer := self._deduced(marginal)) is not None:  # another process bought what tells it
-                    return answer
-            try:
-                return self._buy(marginal)
-            except OvertakenError:
-                continue
-            except InsufficientBudgetError:
-                return None
-        raise RefusedError("other processes are asking in this session all the time; ask again")
-
-    def _buy(self, marginal: Marginal) -> Answer:
-        """Make the purchases that are forecast for a question, until what was released answers it."""
-        *before, last = self._forecast.of(marginal, asked=self._asked)
-        for purchase in before:
-            self._make(purchase)
-        answer = self._deduced(marginal) if before else None
-        while answer is None:
-            if before:  # more is known than when the last purchase was planned
-                last = self._forecast.last(marginal, asked=self._asked)
-            if self._make(last).answer is not None:
-                bought = self._memory.find(marginal)
-                assert bought is not None
-                return replace(bought, cost=self._charged)
-            before, answer = [last], self._deduced(marginal)
-        return answer
-
-    def _open(self) -> None:
-        """Buy the classes that were announced, those that another process bought left out."""
-        while (purchase := self._policy.opening(self._knowledge)) is not None:
-            try:
-                self._make(purchase)
-            except OvertakenError:
-                self._catch_up()
-
-    def _needed(self, marginals: Sequence[Marginal]) -> list[Purchase]:
-        """All purchases that questions may need if they are asked now, one after the other."""
-        unknown = [m for m in marginals if self._memory.find(m) is None and self._deduce(m) is None]
-        return self._forecast.of_all(unknown, asked=self._asked + 1)
-
-    def _make(self, purchase: Purchase) -> PurchaseResult:
-        """Make the next purchase: write it and its debit into the ledger in one transaction, then look.
-
-        Raises an `InsufficientBudgetError` where it cannot be paid and an `OvertakenError` where another process
-        bought something first: then nothing is written or charged.
-        """
-        self._funds.check([purchase])
-        try:
-            result = self._carry_out(
-                purchase, self._journal.plan(purchase.kind, purchase.plain(), self._words)
-            )
-        except RequestConflictError as conflict:
-            raise self._journal.taken(conflict) from None
-        self._charged = self._charged + result.cost  # type: ignore[operator]  # one currency
-        return result
-
-    def _carry_out(self, purchase: Purchase, step: JournalStep | None = None) -> PurchaseResult:
-        """Carry out the purchase of the journal's next step; `step` writes it where it is not in the journal yet.
-
-        Under the request of the step, a purchase that was made before is read back for nothing.
-        """
-        request = PurchaseRequest(self._journal.request, self.analyst, step)
-        result = purchase.make(self._calibrator, self._knowledge, request)
-        self._finish(purchase)
-        self._policy.made(purchase, result.cost)
-        if result.answer is not None and result.marginal is not None:
-            answer = self._certified(replace(result.answer, beta=float(self.terms.beta)))
-            self._memory.keep_paid(result.marginal, answer)
-        return result
-
-    def _finish(self, purchase: Purchase) -> None:
-        """Go on to the journal's next step, and take the share of the purchase from β.
-
-        A purchase that failed between its debit and its answer is not finished: it stays the next step of the
-        journal, and the next process that catches up with the journal carries it out.
-        """
-        self._journal.length += 1
-        self._policy.note(purchase)
-
-    def _catch_up(self) -> bool:
-        """Carry out, or read back, every purchase of the journal that this process does not know.
-
-        Returns whether there were any.
-        """
-        before = self._step
-        for plan in self._journal.later():
-            purchase = self._policy.read(plan)
-            try:
-                self._carry_out(purchase)
-            except (InsufficientBudgetError, RequestConflictError):
-                # It was never paid, or was paid on another version of the table and never answered: its share of
-                # β is gone all the same.
-                self._finish(purchase)
-        return self._step > before
-
-    # ---- answers
+        known = self._known
+        with self._fitting:
+            if self._standin is None or self._standin[0] != known.step:
+                before = None if self._standin is None else self._standin[1].model
+                self._standin = known.step, FittedStandin.of(known.knowledge, start=before)
+            return known.uncertified(self._standin[1], marginal, charged)
 
     def __repr__(self) -> str:
         promise = f"±{self.width:,} people, beta {float(self.terms.beta):g}"
-        return f"Session({self.name!r}, {promise}, {self._asked:,} questions, {self._step:,} purchases)"
+        return f"Session({self.name!r}, {promise}, {self._asked:,} questions, {self._known.step:,} purchases)"
 
     def _repr_html_(self) -> str:
         sure = notebook.certainty(float(self.terms.beta))
         known = {
             "promise": f"every answer within {self.width:,} people, all with probability {sure}",
-            "asked here": f"{self._asked:,} questions, {self._step:,} purchases",
+            "asked here": f"{self._asked:,} questions, {self._known.step:,} purchases",
             "budget": spent_of(self.curator.ledger),
         }
         contradiction = "What was released contradicts itself: a band failed, which beta allows for."
         parts = [notebook.warning(contradiction)] if self.contradicted else []
         return notebook.panel(f"Session {self.name}", notebook.facts(known), *parts)
-
-    def _public_rows(self) -> Interval:
-        most = self.curator.rows_at_most
-        return float(self.rows), UNBOUNDED if most is None else float(most)
-
-    def _certified(self, answer: Answer) -> Answer:
-        """The answer with its error against the population, where a theorem gives one."""
-        most = self._knowledge.total[1]
-        reach = None if most >= UNBOUNDED else self.population.of_counts(answer, self.width, most)
-        return (
-            answer
-            if reach is None
-            else replace(answer, population_error=reach, population_beta=self.population.beta)
-        )
 
 
 def session(
@@ -461,7 +426,9 @@ def session(
     classes    what will be asked, to be bought at once: made by `ranges`, `conjunctions`, `pool` and `marginals`
     mechanism  `auto`, or `direct`: every new question is bought by itself, with noise of its own
     name       under the same name a session goes on where it was, in any process; without one it gets a new name
-    analyst    whose share of the budget pays
+    analyst    whose share of the budget pays for questions that name nobody else. A session that is opened with
+               one is this analyst's own; one that is opened without is shared: anybody may go on with it, and each
+               question may name who pays
     lazily     a session with a new name is written into the ledger with its first purchase, and not at all if it
                only tells prices
     max_cells  the most cells that one question may have; a larger one is refused before anything is bought
@@ -491,8 +458,17 @@ def session(
 
 
 def remembered(ledger: Ledger, name: str, analyst: str) -> Terms | None:
-    """The terms of this analyst's session that the ledger holds under the name; None where there is none."""
+    """The terms of the session that the ledger holds under the name, if it is shared or this analyst's own.
+
+    None where there is none.
+    """
     known = ledger.find(name) if name else None
     if known is None or known.analyst not in ("", analyst):
         return None
     return Terms.read(known.question)
+
+
+def is_shared(ledger: Ledger, name: str) -> bool:
+    """Whether the ledger holds something under the name that belongs to no analyst: if a session, a shared one."""
+    known = ledger.find(name) if name else None
+    return known is not None and known.analyst == ""

@@ -42,6 +42,10 @@ class UpperEnds:
 
     _held: dict[Clique, deque[tuple[Box, Values]]] = field(default_factory=dict)
 
+    def copy(self) -> UpperEnds:
+        """The same ends, to be added to."""
+        return UpperEnds({by: held.copy() for by, held in self._held.items()})
+
     def learn(self, by: Clique, where: Box, high: Values) -> None:
         """Add upper ends, in people, for the cells of `by` among the rows in a box."""
         self._held.setdefault(by, deque(maxlen=MOST_ALIKE)).append((where, high))

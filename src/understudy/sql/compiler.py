@@ -146,10 +146,14 @@ def attribute_of(domain: Domain, node: Node) -> Attribute:
     alike = [attribute for attribute in domain if attribute.name.lower() == name.lower()]
     if len(alike) == 1:
         return alike[0]
+    hint = "a text stands in single quotes"
+    if getattr(node.this, "quoted", False):  # as other languages write a text
+        text = "'" + name[:60].replace("'", "''") + "'"
+        hint = f"in SQL double quotes name a column; if it is a value, write {text}"
     close = close_to(name[:60], domain.names)
     raise QueryError(
         f"there is no attribute {name[:60]!r}",
-        remedy=f"the domain has: {listed(close, domain.names)}; a text stands in single quotes",
+        remedy=f"the domain has: {listed(close, domain.names)}; {hint}",
         suggestions=close,
     )
 

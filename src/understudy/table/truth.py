@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,10 @@ from understudy.query.tables import RememberedTables
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.counts import MarginalCounter
 from understudy.table.fork import LookLock
-from understudy.table.inside import group_counts, grouped_cover, grouped_sums
 from understudy.table.source import Source
-from understudy.table.view_reader import Codes, ViewReader
+
+if TYPE_CHECKING:
+    from understudy.table.view_reader import Codes, ViewReader
 
 CACHE_BYTES = 1 << 30
 """Codes are kept in memory from the second look on when they fit into this."""
@@ -221,9 +223,12 @@ class Truth:
 
     def _count(self, look: ViewReader | None, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """One pass over the rows, or one GROUP BY for each clique of a cover: whichever is cheaper there."""
-        cover = None if look is None else grouped_cover(self.source, self.domain, wanted, self.unit)
-        if look is not None and cover is not None:
-            return group_counts(look, self.domain, cover, wanted, self.unit)
+        if look is not None:
+            from understudy.table.inside import group_counts, grouped_cover
+
+            cover = grouped_cover(self.source, self.domain, wanted, self.unit)
+            if cover is not None:
+                return group_counts(look, self.domain, cover, wanted, self.unit)
         touched = self.domain.clique({name for clique in wanted for name in clique})
         return self._count_codes(wanted, self._batches(look, touched))
 
@@ -276,6 +281,8 @@ class Truth:
 
     def _sums_by_row(self, look: ViewReader | None, marginal: Marginal, resolution: int) -> Counts:
         if look is not None:
+            from understudy.table.inside import grouped_sums
+
             summed = grouped_sums(look, self.source, marginal, self.unit, resolution=resolution)
             if summed is not None:
                 return summed

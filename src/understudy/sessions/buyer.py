@@ -1,0 +1,256 @@
+"""Buying for a session: one purchase after the other, each written down, charged, made and made known.
+
+There are two locks. `lock` is held by whoever buys, while the table is looked at too. The lock of plans is held
+while the policy is asked or told something, which reads no data: so a price never waits for somebody's look. What
+was bought is made known by putting a new `Deduction` in the place of the old one: whoever answers from that waits
+for nobody.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from understudy.answer.answer import Answer
+from understudy.curator.curator import Curator
+from understudy.errors import (
+    InsufficientBudgetError,
+    OvertakenError,
+    RefusedError,
+    RequestConflictError,
+)
+from understudy.ledger.asking_lock import AskingLock
+from understudy.ledger.interface import JournalStep
+from understudy.privacy.cost import Cost
+from understudy.query.marginal import Marginal
+from understudy.sessions.answer_memory import AnswerMemory
+from understudy.sessions.asking import Asking, RequestRecord
+from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.deduction import Deduction, SessionPromise
+from understudy.sessions.forecast import Forecast
+from understudy.sessions.funds import Funds
+from understudy.sessions.knowledge import Knowledge
+from understudy.sessions.policy import PurchasePolicy
+from understudy.sessions.purchase import Purchase, PurchaseRequest, PurchaseResult
+from understudy.sessions.purchase_journal import PurchaseJournal
+
+TRIES = 100
+"""How often a process starts over because another one bought something in between."""
+
+SERVED, MOST_SERVED = 1 << 8, 1 << 12
+"""Free answers that the policy is not told yet: from the first number on it is told as soon as nobody plans, and
+beyond the second the oldest are forgotten. Then classes count as having saved less, and are bought later."""
+
+
+class Buyer:
+    """The purchases of one session: its journal, the policy that plans them, and what is `known` after each.
+
+    Promise     A purchase is charged once, before the table is looked at, to the analyst who asked for it.
+    Why         It and its debit are one transaction, under a request that its number names (`purchase_journal`).
+
+    Safe for threads, and for processes that share a durable ledger. `owner` pays for steps that name nobody.
+    """
+
+    def __init__(self, promise: SessionPromise, *, name: str, owner: str, lazily: bool) -> None:
+        self.curator: Curator = promise.curator
+        self.promise = promise
+        self.memory = AnswerMemory()
+        self.owner = owner
+        self.calibrator = Calibrator(self.curator, promise.width)
+        self.policy = PurchasePolicy(self.calibrator, promise.terms)
+        self.nothing = self.curator.ledger.budget.total([])
+        self.requests: dict[str, RequestRecord] = {}
+        self.known: Deduction = promise.nothing_released()
+        self.lock = AskingLock("session")
+        self._planning = AskingLock("session")
+        self._served: deque[Marginal] = deque(maxlen=MOST_SERVED)
+        self.journal = self.curator.recorded(
+            promise.terms.text(),
+            lambda text: PurchaseJournal(self.curator.ledger, text, name=name, analyst=owner, lazily=lazily),
+        )
+
+    # ---- what needs no lock
+
+    def funds(self, analyst: str) -> Funds:
+        """What this analyst may still spend."""
+        return Funds(self.calibrator, analyst)
+
+    def check_request(self, asking: Asking) -> None:
+        """Refuse a request under which something else was bought, as far as this process knows."""
+        if asking.request is not None:
+            asking.check(self.requests.get(asking.request))
+
+    def serve(self, marginal: Marginal) -> None:
+        """Let the policy know of a question that was answered for nothing, sooner or later."""
+        self._served.append(marginal)
+        if len(self._served) >= SERVED:
+            with self._planning.if_free() as entered:
+                if entered:
+                    self._tell_served()
+
+    # ---- plans
+
+    def needed(self, marginals: Sequence[Marginal], analyst: str, *, asked: int) -> list[Purchase]:
+        """All purchases that questions may need if this analyst asks them now, one after the other.
+
+        `asked` is the number of the first of them among all questions of the session.
+        """
+        known = self.known
+        unknown = [m for m in marginals if self.memory.find(m) is None and known.intervals(m) is None]
+        if not unknown:
+            return []
+        with self._planning:
+            return self._forecast(analyst).of_all(unknown, asked=asked)
+
+    def _forecast(self, analyst: str) -> Forecast:
+        """What questions buy if this analyst asks them now: what the policy wants and their limits allow."""
+        self._tell_served()
+        return Forecast(self.policy, self.funds(analyst), self.known.knowledge)
+
+    def _tell_served(self) -> None:
+        while self._served:
+            self.policy.served(self.known.knowledge, self._served.popleft())
+
+    # ---- purchases, by whoever holds the lock
+
+    def deduced(self, marginal: Marginal, charged: Cost) -> Answer | None:
+        """An answer from what is known by now, which is then remembered; None where that is not enough."""
+        answer = self.known.answer(marginal, charged)
+        if answer is None:
+            return None
+        if not charged.units:
+            self.serve(marginal)
+        kept = self.memory.keep_free(marginal, answer)
+        return answer if kept is answer else replace(kept, source=answer.source, cost=charged)
+
+    def bought(self, marginal: Marginal, asking: Asking, *, asked: int) -> Answer | None:
+        """An answer that is bought, or follows from what another process bought; None if the budget cannot pay.
+
+        Raises a `RefusedError` where other processes buy something each time before this one can.
+        """
+        for _ in range(TRIES):
+            if self.catch_up():
+                self.check_request(asking)
+                known = self.memory.find(marginal)
+                if known is not None:
+                    return replace(known, source="repeat", cost=asking.charged)
+                answer = self.deduced(marginal, asking.charged)
+                if answer is not None:  # another process bought what tells it
+                    return answer
+            try:
+                return self._buy(marginal, asking, asked)
+            except OvertakenError:
+                continue
+            except InsufficientBudgetError:
+                return None
+        raise RefusedError("other processes are asking in this session all the time; ask again")
+
+    def _buy(self, marginal: Marginal, asking: Asking, asked: int) -> Answer:
+        """Make the purchases that are forecast for a question, until what was released answers it."""
+        with self._planning:
+            *before, last = self._forecast(asking.analyst).of(marginal, asked=asked)
+        for purchase in before:
+            self._make(purchase, asking)
+        answer = self.deduced(marginal, asking.charged) if before else None
+        while answer is None:
+            if before:  # more is known than when the last purchase was planned
+                with self._planning:
+                    last = self._forecast(asking.analyst).last(marginal, asked=asked)
+            if self._make(last, asking).answer is not None:
+                found = self.memory.find(marginal)
+                assert found is not None
+                return replace(found, cost=asking.charged)
+            before, answer = [last], self.deduced(marginal, asking.charged)
+        return answer
+
+    def open_classes(self, analyst: str) -> None:
+        """Buy the classes that were announced, those that another process bought left out."""
+        with self.lock:
+            while (purchase := self._opening()) is not None:
+                try:
+                    self._make(purchase, Asking(analyst, self.nothing))
+                except OvertakenError:
+                    self.catch_up()
+
+    def _opening(self) -> Purchase | None:
+        with self._planning:
+            return self.policy.opening(self.known.knowledge)
+
+    def _make(self, purchase: Purchase, asking: Asking) -> PurchaseResult:
+        """Make the next purchase: write it and its debit into the ledger in one transaction, then look.
+
+        Raises an `InsufficientBudgetError` where it cannot be paid and an `OvertakenError` where another process
+        bought something first: then nothing is written or charged.
+        """
+        self.funds(asking.analyst).check([purchase])
+        plan = {**purchase.plain(), **asking.plain(self.owner)}
+        step = self.journal.plan(purchase.kind, plan, asking.words)
+        draft = self.known.knowledge.copy()
+        try:
+            result = self._carry_out(purchase, asking, draft, step)
+        except RequestConflictError as conflict:
+            raise self.journal.taken(conflict) from None
+        self._publish(draft)
+        asking.charged = asking.charged + result.cost  # type: ignore[operator]  # one currency
+        return result
+
+    def _carry_out(
+        self, purchase: Purchase, asking: Asking, draft: Knowledge, step: JournalStep | None = None
+    ) -> PurchaseResult:
+        """Carry out the purchase of the journal's next step, and add what it tells to a draft of the knowledge.
+
+        `step` writes the purchase down where it is not in the journal yet. Under the request of the step, one that
+        was made before is read back for nothing.
+        """
+        request = PurchaseRequest(self.journal.request, asking.analyst, step)
+        result = purchase.make(self.calibrator, draft, request)
+        self._finish(purchase)
+        with self._planning:
+            self.policy.made(purchase, result.cost)
+        self._record(asking, result.cost)
+        if result.answer is not None and result.marginal is not None:
+            answer = replace(result.answer, beta=float(self.promise.terms.beta))
+            self.memory.keep_paid(result.marginal, self.promise.certified(answer, draft.total[1]))
+        return result
+
+    def _record(self, asking: Asking, cost: Cost) -> None:
+        """Remember what was charged under a question's request, where it has one."""
+        if asking.request is not None:
+            self.requests[asking.request] = asking.after(self.requests.get(asking.request), cost)
+
+    def _finish(self, purchase: Purchase) -> None:
+        """Go on to the journal's next step, and take the share of the purchase from β.
+
+        A purchase that failed between its debit and its answer is not finished: it stays the next step of the
+        journal, and the next process that catches up with the journal carries it out.
+        """
+        self.journal.length += 1
+        with self._planning:
+            self.policy.note(purchase)
+
+    def _publish(self, draft: Knowledge) -> None:
+        self.known = replace(self.known, knowledge=draft, step=self.journal.length)
+
+    def catch_up(self) -> bool:
+        """Carry out, or read back, every purchase of the journal that this process does not know.
+
+        Returns whether there were any.
+        """
+        draft: Knowledge | None = None
+        try:
+            for plan in self.journal.later():
+                draft = self.known.knowledge.copy() if draft is None else draft
+                purchase, asking = self.policy.read(plan), Asking.read(plan, self.owner, self.nothing)
+                try:
+                    self._carry_out(purchase, asking, draft)
+                except (InsufficientBudgetError, RequestConflictError):
+                    # It was never paid, or was paid on another version of the table and never answered: its share
+                    # of β is gone all the same.
+                    paid = self.curator.ledger.find(self.journal.request)
+                    self._record(asking, self.nothing if paid is None else paid.cost)
+                    self._finish(purchase)
+        finally:
+            if draft is not None:
+                self._publish(draft)
+        return draft is not None

@@ -1,0 +1,123 @@
+"""Answers for nothing: what follows from everything that a session released up to one moment.
+
+A `Deduction` never changes, so that any number of threads answer from it without waiting for each other or for
+somebody's purchase. A purchase makes a new one, which takes the old one's place in one assignment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import floor, inf
+
+import numpy as np
+
+from understudy.answer.answer import Answer
+from understudy.answer.counts import RowBounds
+from understudy.curator.curator import Curator
+from understudy.errors import ParameterError, QueryError
+from understudy.privacy.cost import Cost
+from understudy.query.box import Grid
+from understudy.query.marginal import Marginal
+from understudy.sessions.direct import intervals
+from understudy.sessions.fitted_standin import FittedStandin
+from understudy.sessions.histogram import rows_error
+from understudy.sessions.knowledge import UNBOUNDED, IntervalTable, Knowledge, boxes_of, nearest
+from understudy.sessions.population import Population, population
+from understudy.sessions.terms import Terms
+
+
+@dataclass(frozen=True, eq=False)
+class SessionPromise:
+    """What the terms of a session mean for one table: fixed when it is opened, and made of public values.
+
+    rows   the public number of rows, or the declared least one where the number is private
+    width  α of these rows in people, rounded down: the error of every count
+    """
+
+    curator: Curator
+    terms: Terms
+    rows: int
+    width: int
+
+    @classmethod
+    def of(cls, curator: Curator, terms: Terms) -> SessionPromise:
+        """Raises a `ParameterError` where α of the rows is less than one person."""
+        rows = curator.rows_at_least
+        width = floor(terms.alpha * rows)
+        if width < 1:
+            raise ParameterError(
+                f"alpha {float(terms.alpha):g} of {rows} rows is less than one person: ask for a wider error"
+            )
+        return cls(curator, terms, rows, width)
+
+    @cached_property
+    def population(self) -> Population:
+        """How far shares of rows can be from those of the population behind the table, or why nobody can tell."""
+        public = self.curator.relation.rows_are_public
+        share_error = None if public else (self.width + rows_error(self.width)) / self.rows
+        return population(self.curator, self.terms, share_error=share_error)
+
+    def nothing_released(self) -> Deduction:
+        """What is known before the first purchase: the public bounds of the number of rows."""
+        most = self.curator.rows_at_most
+        total = float(self.rows), UNBOUNDED if most is None else float(most)
+        return Deduction(self, Knowledge(Grid(self.curator.domain), total))
+
+    def certified(self, answer: Answer, most: float) -> Answer:
+        """The answer with its error against the population, where a theorem gives one for at most `most` rows."""
+        reach = None if most >= UNBOUNDED else self.population.of_counts(answer, self.width, most)
+        if reach is None:
+            return answer
+        return replace(answer, population_error=reach, population_beta=self.population.beta)
+
+
+@dataclass(frozen=True, eq=False)
+class Deduction:
+    """What follows from the first `step` purchases of a session. Nobody adds to its `knowledge` any more.
+
+    Promise     Where every band that was bought holds, each answer is within its error, which is at most the
+                session's width.
+    Why         The intervals of `knowledge` contain the true counts then, and an answer is a value that is within
+                the width of both ends.
+    Cost        Neither privacy nor any of β. Time: milliseconds; the stand-in of `uncertified` takes a fit.
+    """
+
+    promise: SessionPromise
+    knowledge: Knowledge
+    step: int = 0
+
+    def intervals(self, marginal: Marginal) -> IntervalTable | None:
+        """Intervals for a question's counts, if what was released makes them narrow enough to answer it."""
+        if marginal.domain != self.promise.curator.domain:
+            raise QueryError("the question is about another domain")
+        table = intervals(self.knowledge, marginal)
+        most = 0 if self.promise.terms.is_direct else 2 * self.promise.width
+        return None if table is None or bool((table.high - table.low > most).any()) else table
+
+    def answer(self, marginal: Marginal, charged: Cost) -> Answer | None:
+        """An answer from what was released, if that is enough; None else. `charged` was paid for that just now."""
+        table = self.intervals(marginal)
+        if table is None:
+            return None
+        free = "implied" if len(marginal.clique) <= 1 else "pinned"
+        box = boxes_of(marginal)
+        estimate = None if box is None else self.knowledge.estimate(marginal.by, box)
+        value, error = nearest(table, estimate, self.promise.width)
+        noisy, beta = value if estimate is None else estimate, float(self.promise.terms.beta)
+        source = "measured" if charged.units else free
+        answer = Answer(marginal, value, error, noisy, charged, beta, source)
+        return self.promise.certified(answer, self.knowledge.total[1])
+
+    def rows(self) -> RowBounds:
+        """What is known of the number of rows, and how far shares of it can be from the population's."""
+        least, most = self.knowledge.total
+        known = most - least <= 2 * rows_error(self.promise.width)  # else shares can be further off
+        reach = self.promise.population.half_width if known else None
+        return RowBounds(least, inf if most >= UNBOUNDED else most, share_population_error=reach)
+
+    def uncertified(self, standin: FittedStandin, marginal: Marginal, charged: Cost) -> Answer:
+        """An answer by a stand-in of this knowledge; `charged` was paid for what did not suffice."""
+        value = standin.counts(self.knowledge, marginal)
+        beta, unbounded = float(self.promise.terms.beta), np.full(value.shape, inf)
+        return Answer(marginal, value, unbounded, value, charged, beta, "uncertified")
