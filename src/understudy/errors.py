@@ -5,42 +5,91 @@ UnderstudyError
 ├── DomainError           an attribute, value or clique that the declared domain does not have
 ├── DeclarationError      understudy.yml is wrong; says line, field and remedy
 ├── QueryError            a question that cannot be asked of this domain
-│   └── TooLargeError     a table of cells too large to hold; refused before it is allocated
+│   ├── TooLargeError     a table of cells too large to hold; refused before it is allocated
+│   └── TooLongError      a question with too many characters or words; refused before it is parsed
 ├── SourceError           the table cannot be read, or does not have the declared columns
 │   └── SourceChangedError  the table is not the one that was opened
 ├── LedgerError           the books cannot be kept or trusted; nothing is looked at until they can
+├── StoreError            what a server keeps (tokens, questions asked, approvals) cannot be read or written
 └── RefusedError          a well-formed request that this project does not grant
     ├── InsufficientBudgetError  carries what was requested and what remains
     ├── RequestConflictError     one request id, two different questions
     ├── OvertakenError           another process took this step of a journal first
     ├── HandleClosedError        a sparse vector that has said its last word
     ├── UnreadableError          about a column that its custodian found not to be what it is declared as
+    ├── ClosedError              a project or a ledger that was closed, and answers no more
     └── ProtectionError          the exact door is closed under ``protect: privacy``
+
+Every error has two faces. `code`, `problem`, `remedy` and `suggestions` are for whoever asked, who may be on
+another machine: they hold no path, no address, no statement of an engine and no driver's message. The text,
+``str(error)``, is for whoever runs the program on their own machine, and may add what only a custodian may read.
+Of a `SourceError` and a `LedgerError` everything that is given is the custodian's, unless it is given as public.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import ClassVar
+
 
 class UnderstudyError(Exception):
-    """Root of every error that Understudy raises on purpose."""
+    """Root of every error that Understudy raises on purpose.
+
+    code         a short name of the kind of error, the same in every version, such as `budget`
+    problem      what is wrong, in one sentence without its full stop
+    remedy       what to do about it; empty where there is nothing to say
+    suggestions  what could be written instead: names of attributes, values, functions or whole comparisons
+    detail       what a custodian may read besides, such as the path of a file; empty for most errors
+
+    The text of the error is the detail, where there is one, or else the problem and the remedy, unless `text` puts
+    them otherwise.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(
+        self,
+        problem: str = "",
+        *,
+        remedy: str = "",
+        suggestions: Iterable[str] = (),
+        detail: str = "",
+        text: str = "",
+    ) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        self.suggestions = tuple(suggestions)
+        self.detail = detail
+        super().__init__(detail or text or _sentences(problem, remedy))
+
+
+def _sentences(problem: str, remedy: str) -> str:
+    """A remedy that begins with a capital letter is a sentence of its own."""
+    if not remedy:
+        return problem
+    return f"{problem}. {remedy}" if remedy[0].isupper() else f"{problem}; {remedy}"
 
 
 class ParameterError(UnderstudyError, ValueError):
     """A number that a mechanism cannot work with."""
 
+    code = "parameter"
+
 
 class DomainError(UnderstudyError):
     """An attribute, value or clique that the declared domain does not have."""
+
+    code = "domain"
 
 
 class DeclarationError(UnderstudyError):
     """The declaration file is wrong at `line`, in `field`; `remedy` says what to write instead."""
 
+    code = "declaration"
+
     def __init__(
         self, problem: str, *, remedy: str, field: str = "", line: int | None = None, file: str = ""
     ) -> None:
-        self.problem = problem
-        self.remedy = remedy
         self.field = field
         self.line = line
         self.file = file
@@ -49,15 +98,19 @@ class DeclarationError(UnderstudyError):
             place += f", line {line}"
         if field:
             place += f", {field}"
-        super().__init__(f"{place}: {problem}. {remedy}")
+        super().__init__(problem, remedy=remedy, detail=f"{place}: {problem}. {remedy}")
 
 
 class QueryError(UnderstudyError):
     """A question that cannot be asked of this domain; the message says what can."""
 
+    code = "question"
+
 
 class TooLargeError(QueryError):
     """A table of `cells` cells was refused before it was allocated; at most `limit` are allowed."""
+
+    code = "too-large"
 
     def __init__(
         self,
@@ -70,33 +123,82 @@ class TooLargeError(QueryError):
     ) -> None:
         self.cells = cells
         self.limit = limit
-        self.remedy = remedy
-        super().__init__(f"{what} has {cells:,} cells; at most {limit:,} {why}. {remedy}.")
+        problem = f"{what} has {cells:,} cells; at most {limit:,} {why}"
+        super().__init__(problem, remedy=remedy, text=f"{problem}. {remedy}.")
 
 
-class SourceError(UnderstudyError):
-    """The table cannot be read, or does not have the declared columns."""
+class TooLongError(QueryError):
+    """A question has more than `limit` characters, or words; it was refused before it was parsed."""
+
+    code = "too-long"
+
+    def __init__(self, problem: str, *, remedy: str, limit: int) -> None:
+        self.limit = limit
+        super().__init__(problem, remedy=remedy)
+
+
+class _CustodiansError(UnderstudyError):
+    """An error whose text is the custodian's; analysts are shown what its class says, unless words are given."""
+
+    _problem: ClassVar[str]
+    _remedy: ClassVar[str] = "Try again later under the same request id; if it stays so, tell the custodian"
+
+    def __init__(self, detail: str, *, problem: str = "", remedy: str = "") -> None:
+        super().__init__(problem or self._problem, remedy=remedy or self._remedy, detail=detail)
+
+
+class SourceError(_CustodiansError):
+    """The table cannot be read, or does not have the declared columns.
+
+    What it is raised with is for the custodian, in `detail` and in the text; `problem` and `remedy` are what an
+    analyst may read, and name no file, server or column.
+    """
+
+    code = "source"
+    _problem = "the table cannot be read at the moment"
 
 
 class SourceChangedError(SourceError):
     """The table is not the one that was opened."""
 
+    code = "source-changed"
+    _problem = "the table is not the one that was opened"
+    _remedy = "Tell the custodian, who opens the project again if it is the same people's data"
 
-class LedgerError(UnderstudyError):
+
+class LedgerError(_CustodiansError):
     """The ledger cannot be written, read or trusted. No look happens without a durable debit.
 
-    `remedy` says what the custodian can do. An entry that was being written when this was raised may or may not
-    have been kept; if it was, its price is spent and its answer was not released.
+    What it is raised with, and the `remedy` given there, are for the custodian, in `detail` and in the text; the
+    attributes `problem` and `remedy` are what an analyst may read. An entry that was being written when this was
+    raised may or may not have been kept; if it was, its price is spent and its answer was not released.
     """
 
-    def __init__(self, problem: str, *, remedy: str) -> None:
-        self.problem = problem
-        self.remedy = remedy
-        super().__init__(f"{problem}. {remedy}")
+    code = "ledger"
+    _problem = "the ledger cannot be used at the moment, and nothing is answered without it"
+
+    def __init__(self, detail: str, *, remedy: str = "") -> None:
+        super().__init__(_sentences(detail, remedy))
+
+
+class StoreError(_CustodiansError):
+    """The state of a server, `server.db`, cannot be read, written or trusted.
+
+    It holds no budget: what was spent stands in the ledgers. As of a `LedgerError`, what it is raised with is for
+    the custodian, in `detail` and in the text.
+    """
+
+    code = "store"
+    _problem = "the server cannot use what it keeps at the moment"
+
+    def __init__(self, detail: str, *, remedy: str = "") -> None:
+        super().__init__(_sentences(detail, remedy))
 
 
 class RefusedError(UnderstudyError):
     """A well-formed request that this project does not grant. Nothing was spent."""
+
+    code = "refused"
 
 
 class UnreadableError(RefusedError):
@@ -104,6 +206,8 @@ class UnreadableError(RefusedError):
 
     Without any names it is about the whole table, of which lines are lost. `when` says when it was read.
     """
+
+    code = "unreadable"
 
     def __init__(self, attributes: tuple[str, ...], *, when: str) -> None:
         self.attributes = attributes
@@ -115,10 +219,10 @@ class UnreadableError(RefusedError):
             else "too many lines cannot be read as rows"
         )
         super().__init__(
-            f"{what}: {why}, so that answers would be wrong; so says the custodian's reading of {when}. "
-            f"Nothing was spent. The custodian mends how the text is declared to be written (`format`, "
-            f"`missing`, `encoding` and others), or tolerates more with `unreadable`, and runs `understudy "
-            f"check --read` again"
+            f"{what}: {why}, so that answers would be wrong; so says the custodian's reading of {when}",
+            remedy="Nothing was spent. The custodian mends how the text is declared to be written (`format`, "
+            "`missing`, `encoding` and others), or tolerates more with `unreadable`, and runs `understudy "
+            "check --read` again",
         )
 
 
@@ -128,6 +232,8 @@ class InsufficientBudgetError(RefusedError):
     `limit` names the share of the budget that binds; it is empty where the whole budget does. `remedy` says what
     to ask instead.
     """
+
+    code = "budget"
 
     def __init__(
         self,
@@ -142,12 +248,9 @@ class InsufficientBudgetError(RefusedError):
         self.remaining = remaining
         self.currency = currency
         self.limit = limit
-        self.remedy = remedy
         where = f" within the limit for {limit}" if limit else ""
-        super().__init__(
-            f"this costs {currency} {requested:.6g} and {remaining:.6g} remains{where}. Nothing was spent. "
-            f"{remedy}."
-        )
+        problem = f"this costs {currency} {requested:.6g} and {remaining:.6g} remains{where}"
+        super().__init__(problem, remedy=remedy, text=f"{problem}. Nothing was spent. {remedy}.")
 
 
 class RequestConflictError(RefusedError):
@@ -157,20 +260,42 @@ class RequestConflictError(RefusedError):
     else they are empty.
     """
 
-    def __init__(self, message: str, *, request: str = "", question: str = "", analyst: str = "") -> None:
+    code = "request-conflict"
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        remedy: str = "",
+        request: str = "",
+        question: str = "",
+        analyst: str = "",
+    ) -> None:
         self.request = request
         self.question = question
         self.analyst = analyst
-        super().__init__(message)
+        super().__init__(problem, remedy=remedy)
 
 
 class OvertakenError(RefusedError):
     """Another process or thread took this step of a journal first. Nothing was written or spent."""
 
+    code = "overtaken"
+
 
 class HandleClosedError(RefusedError):
     """The handle has given every answer that it was charged for."""
 
+    code = "handle-closed"
+
+
+class ClosedError(RefusedError):
+    """A project or a ledger that was closed was used again. Nothing was spent."""
+
+    code = "closed"
+
 
 class ProtectionError(RefusedError):
     """Exact comparisons are open only under ``protect: validity``."""
+
+    code = "protection"

@@ -14,7 +14,11 @@ from understudy.errors import ParameterError
 def check_no_dangling_link(path: Path) -> None:
     """Refuse a link to nothing: what is written through it would appear wherever its maker wants."""
     if path.is_symlink() and not path.exists():
-        raise ParameterError(f"{path} is a link to a file that is not there: name the file itself")
+        raise ParameterError(
+            "the file to write is a link to a file that is not there",
+            remedy="name the file itself",
+            detail=f"{path} is a link to a file that is not there: name the file itself",
+        )
 
 
 def write_file(path: Path, content: str | bytes, *, overwrite: bool = False, private: bool = False) -> None:
@@ -40,7 +44,9 @@ def new_file(path: Path, *, overwrite: bool = False, private: bool = False) -> I
         handle = os.open(path, flags, 0o600 if private else 0o666)
     except FileExistsError:
         raise ParameterError(
-            f"{path} exists already: name another file, or replace it with --overwrite"
+            "the file exists already",
+            remedy="name another file, or let it be replaced",
+            detail=f"{path} exists already: name another file, or replace it with --overwrite",
         ) from None
     with open(handle, "wb") as file:
         yield file

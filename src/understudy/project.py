@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
 from functools import cached_property
 from math import inf, sqrt
@@ -20,10 +20,11 @@ from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator, PreparedMeasurement
 from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
 from understudy.declaration.declaration import Declaration
-from understudy.declaration.file import located, read, record_place
+from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
 from understudy.domain.domain import Domain, attribute_table
 from understudy.errors import InsufficientBudgetError, ParameterError
+from understudy.ledger.books import Due
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
@@ -33,8 +34,10 @@ from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import Cost
+from understudy.query.column import Column
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number, exact, probability
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.read_record import ReadRecord, read_record
@@ -51,9 +54,6 @@ if TYPE_CHECKING:
 
     Frame = pd.DataFrame | pl.DataFrame | pa.Table | IntoDataFrame
     """A frame of pandas or polars, an Arrow table, or another that narwhals can read."""
-
-COPY_SUFFIX = ".codes"
-"""Of the file beside a declaration that keeps the codes of the rows, where the declaration permits it."""
 
 Given = TypeVar("Given")
 
@@ -79,6 +79,9 @@ class Quote:
     share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
     epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
     noise    which noise would be added: `gaussian` or `laplace`
+    due      what the ledger would charge the analyst at this moment, jointly with all that was charged before;
+             whether that could be paid, and which limit binds. `Project.quote` asks the ledger for it; it is None
+             in the quote of a prepared question, whose method `due` asks
     """
 
     cost: Cost
@@ -87,6 +90,7 @@ class Quote:
     share: float
     epsilon: float
     noise: str
+    due: Due | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         price = f"{self.cost.currency} {self.cost.amount:.4g}"
@@ -96,6 +100,7 @@ class Quote:
         known = {
             "price": f"{self.cost.currency} {self.cost.amount:.4g}",
             "part of the whole budget": f"{self.share:.2%}",
+            **({} if self.due is None else {"charged now": _charged_now(self.due)}),
             "error of each count": f"{notebook.half_width(self.error)} people",
             "probability": notebook.certainty(self.beta),
         }
@@ -122,6 +127,11 @@ class PreparedQuestion(Generic[Given]):
 
     def _repr_html_(self) -> str:
         return self.quote._repr_html_()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the answer as a table: names, whether they are public or released, and types."""
+        return self.question.columns
 
     def run(self, *, request: str | None = None, analyst: str = "") -> Given:
         """Charge for the question, look, and answer.
@@ -153,6 +163,15 @@ class PreparedQuestion(Generic[Given]):
             SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
         )
 
+    def due(self, *, request: str | None = None, analyst: str = "") -> Due:
+        """What `run` would be charged at this moment, with the same `request` and `analyst`. Writes nothing.
+
+        Joint accounting is part of it, so that it may be less than the quote, or nothing; where earlier questions
+        cost less it may be up to twice the quote. It is exactly what is charged, unless something else is charged
+        first, or a day ends on which a limit goes by days.
+        """
+        return self._curator.due(self._measurement, request=request, analyst=analyst)
+
     def forecast(self) -> tuple[ColumnForecast, ...]:
         """How far the answer will be off in its own unit, from public numbers: nothing for plain counts.
 
@@ -173,11 +192,17 @@ class Project:
 
     `open_project` (`us.open`) makes one of a declaration file, `declare` and `Project.frame` of a frame.
     `inferred` names the attributes whose cells `declare` read off the data: they tell what the table holds.
+    `text_size` is how long a question may be; longer ones are refused before any parser sees them. `owns_ledger`
+    says that the project opened its ledger itself, and closes it.
+
+    A project is closed by `close`, or at the end of a `with` block.
     """
 
     declaration: Declaration
     curator: Curator
     inferred: tuple[str, ...] = ()
+    text_size: TextSize = USUAL
+    owns_ledger: bool = False
 
     def __repr__(self) -> str:
         declared = self.declaration
@@ -205,16 +230,19 @@ class Project:
         noise: NoiseSource | None = None,
         copy: CodedCopy | None = None,
         reading: ReadRecord | None = None,
+        text_size: TextSize = USUAL,
     ) -> Project:
-        """A project over an open source; without a ledger, its budget lasts as long as the project lives.
+        """A project over an open source, which it closes; without a ledger, its budget lasts as long as it lives.
 
         `copy` is where the codes of the rows may be kept. `noise` is for tests and simulations. `reading` is the
         custodian's record of what was read from the table.
         """
         truth = Truth(source, declaration.domain, declaration.unit, copy=copy)
+        own = ledger is None
         if ledger is None:
             ledger = MemoryLedger(declaration.budget, opening=declaration.opening, limits=declaration.limits)
-        return cls(declaration, Curator(truth, ledger, declaration, noise=noise, reading=reading))
+        curator = Curator(truth, ledger, declaration, noise=noise, reading=reading)
+        return cls(declaration, curator, text_size=text_size, owns_ledger=own)
 
     @classmethod
     def frame(
@@ -227,6 +255,23 @@ class Project:
     ) -> Project:
         """A project over a pandas, polars or Arrow frame; without a ledger, its budget is kept in memory."""
         return cls.over(in_memory(frame), declaration, ledger=ledger, noise=noise)
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the engine's connections, of what was read of the table, and of the ledger's connections.
+
+        A look under way ends first. Whatever asks afterwards gets a `ClosedError`: questions, releases, and
+        sessions that were opened on this project. A ledger that was passed to the project stays open, as its
+        opener may use it elsewhere. Closing twice does nothing.
+        """
+        self.curator.close()
+        if self.owns_ledger:
+            self.ledger.close()
 
     @property
     def domain(self) -> Domain:
@@ -275,12 +320,16 @@ class Project:
         """
         return self.prepare(question, **price).run(request=request, analyst=analyst)
 
-    def quote(self, question: Asked, **price: Unpack[PriceTerms]) -> Quote:
+    def quote(
+        self, question: Asked, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
+    ) -> Quote:
         """The cost and the error, in people, of a question. Asks nothing, costs nothing, reads no data.
 
-        The price is given as to `ask`, which would raise what this raises.
+        The price is given as to `ask`, which would raise what this raises, except that the ledger's refusal to pay
+        is told by `due.payable`. `due.cost` is what it would charge now, for this `analyst` and `request`.
         """
-        return self.prepare(question, **price).quote
+        prepared = self.prepare(question, **price)
+        return replace(prepared.quote, due=prepared.due(request=request, analyst=analyst))
 
     def forecast(self, question: Asked, **price: Unpack[PriceTerms]) -> tuple[ColumnForecast, ...]:
         """How far the answer to a question will be off, in the unit of its columns; see `answer.forecast`.
@@ -334,11 +383,19 @@ class Project:
     @cached_property
     def _reader(self) -> QuestionReader:
         private = not self.declaration.relation.rows_are_public
-        return QuestionReader.of(self.declaration, counts_everyone=private)
+        return QuestionReader.of(self.declaration, counts_everyone=private, size=self.text_size)
 
 
 def _is_laplace(measured: PreparedMeasurement) -> bool:
     return any(isinstance(mechanism, LaplaceMechanism) for mechanism, _ in measured.mechanisms)
+
+
+def _charged_now(due: Due) -> str:
+    """The charge of a moment in words, with what stands in its way."""
+    price = f"{due.cost.currency} {due.cost.amount:.4g}"
+    if due.payable:
+        return price
+    return f"{price}, and {due.available.amount:.4g} remains" + (f" for {due.limit}" if due.limit else "")
 
 
 @contextmanager
@@ -370,17 +427,30 @@ def _told_in(asked: QuestionPrice, budget: Budget) -> Iterator[None]:
 
 
 def open_project(
-    path: str | Path, *, ledger: Ledger | None = None, noise: NoiseSource | None = None
+    path: str | Path,
+    *,
+    ledger: Ledger | None = None,
+    noise: NoiseSource | None = None,
+    text_size: TextSize = USUAL,
 ) -> Project:
     """Open the project that a declaration file describes; relative paths are seen from the file's folder.
 
-    Its ledger is the durable one that belongs to the table, unless another is passed.
+    Its ledger is the durable one that belongs to the table, unless another is passed. `text_size` allows longer
+    questions than the usual 10,000 characters and 2,000 words.
     """
     path = located(path)
     declaration = read(path)
     copied = declaration.coded_copy
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns, late=copied)
-    books = open_ledger(declaration, base=path.parent) if ledger is None else ledger
-    copy = CodedCopy(path.with_suffix(COPY_SUFFIX)) if copied else None
-    reading = read_record(record_place(path), declaration, source)
-    return Project.over(source, declaration, ledger=books, noise=noise, copy=copy, reading=reading)
+    with ExitStack() as opened:
+        opened.callback(source.close)
+        books = open_ledger(declaration, base=path.parent, file=path) if ledger is None else ledger
+        if ledger is None:
+            opened.callback(books.close)
+        copy = CodedCopy(copy_place(path)) if copied else None
+        reading = read_record(record_place(path), declaration, source)
+        project = Project.over(
+            source, declaration, ledger=books, noise=noise, copy=copy, reading=reading, text_size=text_size
+        )
+        opened.pop_all()  # from here on the project closes them
+    return replace(project, owns_ledger=ledger is None)

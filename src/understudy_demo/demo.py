@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as parquet
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +16,7 @@ from understudy.answer.answer import Answer
 from understudy.declaration.file import parse
 from understudy.errors import ParameterError
 from understudy.ledger.memory import MemoryLedger
+from understudy.ledger.place import DEFAULT_FILE
 from understudy.pages.shell import beginning
 from understudy.privacy.cost import Cost
 from understudy.project import open_project
@@ -25,6 +27,7 @@ from understudy_demo.trials import Trials, run_trials
 from understudy_demo.trials import render as render_trials
 
 PAGE = "demo.html"
+TABLE = "town.parquet"
 BETA = Fraction(1, 20)
 """All error bars of the demo hold together, except with this probability."""
 
@@ -87,7 +90,7 @@ class Town:
 
 def _check_free(folder: Path, text: str) -> None:
     """A town may replace an earlier one, and nothing else."""
-    declared, table = folder / "understudy.yml", folder / "town.parquet"
+    declared, table = folder / "understudy.yml", folder / TABLE
     is_town = declared.is_file() and declared.read_bytes() == text.encode()
     page = folder / PAGE
     ours = not page.exists() or (page.is_file() and page.read_bytes().startswith(beginning(KIND).encode()))
@@ -95,15 +98,42 @@ def _check_free(folder: Path, text: str) -> None:
         raise ParameterError(f"{folder} holds another project: invent the town elsewhere with --folder")
 
 
+def _write_town(folder: Path, table: pa.Table) -> None:
+    """Write the table, unless it is there already: a ledger belongs to the people that it was begun with.
+
+    Raises ParameterError where a ledger is there, and other people.
+    """
+    place = folder / TABLE
+    if place.is_file() and _is_table(place, table):
+        return
+    if (folder / DEFAULT_FILE).exists():
+        raise ParameterError(
+            f"{folder} has a ledger, which records what was spent on the people who live there, and these would "
+            f"be others: invent the town elsewhere with --folder, or remove {folder} if nobody needs it any more"
+        )
+    parquet.write_table(table, place)
+
+
+def _is_table(place: Path, table: pa.Table) -> bool:
+    try:
+        return parquet.read_table(place).equals(table)
+    except (OSError, pa.ArrowException):
+        return False
+
+
 def run(folder: Path, *, people: int, seed: int) -> Town:
-    """Write the town and its declaration, then spend the whole budget evenly on its questions."""
-    text = declaration("town.parquet")
+    """Write the town and its declaration, then spend the whole budget evenly on its questions.
+
+    The folder is a project, which `understudy serve --project` serves. What is asked there is charged to its own
+    durable ledger, which this demonstration neither uses nor replaces.
+    """
+    text = declaration(TABLE)
     _check_free(folder, text)
     folder.mkdir(parents=True, exist_ok=True)
     table = invent(people, seed=seed)
-    parquet.write_table(table, folder / "town.parquet")
+    _write_town(folder, table)
     (folder / "understudy.yml").write_text(text, encoding="utf-8")
-    # Each run invents its town anew, so its budget is new as well; the durable ledger is left to the reader.
+    # Each run shows the whole budget spent, in memory; the durable ledger is left to the reader.
     project = open_project(folder, ledger=MemoryLedger(parse(text).budget))
     price = project.declaration.budget.epsilon / len(QUESTIONS)
     beta = BETA / len(QUESTIONS)
@@ -118,8 +148,8 @@ def run(folder: Path, *, people: int, seed: int) -> Town:
     return town
 
 
-def render(town: Town) -> None:
-    """The result as a table in the terminal."""
+def render(town: Town, *, program: str = "understudy") -> None:
+    """The result as a table in the terminal, and the commands to go on with, as `program` is called here."""
     console = Console(markup=False, emoji=False)
     table = Table(
         title=f"An invented town of {town.people:,} people, questioned privately", title_justify="left"
@@ -149,9 +179,11 @@ def render(town: Town) -> None:
         f"{held} of {shown} error bars held (all of them should, in 19 of 20 towns). Spent {town.spent.currency} "
         f"{town.spent.amount:g} of {town.budget:g}.\n"
         f"All of this is on a page: {town.page}\n"
-        f"The town is in {town.folder}/: try\n"
-        f"  understudy check --project {town.folder}\n"
-        f"  understudy ask --project {town.folder} 'count age<30 and sex=F by district'",
+        f"The town is a project in {town.folder}/ ({TABLE}, understudy.yml, release/): try\n"
+        f"  {program} check --project {town.folder}\n"
+        f"  {program} ask --project {town.folder} 'count age<30 and sex=F by district'\n"
+        f"This opens it in a browser, for many people to ask:\n"
+        f"  {program} serve --project {town.folder}",
         highlight=False,
         soft_wrap=True,
     )

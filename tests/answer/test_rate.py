@@ -13,6 +13,7 @@ from statistical import assert_covers
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts
 from understudy.answer.reader import rate
+from understudy.answer.writing import write_answer
 from understudy.declaration.file import parse
 from understudy.domain.attribute import Categories
 from understudy.domain.domain import Domain
@@ -117,3 +118,23 @@ def test_sessions_and_releases_answer_rates_as_well():
     for answer in (within, made.answer("rate smoker = true within sex")):
         assert np.abs(answer.value[:2] - [0.4, 0.1]).max() <= answer.error[:2].max()
         assert answer.unit == "rate within sex"
+
+
+def test_a_rate_is_called_one_wherever_it_is_shown(tmp_path):
+    """Nobody takes the part of each group for the part of all rows."""
+    p = project()
+    rates = p.ask("rate smoker = true within sex", epsilon=1)
+    shares = p.ask("share smoker = true by sex", epsilon=1)
+    counts = p.ask("count smoker = true by sex", epsilon=1)
+    assert repr(rates).startswith("Answer('rate smoker in (true) within sex': 3 cells ± ")
+    assert repr(shares).startswith("Answer('share smoker in (true) by sex': 3 cells ± ")
+    assert repr(counts).startswith("Answer('smoker in (true) by sex': 3 cells ± ")
+    for answer, called in ((rates, "rate"), (shares, "share"), (counts, "value")):
+        columns = ["sex", called, "error", "noisy"]
+        assert list(answer.to_pandas().columns) == columns
+        assert answer.to_polars().columns == columns
+        assert answer.plot().to_dict()["layer"][0]["encoding"]["x"]["title"] == called
+        assert f">{called}</th>" in answer._repr_html_()
+        write_answer(tmp_path / f"{called}.csv", answer)
+        assert (tmp_path / f"{called}.csv").read_text().splitlines()[0].replace('"', "") == ",".join(columns)
+    assert "rate smoker in (true) within sex" in rates._repr_html_()

@@ -14,7 +14,7 @@ from page_checks import read_page
 from people import declaration, write_project
 from program import call, run
 from understudy.pages.markup import escaped
-from understudy_demo import demo
+from understudy_demo import demo, trials
 
 
 @pytest.fixture
@@ -101,7 +101,11 @@ def test_commands_share_one_budget_and_one_ledger(folder):
     again = json.loads(
         run("ask", "count sex=F", *price, "--request", "r", "--analyst", "ada", cwd=folder).stdout
     )
-    assert again == first
+    was, now = first["answers"][0], again["answers"][0]
+    assert {key for key in now if now[key] != was[key]} == {"cost", "share", "repeated"}  # the same numbers
+    assert now["recorded_cost"] == was["cost"] == {"epsilon": 0.4}
+    assert (now["cost"], now["repeated"], was["repeated"]) == ({"epsilon": 0}, True, False)
+    assert again["remaining"] == first["remaining"]
     assert first["remaining"] == {"epsilon": 0.6}
     run("ask", "count sex=M", "--epsilon", "0.4", "--yes", cwd=folder)
     refused = run("ask", "count sex=M", "--epsilon", "0.4", cwd=folder, status=1)
@@ -137,7 +141,8 @@ def test_a_ledger_is_verified_and_exported(folder):
 
 
 def test_the_demo_shows_truth_beside_answers(tmp_path, monkeypatch):
-    """One performance, told to people and to machines."""
+    """One performance, with a short session, told to people and to machines."""
+    monkeypatch.setattr(trials, "QUESTIONS", 60)
     town = demo.run(tmp_path / "demo", people=2000, seed=7)
     page = (tmp_path / "demo" / "demo.html").read_text(encoding="utf-8")
     read_page(page)
@@ -153,9 +158,11 @@ def test_the_demo_shows_truth_beside_answers(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "run", performed)
     reply = json.loads(call("demo", "--people", "2000", "--json", cwd=tmp_path).stdout)
     assert len(reply["questions"]) == 20
+    assert reply["session"]["questions"] == sum(reply["session"]["sources"].values()) == 60
     assert 0 < reply["spent"]["epsilon"] <= reply["budget"]["epsilon"]  # questions about others cost less
     assert reply["error_bars"]["held"] >= reply["error_bars"]["of"] - 2
     shown = call("demo", "--people", "2000", cwd=tmp_path).stdout
     assert "truth" in shown
     assert "error bars held" in shown
+    assert shown.endswith(f"\n  understudy serve --project {tmp_path}/demo\n")
     run("check", "--project", "demo", cwd=tmp_path)

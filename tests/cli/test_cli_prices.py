@@ -10,6 +10,7 @@ import pytest
 from people import write_project
 from program import call
 from understudy.cli import prices
+from understudy.privacy.cost import ZCDP
 
 WITH_DELTA = "{epsilon: 1, delta: 1e-9}"
 
@@ -34,6 +35,53 @@ def test_every_price_is_told_as_a_part_of_the_whole(folder):
     dry = json.loads(call("ask", "share by sex", "--dry-run", "--json", cwd=folder).stdout)
     assert dry[0].keys() >= {"question", "cost", "error", "beta", "share", "epsilon", "noise", "forecast"}
     assert dry[0]["forecast"][0]["unit"] == "share of all rows"
+
+
+def test_a_repeated_request_says_that_it_takes_nothing_this_time(folder):
+    asked = ("ask", "count by sex", "--epsilon", "0.1", "--request", "r")
+    first = call(*asked, cwd=folder).stdout
+    assert "takes 1.2% of the budget (rho 0.0001771)" in first
+    again = call(*asked, cwd=folder).stdout
+    assert "answered from the ledger; takes nothing this time (the first time 1.2% of the budget" in again
+    assert again.splitlines()[1:4] == first.splitlines()[1:4]  # the same numbers
+    assert again.splitlines()[-1] == first.splitlines()[-1]  # and as much left
+    plain = json.loads(call(*asked, "--json", cwd=folder).stdout)["answers"][0]
+    assert plain["repeated"]
+    assert plain["cost"] == {"rho": 0}
+    assert plain["share"] == 0
+    assert plain["recorded_cost"]["rho"] == pytest.approx(0.0001771, rel=1e-3)
+    new = json.loads(call("ask", "count by sex", "--epsilon", "0.1", "--json", cwd=folder).stdout)["answers"][
+        0
+    ]
+    assert not new["repeated"]
+    assert new["cost"] == new["recorded_cost"] == new["quoted"]
+    assert new["remark"] is None
+
+
+def test_a_price_that_is_not_the_quoted_one_is_explained(folder):
+    first = call("ask", "count age < 18 by sex", "--epsilon", "0.1", cwd=folder).stdout
+    assert "that was quoted" not in first
+    other = ("ask", "count age >= 65 by sex", "--epsilon", "0.1")
+    less = call(*other, cwd=folder).stdout
+    assert "takes less than 0.01% of the budget" in less  # the rounding of halves
+    assert (
+        "costs less than the rho 0.0001771 that was quoted, since earlier questions were about other" in less
+    )
+    plain = json.loads(
+        call("ask", "count age between 18 and 64 by sex", "--epsilon", "0.1", "--json", cwd=folder).stdout
+    )["answers"][0]
+    assert plain["cost"]["rho"] < 1e-12
+    assert plain["quoted"]["rho"] == pytest.approx(0.0001771, rel=1e-3)
+    assert "different people cost as one" in plain["remark"]
+    public = call("ask", "count", "--epsilon", "0.1", cwd=folder).stdout
+    assert "costs nothing: no person can change it, so it is public" in public
+
+
+def test_a_price_above_the_quoted_one_is_explained():
+    more = prices.Charged(ZCDP(20), ZCDP(10)).remark
+    assert more is not None
+    assert more.startswith("costs more than the rho 1e-14 that was quoted, since earlier questions")
+    assert prices.Charged(ZCDP(10**9 + 3), ZCDP(10**9)).remark is None  # rounding
 
 
 def test_a_script_must_say_yes_to_more_than_a_quarter(folder):

@@ -26,8 +26,9 @@ from understudy.releases.run import Progress
 
 COMMANDS = (
     "", "init", "check", "ask", "plan", "release", "demo", "ledger", "ledger show", "ledger verify",
-    "ledger export", "ledger witness", "audit", "audit privacy", "audit validity", "holdout", "holdout create",
-    "holdout score", "holdout show",
+    "ledger export", "ledger new", "ledger witness", "audit", "audit privacy", "audit validity", "holdout",
+    "holdout create", "holdout score", "holdout show", "serve", "token", "token new", "token list", "token revoke",
+    "approvals", "approvals list", "approve", "deny", "server", "server backup", "server restore", "server clock",
 )  # fmt: skip
 
 
@@ -88,7 +89,10 @@ def test_help_has_whole_words_groups_and_examples(path, columns, tmp_path):
 
 def test_commands_are_grouped(tmp_path):
     told = call("--help", cwd=tmp_path).stdout
-    places = [told.index(f"\n{group}:\n") for group in ("Start", "Ask", "Publish", "Validate", "Look after")]
+    places = [
+        told.index(f"\n{group}:\n")
+        for group in ("Start", "Ask", "Publish", "Serve", "Validate", "Look after")
+    ]
     assert places == sorted(places)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pandas as pd
@@ -12,7 +13,13 @@ from hypothesis import strategies as st
 import understudy as us
 from understudy.curator.pricing import QuestionPrice
 from understudy.declaration.file import parse
-from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError, RequestConflictError
+from understudy.errors import (
+    InsufficientBudgetError,
+    ParameterError,
+    QueryError,
+    RefusedError,
+    RequestConflictError,
+)
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import SeededNoise
@@ -120,6 +127,76 @@ def test_what_does_not_fit_is_told_in_epsilon():
     assert "under a budget of epsilon 1, delta 1e-09" in str(refusal.value)
     fits = float(str(refusal.value).split("at most epsilon ")[1].split(" ")[0])
     p.ask("count by sex", epsilon=fits)
+
+
+# ---- questions about different rows
+
+RATES = (
+    "rate sex = F within age",
+    "rate age < 18 and sex = F within age",
+    "rate age < 18 or sex = F within sex",
+    "SELECT age, count(*) FILTER (WHERE sex = 'F') / count(*) FILTER (WHERE sex = 'M') FROM t GROUP BY age",
+    "SELECT sum(CASE WHEN age < 18 THEN 1 ELSE 0 END) / count(*) FILTER (WHERE age >= 18) FROM t",
+)
+
+
+@pytest.mark.parametrize("text", RATES)
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("budget", [WITH_DELTA, PURE])
+def test_a_ratio_of_different_rows_is_charged_its_quote_and_has_the_noise_that_this_buys(
+    text, neighbours, budget, tmp_path
+):
+    FRAME.to_csv(tmp_path / "t.csv", index=False)  # a file has versions, so that joint accounting is at work
+    declared = TEXT.format(budget=budget).replace("neighbours: replace", f"neighbours: {neighbours}")
+    (tmp_path / "t.yml").write_text(declared)
+    p = us.open(tmp_path / "t.yml", ledger=MemoryLedger(parse(declared).budget))
+    for price in ({"epsilon": 0.1}, {"error": 40}):
+        prepared = p.prepare(text, **price)
+        answer = prepared.run()
+        assert answer.cost == prepared.quote.cost
+        whole = p.ledger.budget.part(0.1)
+        if "epsilon" in price:
+            assert prepared.quote.cost.amount == pytest.approx(float(whole.amount), rel=1e-9)
+            # The noise of one partition at this price, and nothing wider.
+            parts = prepared.question.marginals
+            alone = [
+                p.curator.error(
+                    one, *p.curator.mechanism(one, whole, beside=parts[:i] + parts[i + 1 :]), 0.025
+                )
+                for i, one in enumerate(parts)
+            ]
+            assert prepared.quote.error == max(alone)
+        else:
+            assert prepared.quote.error <= 40
+
+
+def test_marginals_that_share_rows_share_no_noise():
+    p = project()
+    both = [question(text, p.domain).marginal for text in ("count by sex", "count age < 18 by sex")]
+    with pytest.raises(QueryError, match="about different rows"):
+        p.curator.prepare(both, Price.of(rho=0.001), stacks=[(0, 1)])
+    prepared = p.curator.prepare(both, Price.of(rho=0.001))
+    for stacks in (((0, 1),), ((0,),), ((0,), (1,), (1,))):  # one noise, one marginal free, one charged twice
+        with pytest.raises((ParameterError, QueryError)):
+            p.curator.perform(replace(prepared, stacks=stacks))
+    assert p.ledger.spent.units == 0
+
+
+def test_a_ratio_that_was_charged_in_parts_is_found_again_under_its_request():
+    books = MemoryLedger(parse(TEXT.format(budget=WITH_DELTA)).budget)
+    p = project(ledger=books)
+    text = (
+        "SELECT count(*) FILTER (WHERE sex = 'F') / count(*) FILTER (WHERE sex = 'M') FROM t WHERE age < 65"
+    )
+    parts = p.prepare(text, rho=0.001).question.marginals
+    slack = Fraction(4, 10**15)  # what 0.1 left for rounding up
+    before = p.curator.measure_all(
+        parts, Price("rho", Fraction(1, 2000) - slack), beta=Fraction(1, 40), request="r"
+    )
+    spent = books.spent
+    again = p.ask(text, rho=0.001, request="r")
+    assert books.spent == spent
+    assert again.rows[0][0] == pytest.approx(float(before[0].noisy / before[1].noisy))
 
 
 # ---- what version 0.1 charged

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,6 +13,11 @@ from sqlalchemy.engine import URL, make_url
 
 from memory_folder import memory_folder
 from own_postgres import own_postgres
+from understudy.ledger.memory import MemoryLedger
+from understudy.ledger.store import DurableLedger
+from understudy.privacy.budget import Budget
+
+ONE = Budget.of(1)
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +49,22 @@ def sqlite(tmp_path: Path) -> URL:
 def store(request: pytest.FixtureRequest) -> URL:
     """Every durable store in turn."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def ledgers(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """Opens ledgers of one kind; a second opening of a durable one is the same ledger."""
+    opened: list[DurableLedger] = []
+
+    def build(budget: Budget = ONE, *, name: str = "t", **settings: Any) -> Any:
+        if request.param == "memory":
+            return MemoryLedger(budget, **settings)
+        opened.append(DurableLedger(request.getfixturevalue(request.param), name, budget, **settings))
+        return opened[-1]
+
+    yield build
+    for ledger in opened:
+        ledger.close()
 
 
 @pytest.fixture(name="memory_folder")

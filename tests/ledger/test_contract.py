@@ -20,7 +20,6 @@ from understudy.errors import (
 )
 from understudy.ledger.interface import OPENED, JournalStep
 from understudy.ledger.memory import MemoryLedger
-from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import GaussianNoise, LaplaceNoise, Selection, SparseVector, Together
@@ -29,22 +28,6 @@ from understudy.privacy.limits import Limits
 ONE = Budget.of(1)
 TENTH = Selection(epsilon=Fraction(1, 10))
 HALF = Selection(epsilon=Fraction(1, 2))
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def ledgers(request):
-    """Opens ledgers of one kind; a second opening of a durable one is the same ledger."""
-    opened = []
-
-    def build(budget=ONE, *, name="t", **settings):
-        if request.param == "memory":
-            return MemoryLedger(budget, **settings)
-        opened.append(DurableLedger(request.getfixturevalue(request.param), name, budget, **settings))
-        return opened[-1]
-
-    yield build
-    for ledger in opened:
-        ledger.close()
 
 
 def charge(ledger, event=TENTH, *, request="r", question="q", analyst=""):

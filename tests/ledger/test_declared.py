@@ -11,9 +11,11 @@ import pytest
 
 import understudy as us
 from people import declaration
+from program import call
 from understudy.declaration.file import parse, read
 from understudy.errors import DeclarationError, InsufficientBudgetError, LedgerError
 from understudy.ledger.declared import new_witness
+from understudy.ledger.export import verify
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger
@@ -63,7 +65,12 @@ def test_places():
         ("opening: {epsilon: 2}", "more than the budget"),
         ("opening: {}", "epsilon"),
         ("limits: {analyst: 0}", "positive"),
-        ("limits: {week: 1}", "analyst, day, month"),
+        ("limits: {week: 1}", "analyst, analysts, day, month"),
+        ("limits: {analysts: {ada: -1}}", "at least 0"),
+        ("limits: {analysts: [ada]}", "key: value"),
+        ("limits: {analysts: {ada: much}}", "finite number"),
+        ("limits: {analyst: 1, analysts: {ada: 1}}", "not both"),
+        ("limits: {analysts: {ada: 1, ada: 2}}", "twice"),
     ],
 )
 def test_declarations_that_are_refused(line, hint):
@@ -119,6 +126,23 @@ def test_limits_and_opening_are_declared(folder):
     assert refused.value.limit == "analyst 'ada'"
     project.ask("count sex=M", epsilon=0.2, analyst="bob")
     assert project.ledger.spent.amount == 0.7
+
+
+def test_limits_by_name_are_declared(folder):
+    declare(folder, 'limits: {analysts: {ada: 0.3, "*": 0.1}, day: 0.5}')
+    project = us.open(folder)
+    project.ask("count sex=F", epsilon=0.3, analyst="ada")
+    for name, question in (("ada", "count sex=M"), ("bob", "count age<18")):
+        with pytest.raises(InsufficientBudgetError) as refused:
+            project.ask(question, epsilon=0.2, analyst=name)
+        assert refused.value.limit == f"analyst {name!r}"
+    project.ask("count age<18", epsilon=0.1, analyst="bob")
+    assert {name: cost.amount for name, cost in project.ledger.spent_by().items()} == {"ada": 0.3, "bob": 0.1}
+    project.ledger.close()
+    said = " ".join(call("check", cwd=folder).stdout.split())
+    assert "limit: analyst 'ada' may take 0.3 (epsilon)" in said
+    assert "limit: each analyst who is not named may take 0.1 (epsilon)" in said
+    assert verify(project.ledger.url, "people")["sound"]
 
 
 def test_a_frame_s_budget_is_in_memory_unless_a_ledger_is_passed(sqlite):

@@ -201,6 +201,7 @@ def test_a_postgres_store_of_version_1_is_upgraded(postgres):
     database = Database(postgres)
     with database.writing() as tx:
         schema.ONE_ANSWER.drop(tx)
+        schema.OF_ANALYST.drop(tx)
         schema.SNAPSHOT.drop(tx)
         tx.execute(update(schema.SCHEMA).values(version=1))
         tx.execute(update(schema.KEPT).where(schema.KEPT.c.number == 3).values(state=b"state 0", salt=b"s"))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import re
 from contextlib import suppress
 
 import numpy as np
@@ -97,7 +98,7 @@ def test_two_spellings_are_one_question():
         ("", "starts with count, share or rate"),
         ("sum age", "starts with count, share or rate"),
         ("count age<17", "17 is not a bin edge of age; nearest: 10 and 20: try age < 10 or age < 20"),
-        ("count age<=10", "age <= 10 cuts the bin 10-19: try age < 10 or age < 20"),
+        ("count age<=10", "age <= 10 cuts the bin 10-19; try age < 10 or age < 20"),
         ("count agee<10", "no attribute 'agee'; the domain has: age"),
         ("count sex=X", "not a declared value of sex"),
         ("count sex<F", "not ordered"),
@@ -184,3 +185,22 @@ def test_cells_agree_with_three_valued_logic_on_rows(condition):
 def test_any_text_is_a_question_or_a_clear_refusal(text):
     with suppress(UnderstudyError):
         parse(text, DOMAIN)
+
+
+@pytest.mark.parametrize(
+    ("question", "written"),
+    [
+        ('count city = "Paris"', "in single quotes: 'Paris', or without any: Paris"),
+        ('count city in (Rome, "Paris")', "in single quotes: 'Paris', or without any: Paris"),
+        ('count city = "St. John\'s"', "in single quotes: 'St. John''s'"),
+    ],
+)
+def test_a_value_in_double_quotes_is_told_how_to_write_it(question: str, written: str):
+    domain = Domain((Categories(name="city", values=("Paris", "Rome", "St. John's")),))
+    with pytest.raises(QueryError) as refused:
+        parse(question, domain)
+    assert str(refused.value).startswith("double quotes name an attribute; write the value")
+    assert str(refused.value).endswith(written)
+    said = re.search("single quotes: (.*?)(, or|$)", str(refused.value))
+    assert said is not None
+    parse(f"count city = {said[1]}", domain)  # what it says can be asked

@@ -10,12 +10,14 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as parquet
 import pytest
 
 import program
 import tiny_release
+from understudy.cli import prices
 from understudy.declaration.file import parse
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.export import verify
@@ -28,7 +30,7 @@ TESTS = str(Path(__file__).resolve().parent.parent)
 SOURCE = str(Path(TESTS).parent / "src")
 
 
-TINY = ("--method", "tiny", "--workload", "1-way", "--epsilon", "2")
+TINY = ("--yes", "--method", "tiny", "--workload", "1-way", "--epsilon", "2")
 
 
 def command(*arguments: str) -> list[str]:
@@ -92,6 +94,68 @@ def test_a_release_for_people_and_for_machines(folder, run):
     assert (folder / "more" / "again" / "answers.parquet").read_bytes() == (
         folder / "out" / "answers.parquet"
     ).read_bytes()
+
+
+def test_a_script_must_say_yes_to_a_release_of_more_than_a_quarter(folder, run):
+    refused = run("--out", "out", *TINY[1:], cwd=folder, status=2).stderr
+    assert "this takes up to 100% of the budget (epsilon 2); 100% of the budget left" in refused
+    assert "Nothing was spent. Say --yes" in refused
+    assert "--yes" in run("--out", "out", *TINY[1:], "--json", cwd=folder, status=2).stdout
+    assert visible(folder) == HOME - {"understudy.ledger"}
+    done = run("--out", "small", *TINY[1:-1], "0.4", "--name", "r", cwd=folder)  # a fifth
+    assert "spent epsilon 0.4" in done.stdout
+    run("--out", "again", *TINY[1:-1], "0.4", "--name", "r", cwd=folder)  # it was paid
+
+
+@pytest.mark.parametrize(("answer", "status"), [(True, 0), (False, 1)])
+def test_a_person_is_asked_before_a_release_of_more_than_a_twentieth(
+    folder, run, monkeypatch, answer, status
+):
+    asked: list[str] = []
+
+    def confirm(text: str, **_: object) -> bool:
+        asked.append(text)
+        return answer
+
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(prices.typer, "confirm", confirm)
+    monkeypatch.setattr(prices, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
+    done = run("--out", "out", *TINY[1:-1], "0.2", cwd=folder, status=status)
+    assert asked == [
+        "This takes up to 10% of the budget (epsilon 0.2); 100% of the budget left: epsilon 2 of 2. Make it?"
+    ]
+    assert ("Nothing was released, and nothing was spent" in done.stderr) != answer
+    assert visible(folder) == (HOME | {"out"} if answer else HOME - {"understudy.ledger"})
+    run("--out", "other", *TINY[:-1], "0.2", cwd=folder)  # --yes
+    run("--out", "cheap", *TINY[1:-1], "0.05", cwd=folder)
+    assert len(asked) == 1
+
+
+def test_what_the_command_tells_is_what_the_folder_holds(folder, run):
+    (folder / "understudy.yml").write_text(
+        tiny_release.DECLARATION.replace("{epsilon: 2}", "{epsilon: 2, delta: 1e-6}")
+    )
+    options = ("--method", "residual", "--workload", "2-way", "--epsilon", "0.1")
+    done = run("--out", "out", *options, "--rows", "10", cwd=folder)
+    held = parquet.read_metadata(folder / "out" / "answers.parquet").num_rows
+    made = Release.load(folder / "out")
+    workload = made.certificate["workload"]["queries"]
+    assert made.also
+    assert held == made.answered_cells > workload
+    assert f"{held} answers of which {workload} in 10 marginals" in done.stdout
+    assert f"and {held - workload} in {len(made.also)} marginals beside the workload" in done.stdout
+    # Six hundred people at this price are mostly noise: the command says it before and after.
+    assert "Mostly noise. In 5 of 5 columns most people are in cells whose error bar" in done.stderr
+    dry = run("--dry-run", *options, cwd=folder)
+    assert "Mostly noise: in 5 of 5 columns the error would be at least as large" in dry.stderr
+    assert json.loads(run("--dry-run", *options, "--json", cwd=folder).stdout)["mostly_noise"]
+    reply = json.loads(run("--out", "json", *options, "--rows", "10", "--json", cwd=folder).stdout)
+    assert (reply["answers"], reply["mostly_noise"]) == (held, True)
+
+
+def test_a_good_release_is_not_called_noise(folder, run):
+    done = run("--out", "out", *TINY, "--rows", "10", cwd=folder)
+    assert "oise" not in done.stderr
 
 
 @pytest.mark.parametrize(("how", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
@@ -166,7 +230,7 @@ def test_refusals_spend_nothing_and_leave_nothing(folder, run):
         (2, "a method is one of auto", ("--out", "o", "--method", "magic", "--epsilon", "1")),
         (2, "does not take rounds", ("--out", "o", *TINY, "--option", "rounds=3")),
         (2, "NAME=VALUE", ("--out", "o", *TINY, "--option", "rounds")),
-        (2, "--epsilon 1", ("--out", "o", *TINY[:4])),
+        (2, "--epsilon 1", ("--out", "o", *TINY[:5])),
         (2, "w.csv, line 2", ("--out", "o", *TINY, "--workload", "w.csv")),
         (2, "is no workload", ("--out", "o", *TINY, "--workload", "most")),
         (2, "more than 1 cells", ("--out", "o", *TINY, "--max-cells", "1")),

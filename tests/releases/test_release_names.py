@@ -23,7 +23,7 @@ from understudy.releases.run import Run
 from understudy.releases.unfinished import Unfinished
 
 DELTA = tiny_release.DECLARATION.replace("{epsilon: 2}", "{epsilon: 2, delta: 1e-6}")
-TINY = ("--method", "tiny", "--workload", "1-way")
+TINY = ("--yes", "--method", "tiny", "--workload", "1-way")
 
 
 @pytest.fixture

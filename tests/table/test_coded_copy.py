@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -243,3 +245,25 @@ def test_it_is_made_where_the_declaration_permits_it(tmp_path: Path, permitted):
     assert (tmp_path / "understudy.codes").exists() == permitted
     again = us.open(tmp_path).ask("count by a", epsilon=1)
     assert np.abs(np.asarray(again.value) - frame().groupby("a").size()).max() < 100
+
+
+ENGINES = ("duckdb", "ibis", "narwhals", "pandas", "pyarrow", "scipy", "sqlglot")
+
+
+def test_a_question_over_a_copy_loads_no_engine(tmp_path: Path):
+    """Most of the time of a short question is the time to load what it does not need."""
+    frame().to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "understudy.yml").write_text(
+        "understudy: 1\nname: t\nsource: table.csv\nbudget: {epsilon: 1, delta: 1e-9}\ncoded_copy: true\n"
+        "attributes:\n  a: {type: integer, bounds: [0, 3]}\n"
+    )
+    us.open(tmp_path).ask("count by a")
+    command = (
+        "import sys; from understudy.cli.app import main; sys.argv = ['understudy', 'ask', 'count by a']; main(); "
+        f"print('loaded', [name for name in {ENGINES} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "loaded []"

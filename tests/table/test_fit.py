@@ -20,6 +20,7 @@ from understudy.declaration.declaration import SourceSpec, Unit
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
+from understudy.table.dialect import PORTABLE
 from understudy.table.engine import AnyIbis
 from understudy.table.fit import Fit
 from understudy.table.source import in_memory, open_source
@@ -126,7 +127,7 @@ def test_one_pass_counts_everything_here_and_few_do_elsewhere(monkeypatch):
     domain = Domain(tuple(Categories(name=f"x{i}", values=("a",)) for i in range(10)))
     assert counts(source.read_through(domain)) == [(0, 0, 1)] * 10
     assert len(passes) == 1
-    elsewhere = replace(source, engine=AnyIbis(None))
+    elsewhere = replace(source, engine=AnyIbis(None, PORTABLE))
     assert counts(elsewhere.read_through(domain)) == [(0, 0, 1)] * 10
     assert len(passes) == 1 + 3
 

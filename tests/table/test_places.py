@@ -79,3 +79,47 @@ def test_unequal_real_bins_are_searched():
     attribute = Bins(name="x", starts=starts, upper=10_000.0)
     values = [near for start in starts for near in (start, nextafter(start, -inf), nextafter(start, inf))]
     assert codes(attribute, values) == [attribute.code(value) for value in values]
+
+
+DAYS = tuple(sorted({dt.date(1900, 1, 1) + dt.timedelta(days=i * i // 7) for i in range(300)}))
+
+
+@pytest.mark.parametrize(
+    "starts",
+    [
+        tuple(float(1.01**i) for i in range(dialect.MANY_STARTS + 1)),
+        tuple(float(i) ** 3 / 7 for i in range(1000)),
+        tuple(i * i - 5000 for i in range(3 * dialect.MANY_STARTS)),
+        DAYS,
+    ],
+    ids=["one more than a block", "reals", "whole numbers", "days"],
+)
+def test_many_unequal_bins_are_found_in_blocks(starts: tuple):
+    upper = starts[-1] + (dt.timedelta(days=9) if isinstance(starts[0], dt.date) else 9)
+    attribute = Bins(name="x", starts=starts, upper=upper, null=True)
+    if isinstance(starts[0], dt.date):
+        values = [start + dt.timedelta(days=i) for start in starts for i in (-1, 0, 1)] + [None]
+    else:
+        near = [near for start in starts for near in (start, nextafter(start, -inf), nextafter(start, inf))]
+        values = [*WHOLE, *near, upper, upper + 1]
+    assert codes(attribute, values) == [attribute.code(value) for value in values]
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5])
+def test_eleven_thousand_bins_are_a_short_statement(power: float):
+    """A node for each of them took Ibis and the engine seconds before the first row was read."""
+    starts = tuple(10.0 * i**power for i in range(11_000))
+    attribute = Bins(name="x", starts=starts, upper=2e9)
+    number = ibis.memtable(pa.table({"x": [0.5, 25.0, 1e9]})).x
+    place = dialect.DUCKDB.place(number, starts)
+    nodes = len(place.op().find(object))
+    assert nodes < 1_000
+    assert place.to_pyarrow().to_pylist() == [attribute.code(x) for x in (0.5, 25.0, 1e9)]
+
+
+def test_eleven_thousand_categories_are_a_short_statement():
+    known = {f"it's {i}": i for i in range(11_000)}
+    text = ibis.memtable(pa.table({"x": ["it's 7", "it's 10999", "its 7", None]})).x
+    place = dialect.DUCKDB.find(text, known)
+    assert len(place.op().find(object)) < 100
+    assert place.to_pyarrow().to_pylist() == [7, 10_999, None, None]

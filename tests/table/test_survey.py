@@ -85,7 +85,8 @@ def test_an_ugly_file_is_drafted_read_and_asked_truly(tmp_path, encoding):
     assert "'N/A' read as missing" in said["age"][1]
     assert "leading zeros" in said["zip"][1]
     checked = json.loads(call("check", "--read", "--json", cwd=tmp_path).stdout)["read"]
-    assert (checked["rows"], checked["lines"]) == (2000, {"dropped": 0, "ragged": 2})
+    assert (checked["rows"], checked["lines"]) == (2000, checked["lines"] | {"dropped": 0, "ragged": 2})
+    assert len(checked["lines"]["ragged_at"]) == 2
     found = {name: (counts["missing"], counts["unreadable"]) for name, counts in checked["misfits"].items()}
     assert found == {
         "joined": (table.undated, 0), "pay": (table.unpaid, 0), "share": (0, 0), "age": (table.ageless, 0),
@@ -125,14 +126,17 @@ def test_init_says_what_it_made_of_each_column(tmp_path):
 
 def test_lines_that_are_lost_stop_a_draft(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"town,age\n" + "Orléans,1\n".encode() * 900 + b"Orl\xe9ans,1\n" * 100)
-    with pytest.raises(SourceError, match=r"100 of 1,000 lines.*--encoding"):
+    with pytest.raises(
+        SourceError,
+        match=r"^t.csv: some bytes .* not UTF-8.*--encoding cp1252.* 100 of 1,000 lines \(lines 902",
+    ):
         write(tmp_path / "t.csv", tmp_path / "understudy.yml")
 
 
 def test_a_few_lines_that_are_lost_are_told(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"town,age\n" + "Orléans,1\n".encode() * 999 + b"Orl\xe9ans,1\n")
     drafted = write(tmp_path / "t.csv", tmp_path / "understudy.yml")
-    assert any("1 lines are no rows" in note for note in drafted.notes)
+    assert any("1 of 1,000 lines (line 1,001) are no rows" in note for note in drafted.notes)
 
 
 def test_a_column_of_another_kind_in_one_of_twenty_values_is_told(tmp_path):

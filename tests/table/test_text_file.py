@@ -14,6 +14,7 @@ from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError, SourceError
+from understudy.table import text_file
 from understudy.table.file_view import LostLines
 from understudy.table.source import open_source
 from understudy.table.text_file import detect_encoding
@@ -61,7 +62,7 @@ def test_a_character_that_an_encoding_lacks_loses_nobody(tmp_path):
 
 def test_lines_of_another_width_are_counted_and_kept(tmp_path):
     fit = opened(tmp_path, b"n,x\no,1,2\no\n\no,3\n").read_through(DOMAIN)
-    assert (fit.rows, fit.lost) == (3, LostLines(dropped=0, ragged=2))
+    assert (fit.rows, fit.lost) == (3, LostLines(dropped=0, ragged=2, ragged_at=(2, 3)))
 
 
 def test_a_copy_of_another_encoding_has_no_name_and_follows_its_file(tmp_path):
@@ -202,3 +203,28 @@ def test_a_slip_about_a_file_of_text_is_told(line, said):
     start = "understudy: 1\nname: t\nsource: t.csv\nbudget: {epsilon: 1}\nattributes:\n  a: {type: boolean}\n"
     with pytest.raises(DeclarationError, match=said):
         parse(start + line)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_ragged_lines_are_numbered_as_an_editor_numbers_them(tmp_path, name, encoding, ending):
+    """Also behind a blank line and a record that runs over two lines."""
+    text = 'n,x\n"o",1\no\n\n"o\no",1\no,1,2\no,1\no,1,2,3\n'
+    data = text.replace("\n", ending).encode(encoding)
+    lost = opened(tmp_path, data, name, encoding=encoding).lost()
+    assert (lost.ragged, lost.ragged_at) == (3, (3, 7, 9))
+
+
+def test_only_the_first_ragged_lines_are_numbered(tmp_path):
+    fit = opened(tmp_path, b"n,x\n" + b"o\n" * 9).read_through(DOMAIN)
+    assert fit.lost == LostLines(ragged=9, ragged_at=(2, 3, 4, 5, 6))
+    assert "(lines 2, 3, 4, 5, 6, …)" in fit.lost_lines()[0]
+
+
+def test_a_file_without_faults_is_read_once_to_say_so(tmp_path, monkeypatch):
+    read = []
+    number = text_file._number
+    monkeypatch.setattr(text_file, "_number", lambda *given: read.append(given) or number(*given))
+    assert opened(tmp_path, TEXT.encode()).lost() == LostLines()
+    assert len(read) == 1

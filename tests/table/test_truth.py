@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +18,7 @@ from understudy.query.marginal import Marginal
 from understudy.table import truth as truth_module
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
+from understudy.table.view_reader import ViewReader
 
 DOMAIN = Domain((Bins.integers("a", 0, 3), Bins.integers("b", 0, 2), Bins.integers("c", 0, 1)))
 
@@ -115,3 +119,39 @@ def test_units_limit_rows():
     assert truth.rows == 3
     assert truth.count(("a",)).sum() == 3
     assert truth.count(("a",))[3] == 1
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_the_table_is_encoded_once_however_many_threads_ask_first(monkeypatch, fits):
+    if not fits:
+        monkeypatch.setattr(truth_module, "CACHE_BYTES", 100)
+    rows, encodings, lines = random_rows(4, 500), [], []
+    plain = ViewReader.batches
+
+    def counting(self, domain, clique, unit):
+        (encodings if len(clique) == len(DOMAIN) else lines).append(clique)
+        time.sleep(0.01)  # whoever is asked meanwhile waits
+        return plain(self, domain, clique, unit)
+
+    monkeypatch.setattr(ViewReader, "batches", counting)
+    truth = made(rows)
+    whole = brute(rows)
+    start = threading.Barrier(32)
+    found: list[np.ndarray] = [np.zeros(0)] * 32
+
+    def ask(i: int) -> None:
+        clique = (("a", "b"), ("b", "c"), ("a",), ("c",))[i % 4]
+        start.wait()
+        found[i] = truth.sums(Marginal(DOMAIN, clique))
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(32)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(encodings) == 1
+    assert len(lines) <= (1 if fits else 5)  # the first look reads what it needs; counts are kept
+    for i in range(32):
+        clique = (("a", "b"), ("b", "c"), ("a",), ("c",))[i % 4]
+        axes = tuple(k for k, name in enumerate(DOMAIN.names) if name not in clique)
+        np.testing.assert_array_equal(found[i], whole.sum(axis=axes))

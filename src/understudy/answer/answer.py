@@ -82,6 +82,20 @@ class Answer:
                 kept[id(given)].flags.writeable = False
             object.__setattr__(self, name, kept[id(given)])
 
+    @property
+    def measure(self) -> str:
+        """What the numbers are in one word, as frames head them: `value` (of a count), `share` or `rate`."""
+        return "value" if self.unit == "people" else self.unit.partition(" ")[0]
+
+    @property
+    def described(self) -> str:
+        """The question in words: ``rate smoker in (true) within district``."""
+        if self.measure == "value":
+            return self.query.describe()
+        between = "within" if self.measure == "rate" else "by"
+        groups = f" {between} {', '.join(self.query.by)}" if self.query.by else ""
+        return f"{self.measure} {self.query.where.describe()}{groups}"
+
     def rows(self) -> list[tuple[tuple[str, ...], float, float]]:
         """(labels, value, error) for each cell, in the order of the domain."""
         cells = zip(self.query.labels(), self.value.ravel(), self.error.ravel(), strict=True)
@@ -97,7 +111,7 @@ class Answer:
     def to_frame(self, backend: str = "pyarrow") -> Any: ...  # pyarrow has no types
 
     def to_frame(self, backend: str = "pyarrow") -> Any:
-        """A frame with a row for each cell: its labels, `value`, `error` and `noisy`.
+        """A frame with a row for each cell: its labels, `value` (or `share`, or `rate`), `error` and `noisy`.
 
         `backend` is pyarrow, pandas, polars, or another that `answer.frames` names; a `ParameterError` where it is
         unknown or not installed.
@@ -120,7 +134,7 @@ class Answer:
         rows = [
             ChartRow(labels, ErrorBar.around(value, error)) for labels, value, error in self._first(MOST_BARS)
         ]
-        return error_bars(self.query.by, rows, value="value", total=self.query.size)
+        return error_bars(self.query.by, rows, value=self.measure, total=self.query.size)
 
     def _first(self, most: int) -> list[tuple[tuple[str, ...], float, float]]:
         """`rows` up to a number of cells: the others are not named, however many there are."""
@@ -151,7 +165,7 @@ class Answer:
     def __repr__(self) -> str:
         worst = notebook.half_width(float(self.error.max(initial=0.0)))
         told = f"{self.query.size:,} cells" if self.query.by else notebook.number(float(self.value))
-        return f"Answer({self.query.describe()!r}: {told} {worst}, {self.source})"
+        return f"Answer({self.described!r}: {told} {worst}, {self.source})"
 
     def _repr_html_(self) -> str:
         by = self.query.by
@@ -168,6 +182,6 @@ class Answer:
             reach = notebook.half_width(float(self.population_error.max(initial=0.0)))
             note += f" Of the population behind the table: {reach}."
         found = notebook.table(
-            [*by, "value", "error", ""], shown, numbers=("value", "error"), total=self.query.size
+            [*by, self.measure, "error", ""], shown, numbers=(self.measure, "error"), total=self.query.size
         )
-        return notebook.panel(self.query.describe(), found, note=note)
+        return notebook.panel(self.described, found, note=note)

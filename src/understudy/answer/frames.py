@@ -46,6 +46,9 @@ class Answered(Protocol):
     @property
     def noisy(self) -> NDArray[np.float64]: ...
 
+    @property
+    def measure(self) -> str: ...
+
 
 def to_frame(columns: Mapping[str, Any], backend: str = "pyarrow") -> Any:
     """A frame of the given columns, each a numpy array or a list, all of one length.
@@ -76,13 +79,15 @@ def to_frame(columns: Mapping[str, Any], backend: str = "pyarrow") -> Any:
 def answer_frame(answer: Answered, backend: str = "pyarrow") -> Any:
     """A frame with a row for each cell: its labels, and the `value`, `error` and `noisy` of the answer.
 
+    The values of a share are headed `share`, those of a rate `rate`: nobody takes one for the other.
+
     Where an attribute has one of these names, the answer's column gets an underscore.
     """
     by = list(answer.query.by)
     labels = [list(cell) for cell in answer.query.labels()]
     columns: dict[str, Any] = {name: [cell[i] for cell in labels] for i, name in enumerate(by)}
     for name in ("value", "error", "noisy"):
-        free = name
+        free = answer.measure if name == "value" else name
         while free in columns:
             free += "_"
         columns[free] = np.asarray(getattr(answer, name), dtype=np.float64).ravel()

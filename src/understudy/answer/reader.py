@@ -23,9 +23,11 @@ from understudy.answer.sql_answer import SqlAnswer
 from understudy.declaration.declaration import Declaration
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
+from understudy.query.column import Column, cell_columns
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.text_size import USUAL, TextSize
 
 if TYPE_CHECKING:
     from understudy.sql import CompiledSql, SqlCompiler
@@ -55,6 +57,11 @@ class ReadQuestion(Protocol[Given_co]):
     def marginals(self) -> tuple[Marginal, ...]: ...
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the answer as a table, which are public: names, kinds and types."""
+        ...
+
+    @property
     def words(self) -> str:
         """The question as it was asked; empty where it was not asked in words."""
         ...
@@ -74,6 +81,10 @@ class CountQuestion:
     @property
     def marginals(self) -> tuple[Marginal, ...]:
         return (self.marginal,)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return cell_columns(self.marginal.by)
 
     def answer(self, counts: SourceCounts) -> Answer:
         return counts.cells[0].answer
@@ -95,6 +106,10 @@ class ShareQuestion:
         return (
             (self.marginal, Marginal(self.marginal.domain, ())) if self.counts_everyone else (self.marginal,)
         )
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return cell_columns(self.marginal.by)
 
     def answer(self, counts: SourceCounts) -> Answer:
         rows = RowBounds.measured(counts.cells[1]) if self.counts_everyone else counts.rows
@@ -118,6 +133,10 @@ class RateQuestion:
     def marginals(self) -> tuple[Marginal, ...]:
         return (self.marginal, self.others)
 
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return cell_columns(self.marginal.by)
+
     def answer(self, counts: SourceCounts) -> Answer:
         source = weakest(cells.answer.source for cells in counts.cells)
         told = rate(*counts.cells)
@@ -139,6 +158,10 @@ class SelectQuestion:
     @property
     def words(self) -> str:
         return self.text
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.compiled.columns
 
     def answer(self, counts: SourceCounts) -> SqlAnswer:
         """The statement's rows.
@@ -242,31 +265,41 @@ class QuestionReader:
     """Reads questions about one domain, and remembers those that it read. Safe for threads.
 
     `tables` are the names that may stand after FROM. `rows_public` says that everybody knows the number of rows,
-    and `counts_everyone` that a share needs it counted.
+    and `counts_everyone` that a share needs it counted. `size` is what a text may have: a longer one is refused
+    before any parser sees it.
     """
 
     def __init__(
-        self, domain: Domain, *, tables: Collection[str], rows_public: bool, counts_everyone: bool
+        self,
+        domain: Domain,
+        *,
+        tables: Collection[str],
+        rows_public: bool,
+        counts_everyone: bool,
+        size: TextSize = USUAL,
     ) -> None:
         self._domain = domain
         self._counts_everyone = counts_everyone
         self._tables = tables
         self._rows_public = rows_public
+        self._size = size
         self._read = lru_cache(maxsize=REMEMBERED)(self._read_text)
 
     @classmethod
-    def of(cls, declared: Declaration, *, counts_everyone: bool) -> QuestionReader:
+    def of(cls, declared: Declaration, *, counts_everyone: bool, size: TextSize = USUAL) -> QuestionReader:
         """A reader of questions about a declared table, under its name or that of its source."""
         names = {declared.name, declared.source.table} - {""}
         public = declared.relation.rows_are_public
-        return cls(declared.domain, tables=names, rows_public=public, counts_everyone=counts_everyone)
+        return cls(
+            declared.domain, tables=names, rows_public=public, counts_everyone=counts_everyone, size=size
+        )
 
     @cached_property
     def _compiler(self) -> SqlCompiler:
         """Imported and built for the first SELECT statement: no other question needs it."""
         from understudy.sql import SqlCompiler
 
-        return SqlCompiler(self._domain, tables=self._tables, rows_public=self._rows_public)
+        return SqlCompiler(self._domain, tables=self._tables, rows_public=self._rows_public, size=self._size)
 
     def read(self, question: Asked) -> AnyQuestion:
         """What is asked; a marginal or a linear query asks for counts. Reads no data.
@@ -275,6 +308,7 @@ class QuestionReader:
         another domain.
         """
         if isinstance(question, str):
+            self._size.check(question)
             return self._read(question)
         marginal = Marginal.of(question) if isinstance(question, LinearQuery) else question
         if not isinstance(marginal, Marginal):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
@@ -285,12 +319,13 @@ class QuestionReader:
 
     def select(self, text: str) -> SelectQuestion:
         """A SELECT statement; any other text is refused, as SQL, with a `QueryError`. Reads no data."""
+        self._size.check(text)
         return SelectQuestion(text.strip(), self._compiler.compile(text))
 
     def _read_text(self, text: str) -> AnyQuestion:
         if _SQL.match(text) is not None:  # what is SQL but no SELECT is refused as SQL
             return self.select(text)
-        asked = parse(text, self._domain)
+        asked = parse(text, self._domain, size=self._size)
         if asked.others is not None:
             return RateQuestion(asked.marginal, asked.others, asked.text)
         if asked.aggregate == "count":

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
     import polars as pl
 
-    from understudy.sql import Column, Estimate
+    from understudy.query.column import Column
+    from understudy.sql import Estimate
     from understudy.sql.compiled import Key
 
     Cell = Key | Estimate
@@ -35,7 +36,8 @@ class SqlAnswer:
     """The rows that answer a SELECT statement. With probability 1 - `beta` every number is within its bounds.
 
     text              the statement
-    columns           a name for each column, and its kind: `key` (names of groups, public) or `value` (released)
+    columns           a name for each column, its kind, `key` (names of groups, public) or `value` (released), and
+                      the type of its values
     cells             the rows: names of groups, and an `Estimate` for every released number, with its value, its
                       bounds, and the part of them that comes from bins
     cost              what the ledger charged for the whole statement; nothing where it was answered from before
@@ -79,7 +81,9 @@ class SqlAnswer:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for machines; a bound that does not exist is null."""
         return {
-            "columns": [{"name": column.name, "kind": column.kind} for column in self.columns],
+            "columns": [
+                {"name": column.name, "kind": column.kind, "type": column.type} for column in self.columns
+            ],
             "rows": [[_plain(cell) for cell in row] for row in self.cells],
             "cost": {self.cost.currency: self.cost.amount},
             "beta": self.beta,

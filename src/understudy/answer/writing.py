@@ -86,7 +86,7 @@ def tables(answer: Answer | SqlAnswer) -> Iterator[Any]:
     by, labels = answer.query.by, answer.query.cell_labels()
     numbers = {name: getattr(answer, name).reshape(-1) for name in ("value", "error", "noisy")}
     names = list(by)
-    for name in numbers:
+    for name in (answer.measure, "error", "noisy"):
         names.append(name + "_" * sum(other.rstrip("_") == name for other in by))
     for start in range(0, answer.value.size, ROWS):
         cells = list(islice(labels, ROWS))

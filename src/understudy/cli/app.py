@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
+from understudy.cli.approvals import approvals, approve, deny
 from understudy.cli.ask import ask
 from understudy.cli.audit import audit
 from understudy.cli.check import check
@@ -27,9 +28,13 @@ from understudy.cli.ledger import ledger
 from understudy.cli.options import as_options
 from understudy.cli.plan import plan
 from understudy.cli.release import release
+from understudy.cli.serve import serve
+from understudy.cli.server import server
 from understudy.cli.terminal import say
+from understudy.cli.token import token
 
-START, ASK, PUBLISH, VALIDATE, LOOK_AFTER = "Start", "Ask", "Publish", "Validate", "Look after"
+START, ASK, PUBLISH, SERVE, VALIDATE = "Start", "Ask", "Publish", "Serve", "Validate"
+LOOK_AFTER = "Look after"
 """The groups of commands in the help, in their order."""
 
 app = typer.Typer(
@@ -46,6 +51,12 @@ app.command(cls=ProgramCommand, rich_help_panel=START)(demo)
 app.command(cls=ProgramCommand, rich_help_panel=ASK)(ask)
 app.command(cls=ProgramCommand, rich_help_panel=ASK)(plan)
 app.command(cls=ProgramCommand, rich_help_panel=PUBLISH)(release)
+app.command(cls=ProgramCommand, rich_help_panel=SERVE)(serve)
+app.command(cls=ProgramCommand, rich_help_panel=SERVE)(approve)
+app.command(cls=ProgramCommand, rich_help_panel=SERVE)(deny)
+app.add_typer(approvals, name="approvals", rich_help_panel=SERVE)
+app.add_typer(token, name="token", rich_help_panel=SERVE)
+app.add_typer(server, name="server", rich_help_panel=SERVE)
 app.add_typer(holdout, name="holdout", rich_help_panel=VALIDATE)
 app.add_typer(audit, name="audit", rich_help_panel=VALIDATE)
 app.add_typer(ledger, name="ledger", rich_help_panel=LOOK_AFTER)
@@ -71,9 +82,9 @@ def main() -> None:
 
 def _end(stop: BaseException) -> NoReturn:
     """Leave with the message and the exit status of a failure."""
-    from understudy.errors import LedgerError, RefusedError, SourceError, UnderstudyError
+    from understudy.errors import LedgerError, RefusedError, SourceError, StoreError, UnderstudyError
 
-    if isinstance(stop, (RefusedError, SourceError, LedgerError)):
+    if isinstance(stop, (RefusedError, SourceError, LedgerError, StoreError)):
         _fail(stop, 1)
     if isinstance(stop, UnderstudyError):
         _fail(stop, 2)

@@ -9,6 +9,7 @@ import typer
 
 from understudy.cli.interrupt import UNCHARGED, if_interrupted
 from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit, tell_unread
+from understudy.cli.prices import Charged, confirm, left_as_plain, left_told, price_told
 from understudy.cli.progress import busy
 from understudy.cli.terminal import say
 
@@ -119,14 +120,19 @@ def ask(
     names = [f"{called} {i}" if len(questions) > 1 else called for i in range(1, len(questions) + 1)]
     _confirm(opened, prepared, names, yes=yes, quiet=as_json)
     answers: list[Any] = []
+    charges: list[Charged] = []
     shown = 0
     if_interrupted(lambda: _kept(opened, names, shown, f" with --request {called}" if not request else ""))
     for question, one, name in zip(questions, prepared, names, strict=True):
+        paid = opened.ledger.find(name) is not None
         with busy(f"Looking: {question}", quiet=as_json):
             answers.append(one.run(request=name, analyst=analyst))
-        _give(opened, question, answers[-1], out, everything=everything, overwrite=overwrite, quiet=as_json)
+        public = answers[-1].source == "public"
+        charges.append(Charged(answers[-1].cost, one.quote.cost, repeated=paid, public=public))
+        _give(opened, question, answers[-1], charges[-1], out,
+              everything=everything, overwrite=overwrite, quiet=as_json)  # fmt: skip
         shown += not as_json
-    _tell_left(opened, questions, answers, out, as_json=as_json)
+    _tell_left(opened, questions, answers, charges, out, as_json=as_json)
 
 
 def _kept(opened: Project, names: list[str], shown: int, named: str) -> str:
@@ -160,8 +166,6 @@ def _confirm(
     opened: Project, prepared: list[PreparedQuestion[Any]], names: list[str], *, yes: bool, quiet: bool
 ) -> None:
     """Ask before a large price is paid. What a request has paid already costs nothing, and is not asked about."""
-    from understudy.cli.prices import confirm
-
     ledger = opened.ledger
     new = [
         one.quote.cost.units for one, name in zip(prepared, names, strict=True) if ledger.find(name) is None
@@ -173,6 +177,7 @@ def _give(
     opened: Project,
     question: str,
     answer: Answer | SqlAnswer,
+    charged: Charged,
     out: Path | None,
     *,
     everything: bool,
@@ -183,7 +188,7 @@ def _give(
     from understudy.cli.show_answers import show
 
     if not quiet:
-        show(question, answer, opened.ledger.budget, everything=everything)
+        show(question, answer, opened.ledger.budget, everything=everything, charged=charged)
     if out is not None:
         from understudy.answer.writing import write_answer
 
@@ -196,19 +201,18 @@ def _tell_left(
     opened: Project,
     questions: list[str],
     answers: list[Any],
+    charges: list[Charged],
     out: Path | None,
     *,
     as_json: bool,
 ) -> None:
-    from understudy.cli.prices import left_as_plain, left_told
-
     left, budget = opened.ledger.remaining, opened.ledger.budget
     if not as_json:
         say(left_told(left, budget))
         return
     rows = [
-        {"question": q, **a.as_dict(), "share": budget.share(a.cost)}
-        for q, a in zip(questions, answers, strict=True)
+        {"question": q, **a.as_dict(), **charged.as_plain(budget)}
+        for q, a, charged in zip(questions, answers, charges, strict=True)
     ]
     if out is not None:  # the rows are in the file
         rows = [{key: value for key, value in row.items() if key != "rows"} for row in rows]
@@ -217,8 +221,6 @@ def _tell_left(
 
 
 def _show_session_prices(entered: Session, questions: list[str], *, as_json: bool) -> None:
-    from understudy.cli.prices import price_told
-
     costs, budget = entered.dry_run(questions), entered.curator.ledger.budget
     if as_json:
         emit(
@@ -242,7 +244,6 @@ def _ask_in_session(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    from understudy.cli.prices import confirm, left_as_plain, left_told
     from understudy.cli.session import remarks, without_infinity
     from understudy.cli.show_answers import show
 
@@ -277,8 +278,6 @@ def _show_quotes(
     opened: Project, questions: list[str], prepared: list[PreparedQuestion[Any]], *, as_json: bool
 ) -> None:
     """Prices and errors, in the unit of what is asked; the error of what depends on the table is a forecast."""
-    from understudy.cli.prices import price_told
-
     quotes = [one.quote for one in prepared]
     forecasts = [one.forecast() for one in prepared]
     if as_json:

@@ -47,7 +47,7 @@ def check(
     declaration = read(path)
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns, candid=True)
     source.check(declaration.domain, declaration.unit)
-    check_ledger(declaration, base=path.parent)
+    check_ledger(declaration, base=path.parent, file=path)
     fit, found, failed = None, None, list[str]()
     if read_through:
         with busy("Reading the table", quiet=as_json):
@@ -66,6 +66,7 @@ def check(
                 "neighbours": declaration.neighbours,
                 "protect": declaration.protect,
                 "constraints": described(declaration.constraints),
+                "limits": list(declaration.limits.described()),
                 "lines_to_review": marked,
                 **({"read": {**fit.as_dict(), "failures": failed}} if fit else {}),
             }
@@ -81,10 +82,13 @@ def check(
     )
     for line in described(declaration.constraints):
         say(f"  declared: {line}")
+    for line in declaration.limits.described():
+        say(f"  limit: {line} ({declaration.budget.cap.currency})")
     for line in fit.lines() if fit else []:
         say(line)
-    for warning in fit.lost_lines + fit.warnings_beside(found.unreadable) if fit and found else []:
-        say(f"{warning}.", fg="yellow", err=True)
+    if fit and found:
+        for warning in fit.lost_lines(failed=found.incomplete) + fit.warnings_beside(found.unreadable):
+            say(f"{warning}.", fg="yellow", err=True)
     for attribute in domain:
         dtype = source.columns[attribute.column]
         if (idle := attribute.intake.reads_text_only) and not (dtype.is_string() or dtype.is_integer()):
@@ -106,10 +110,11 @@ def _failures(declaration: Declaration, fit: Fit, found: ReadRecord) -> list[str
     """What could not be read well enough, with what to do about it: exact counts, for the custodian."""
     said = []
     if found.incomplete:
+        dropped = fit.lost.dropped_of(fit.rows)
         said.append(
-            f"{fit.lost.dropped:,} lines cannot be read as rows, more than the tolerated "
-            f"{float(declaration.unreadable):.4g} of them: declare the file's `encoding`, or tolerate more "
-            f"with `unreadable`. Until then every question is refused"
+            f"{dropped[0].upper()}{dropped[1:]}. That is more than the tolerated "
+            f"{float(declaration.unreadable):.4g} of them (`unreadable`): until it is mended every question is "
+            f"refused"
         )
     for misfits in fit.attributes:
         attribute = misfits.attribute

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from shutil import which
 from typing import Annotated
 
 import typer
@@ -31,4 +34,12 @@ def demo(
         return
     from understudy_demo.demo import render
 
-    render(town)
+    render(town, program=_program())
+
+
+def _program() -> str:
+    """The program as it was called, where a plain `understudy` would not be found."""
+    called = Path(sys.argv[0])
+    if which("understudy") is not None or called.name != "understudy" or not called.is_file():
+        return "understudy"
+    return os.path.relpath(called) if called.resolve().is_relative_to(Path.cwd()) else str(called)

@@ -51,7 +51,7 @@ def show(
     from understudy.ledger.export import document
 
     path = located(project)
-    books = open_ledger(read(path), base=path.parent)
+    books = open_ledger(read(path), base=path.parent, file=path)
     entries = document(books.url, books.name, answers=False)["entries"] if books.is_begun else []
     spent, left, cap = books.spent, books.remaining, books.budget.cap
     newest = entries[max(0, len(entries) - (LISTED if last is None else last)) :]
@@ -207,6 +207,29 @@ def export(
 
 
 @ledger.command(cls=ProgramCommand)
+def new(project: ProjectFile = Path("understudy.yml"), as_json: Json = False) -> None:
+    """Begin a ledger where an earlier one is lost, knowingly: what that one held is forgotten.
+
+    The first question makes a ledger by itself. Only where the file of one is gone, and a coded copy, a release or
+    an export tells that there was one, nothing is answered before it is put back, or begun anew by this command.
+    Declare what is known to be spent as `opening: {epsilon: …}` first.
+    """
+    from understudy.declaration.file import located, read
+    from understudy.ledger.declared import begin_ledger
+
+    path = located(project)
+    books = begin_ledger(read(path), base=path.parent)
+    spent, left = books.spent, books.remaining
+    if as_json:
+        emit({"table": books.name, "place": books.place, "spent": spent.amount, "remaining": left.amount})
+        return
+    say(
+        f"Began the ledger of {books.name!r} anew, in {books.place}: {spent.currency} {spent.amount:.6g} is spent "
+        f"by the declaration's `opening`, {left.amount:.6g} left. What an earlier ledger held is not in it."
+    )
+
+
+@ledger.command(cls=ProgramCommand)
 def witness(
     project: ProjectFile = Path("understudy.yml"),
     new: Annotated[
@@ -222,7 +245,7 @@ def witness(
     path = located(project)
     declaration = read(path)
     if new:
-        found, entries = new_witness(declaration, base=path.parent)
+        found, entries = new_witness(declaration, base=path.parent, file=path)
     else:
         declared = declared_witness(declaration, base=path.parent)
         if declared is None:

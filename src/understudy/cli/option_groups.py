@@ -11,9 +11,12 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "release": {
         "What is released": ("out", "workload", "rows", "within", "seed", "force"),
-        "Price and error": ("epsilon", "delta", "alpha", "beta", "dry_run"),
+        "Price and error": ("epsilon", "delta", "alpha", "beta", "dry_run", "yes"),
         "How it is made": ("method", "memory", "seconds", "ranges", "max_cells", "option"),
         "A run and its name": ("name", "analyst", "abandon"),
+    },
+    "token new": {
+        "What it is for": ("role", "doors", "agent", "read_only", "days"),
     },
     "plan": {
         "What is known": (

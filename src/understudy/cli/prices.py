@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from understudy.cli.terminal import as_question, say
 from understudy.errors import ParameterError
-from understudy.ledger.interface import Ledger
-from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Cost
+
+if TYPE_CHECKING:
+    from understudy.ledger.interface import Ledger
+    from understudy.privacy.budget import Budget
+    from understudy.privacy.cost import Cost
 
 ASKED_ABOVE = 0.05
 """Part of the whole budget above which a person at a terminal is asked first."""
 
 REFUSED_ABOVE = 0.25
 """Part of the whole budget above which a script must say --yes: nobody is there to be asked."""
+
+
+ROUNDING = 1e-6
+"""Part of a price by which a charge may differ from it for the rounding of its parts to whole units."""
 
 
 def percent(share: float) -> str:
@@ -42,6 +49,68 @@ def price_told(cost: Cost, budget: Budget) -> str:
     return f"{percent(budget.share(cost))} of the budget ({cost.currency} {cost.amount:.4g})"
 
 
+@dataclass(frozen=True)
+class Charged:
+    """What an answer took from the budget this time, and why that is not what was quoted for it.
+
+    cost      what the ledger recorded for the answer when it was first given
+    quoted    what was quoted for the question alone
+    repeated  whether the request was paid before: then it takes nothing this time
+    public    whether no row can change the answer
+    """
+
+    cost: Cost
+    quoted: Cost
+    repeated: bool = False
+    public: bool = False
+
+    @property
+    def now(self) -> Cost:
+        """What the ledger was charged this time."""
+        return type(self.cost)(0) if self.repeated else self.cost
+
+    def told(self, budget: Budget) -> str:
+        """What it takes, after the words that say how sure the answer is."""
+        price = price_told(self.cost, budget)
+        if self.repeated:
+            return f"answered from the ledger; takes nothing this time (the first time {price})"
+        return f"takes {price}"
+
+    @property
+    def remark(self) -> str | None:
+        """One sentence where the price is not the one that was quoted; None where it is.
+
+        Of costs alone only joint accounting makes them differ (`privacy.joint`); a few units are rounding.
+        """
+        if self.repeated:
+            return None
+        if self.public:
+            return "costs nothing: no person can change it, so it is public"
+        quoted = f"{self.quoted.currency} {self.quoted.amount:.4g}"
+        if abs(self.cost.units - self.quoted.units) <= self.quoted.units * ROUNDING:
+            return None
+        if self.cost.units < self.quoted.units:
+            return (
+                f"costs less than the {quoted} that was quoted, since earlier questions were about other people: "
+                "questions about different people cost as one"
+            )
+        return (
+            f"costs more than the {quoted} that was quoted, since earlier questions about other people cost less: "
+            "all together cost no more than their quotes"
+        )
+
+    def as_plain(self, budget: Budget) -> dict[str, Any]:
+        """The same for machines: `cost` and `share` are of this time, `recorded_cost` of the first."""
+        return {
+            "cost": {self.now.currency: self.now.amount},
+            "share": budget.share(self.now),
+            "quoted": {self.quoted.currency: self.quoted.amount},
+            "repeated": self.repeated,
+            "recorded_cost": {self.cost.currency: self.cost.amount},
+            "remark": self.remark,
+        }
+
+
 def left_told(left: Cost, budget: Budget) -> str:
     """What is left of the whole budget, as a part, as an epsilon, and in the ledger's currency."""
     share, cap = percent(budget.share(left)), budget.cap
@@ -60,23 +129,34 @@ def left_as_plain(left: Cost, budget: Budget) -> dict[str, Any]:
     }
 
 
-def confirm(cost: Cost, ledger: Ledger, *, yes: bool, quiet: bool) -> None:
+def is_large(cost: Cost, ledger: Ledger) -> bool:
+    """Whether a cost is one to ask about first. One that the ledger cannot pay is left to the ledger to refuse."""
+    return ledger.budget.share(cost) > ASKED_ABOVE and cost.units <= ledger.remaining.units
+
+
+def confirm(
+    cost: Cost,
+    ledger: Ledger,
+    *,
+    yes: bool,
+    quiet: bool,
+    question: str = "Ask it?",
+    refusal: str = "Nothing was asked",
+    instead: str = "ask for a wider error",
+) -> None:
     """Ask a person at a terminal before a large part of the budget is spent; a script must have said --yes.
 
-    `quiet` is a command that speaks to machines: it never asks. Raises typer's Abort where the person says
-    no, and a ParameterError where a script did not say it. A cost that the ledger cannot pay is left to the
-    ledger to refuse.
+    `quiet` is a command that speaks to machines: it never asks. Raises typer's Exit, with status 1, where the
+    person says no, and a ParameterError where a script did not say it. `question`, `refusal` and `instead` are the
+    words of the command: what is asked, what a no means, and what else a script could do.
     """
-    share = ledger.budget.share(cost)
-    if yes or share <= ASKED_ABOVE or cost.units > ledger.remaining.units:
+    if yes or not is_large(cost, ledger):
         return
     told = f"this takes up to {price_told(cost, ledger.budget)}; {left_told(ledger.remaining, ledger.budget)}"
     if not quiet and sys.stdin.isatty() and sys.stderr.isatty():
-        if not typer.confirm(as_question(f"{told[0].upper()}{told[1:]}. Ask it?"), err=True):
-            say("Nothing was asked, and nothing was spent.", err=True)
+        if not typer.confirm(as_question(f"{told[0].upper()}{told[1:]}. {question}"), err=True):
+            say(f"{refusal}, and nothing was spent.", err=True)
             raise typer.Exit(1)
         return
-    if share > REFUSED_ABOVE:
-        raise ParameterError(
-            f"{told}. Nothing was spent. Say --yes if that is what you want, or ask for a wider error"
-        )
+    if ledger.budget.share(cost) > REFUSED_ABOVE:
+        raise ParameterError(f"{told}. Nothing was spent. Say --yes if that is what you want, or {instead}")

@@ -82,12 +82,18 @@ def release(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Forecast errors, price and memory; spend and write nothing.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Pay a large part of the budget without being asked.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make a public stand-in for the table: synthetic rows, answers with errors, a certificate, a report.
 
     The folder appears complete or not at all. A run that was stopped goes on when the same command is given
     again: what it bought comes back from the ledger and is not paid twice.
+
+    A release that would take more than a twentieth of the whole budget asks first at a terminal; in a script, one
+    that would take more than a quarter needs --yes.
     """
     from understudy.project import open_project
     from understudy.releases.folder import check_free
@@ -128,9 +134,11 @@ def release(
     check_free(out, force=force)
     _check_apart(out, opened, project)
     asked = {"table": opened.declaration.name, "workload": _digest(wanted), **settings}
-    with _noted(opened, note, asked, name) as before, release_bar(quiet=as_json) as report:
-        made = _made(opened, wanted, settings | {"rows": rows}, before.name, report)
-        made.save(out, rows=rows, seed=seed, within=rule, force=force, progress=report)
+    with _noted(opened, note, asked, name) as before:
+        _confirm(opened, wanted, settings | {"rows": rows}, before, yes=yes, quiet=as_json)
+        with release_bar(quiet=as_json) as report:
+            made = _made(opened, wanted, settings | {"rows": rows}, before.name, report)
+            made.save(out, rows=rows, seed=seed, within=rule, force=force, progress=report)
     if_interrupted(f"the release is whole, in {out}")
     _tell(opened, made, out, before, rows=rows, resumed=started is not None, as_json=as_json)
     tell_unread(opened, project, quiet=as_json)
@@ -145,6 +153,39 @@ def _check_apart(out: Path, opened: Project, project: Path) -> None:
     for own in project_files(opened.declaration, file=located(project)):
         if own.resolve() == here or own.resolve().is_relative_to(here):
             raise ParameterError(f"{out} belongs to the project: name another folder. Nothing was spent")
+
+
+def _confirm(
+    project: Project,
+    workload: Workload,
+    settings: dict[str, Any],
+    before: Purchases,
+    *,
+    yes: bool,
+    quiet: bool,
+) -> None:
+    """Ask before a large part of the budget is spent; what a run has paid already is not asked about.
+
+    What would be refused is refused first, and a release that would be mostly noise is told so with the price: by
+    its forecast, which reads no data.
+    """
+    from understudy.cli.prices import confirm, is_large
+    from understudy.releases.purchases import most_charged
+
+    ledger = project.ledger
+    whole = most_charged(project.declaration.budget, settings["epsilon"], settings["delta"])
+    left = type(whole)(max(whole.units - before.units, 0))
+    if yes or not is_large(left, ledger):
+        return
+    from understudy.releases.forecast import forecast
+
+    found = forecast(project, workload, **{key: value for key, value in settings.items() if key != "analyst"})
+    if found.noise_words and not quiet:
+        warn(found.noise_words)
+    confirm(
+        left, ledger, yes=yes, quiet=quiet,
+        question="Make it?", refusal="Nothing was released", instead="take a smaller --epsilon",
+    )  # fmt: skip
 
 
 def _made(
@@ -278,12 +319,15 @@ def _tell(
 ) -> None:
     from understudy.cli.prices import left_as_plain, left_told
     from understudy.privacy.cost import UNITS
+    from understudy.releases.quality import noise_of
+    from understudy.releases.quality_part import noise_words
     from understudy.releases.release import paid_before
 
     told, left = made.certificate, project.ledger.remaining
     now = (paid_before(project.ledger, before.name) - before.units) / UNITS
     drawn = made.drawn_rows if rows is None else rows
     error, usual = (found if isfinite(found) else None for found in (made.largest_error, made.usual_error))
+    noise = noise_of(made)
     if as_json:
         kept = ("method", "mechanism", "theorem", "parameters", "privacy", "cost", "run", "beta", "workload")
         emit(
@@ -291,8 +335,10 @@ def _tell(
                 "written": str(out),
                 "rows": drawn,
                 "people": made.rows,
+                "answers": made.answered_cells,
                 "largest_error": error,
                 "usual_error": usual,
+                "mostly_noise": noise.is_noise,
                 "resumed": resumed,
                 **{key: told[key] for key in kept},
                 "spent": {left.currency: now},
@@ -304,11 +350,17 @@ def _tell(
     if usual is not None:
         rest = "not all are certified" if error is None else f"every one within ± {error:,.0f}"
         width = f"half of them within ± {usual:,.1f} people, {rest}"
+    asked, answered = told["workload"]["queries"], made.answered_cells
+    cells = f"in {told['workload']['marginals']:,} marginals, {width}"
+    if answered > asked:
+        more = f"{answered - asked:,} in {len(made.also):,} marginals beside the workload"
+        cells = f"of which {asked:,} {cells}, and {more}"
     say(
-        f"Wrote {out}: {drawn:,} synthetic rows; {told['workload']['queries']:,} answers in "
-        f"{told['workload']['marginals']:,} marginals, {width}"
+        f"Wrote {out}: {drawn:,} synthetic rows; {answered:,} answers {cells}"
         + ("." if usual is None else f", all together with probability {1 - made.beta:g}.")
     )
+    if (words := noise_words(noise)) is not None:
+        warn(f"{words.title}. {words.text}")
     say(
         f"{told['method']}{': ' if told['theorem'] else ''}{told['theorem']}; {_spending(before, now)}; "
         f"{left_told(left, project.ledger.budget)}. Look at {out / 'report.html'}."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from understudy.cli.options import emit
 from understudy.cli.prices import left_as_plain, left_told, price_told
-from understudy.cli.terminal import say, say_table
+from understudy.cli.terminal import say, say_table, warn
 
 if TYPE_CHECKING:
     from understudy.project import Project
@@ -36,6 +36,8 @@ def show_forecast(
             f"synthetic rows: a marginal would differ from the table's in about {part} of the rows by noise "
             "alone; what was not measured comes on top"
         )
+    if found.noise_words:
+        warn(found.noise_words)
     say(f"would take {price_told(found.cost, budget)} and {found.need}; {left_told(left, budget)}")
 
 

@@ -7,7 +7,7 @@ from math import isfinite
 
 from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer, shown
-from understudy.cli.prices import price_told
+from understudy.cli.prices import Charged, price_told
 from understudy.cli.terminal import say, say_table
 from understudy.privacy.budget import Budget
 
@@ -15,8 +15,18 @@ SHOWN = 50
 """Rows of an answer that a terminal shows unless all are asked for."""
 
 
-def show(question: str, answer: Answer | SqlAnswer, budget: Budget, *, everything: bool = False) -> None:
-    """One answer: the question, its rows under heads, how sure they are, and the price."""
+def show(
+    question: str,
+    answer: Answer | SqlAnswer,
+    budget: Budget,
+    *,
+    everything: bool = False,
+    charged: Charged | None = None,
+) -> None:
+    """One answer: the question, its rows under heads, how sure they are, and the price.
+
+    `charged` says what was quoted and whether it was paid before, where that is known.
+    """
     say(question)
     rows = _sql_rows(answer, everything) if isinstance(answer, SqlAnswer) else _rows(answer, everything)
     count = len(answer.cells) if isinstance(answer, SqlAnswer) else answer.value.size
@@ -25,12 +35,15 @@ def show(question: str, answer: Answer | SqlAnswer, budget: Budget, *, everythin
     say_table(rows, left=set(keys), heads=heads, indent=2)
     if not everything and count > SHOWN:
         say(f"  … {count - SHOWN:,} more (--all shows them, -o answers.parquet writes them)")
-    price = f"takes {price_told(answer.cost, budget)}"
+    price = f"takes {price_told(answer.cost, budget)}" if charged is None else charged.told(budget)
+    remark = None if charged is None else charged.remark
     if answer.source == "uncertified":  # there is no error to be within
         say(f"  {price}")
         return
     within = "their bounds" if isinstance(answer, SqlAnswer) else "the error"
     say(f"  all within {within} with probability {1 - answer.beta:g}; {price}")
+    if remark is not None:
+        say(f"  {remark}")
 
 
 def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import lcm
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -29,7 +30,7 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
-from understudy.ledger.books import short_question
+from understudy.ledger.books import Due, short_question
 from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
 from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive, noise_for
@@ -42,8 +43,9 @@ from understudy.privacy.columns import ONE_COUNT, CountColumns
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Located, SparseVector, Together, is_immovable
 from understudy.privacy.price import Currency, Price
-from understudy.privacy.region import located
+from understudy.privacy.region import located_stack
 from understudy.privacy.relation import Relation, Sensitivity
+from understudy.query.disjoint import excludes
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, positive, probability
@@ -76,23 +78,25 @@ class PreparedMeasurement:
     """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
 
     `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
-    probability 1 - `beta`.
+    probability 1 - `beta`. `stacks` are the places of marginals that get one noise as one vector, since no row
+    counts in two of them (`query.disjoint`): all of a stack have the same mechanism, and one event.
     """
 
     marginals: tuple[Marginal, ...]
     mechanisms: tuple[tuple[Additive, int], ...]
     errors: tuple[float, ...]
     beta: Number
+    stacks: tuple[tuple[int, ...], ...]
 
     @property
     def event(self) -> Together:
         """The noise of all of them together, wherever it is added."""
-        return Together(tuple(mechanism.event for mechanism, _ in self.mechanisms))
+        return Together(tuple(self.mechanisms[stack[0]][0].event for stack in self.stacks))
 
     @property
     def charged(self) -> Event:
-        """The same as a ledger records it: one marginal's noise stands alone."""
-        return self.event.events[0] if len(self.marginals) == 1 else self.event
+        """The same as a ledger records it: the noise of one marginal, or of one stack, stands alone."""
+        return self.event.events[0] if len(self.stacks) == 1 else self.event
 
 
 class Curator:
@@ -175,6 +179,10 @@ class Curator:
                 raise
             return under(before)
 
+    def close(self) -> None:
+        """Let go of the table: whatever would look at it, or charge for it, is refused from then on."""
+        self._truth.close()
+
     # ---- what is public about the number of rows
 
     @property
@@ -182,7 +190,7 @@ class Curator:
         """The number of rows, where it is public (`neighbours: replace`); else RefusedError."""
         if not self.relation.rows_are_public:
             raise RefusedError(
-                "under `neighbours: add-remove` the number of rows is private: ask for it, `count`"
+                "under `neighbours: add-remove` the number of rows is private", remedy="ask for it, `count`"
             )
         return self._truth.rows
 
@@ -193,7 +201,8 @@ class Curator:
             return self._truth.rows
         if self.declaration.rows_at_least is None:
             raise RefusedError(
-                "this needs a public lower bound on the number of rows: declare `rows: {at_least: …}`"
+                "this needs a public lower bound on the number of rows",
+                remedy="declare `rows: {at_least: …}`",
             )
         return self.declaration.rows_at_least
 
@@ -220,8 +229,12 @@ class Curator:
 
     # ---- measuring
 
-    def mechanism(self, marginal: Marginal, price: Price) -> tuple[Additive, int]:
+    def mechanism(
+        self, marginal: Marginal, price: Price, *, beside: Sequence[Marginal] = ()
+    ) -> tuple[Additive, int]:
         """The mechanism that would answer at this price, and its lattice resolution. Reads no data.
+
+        The price is for the marginal and for those `beside` it, of which no row may count in two.
 
         The lattice is the finest whose noise can still be drawn. Counting queries live on the integers. Other
         weights are rounded to 1/128 of 1/rows, so that all rows together are off by less than half a hundredth of
@@ -235,7 +248,7 @@ class Curator:
             bits = self._rows_bound().bit_length()
             resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
         while True:
-            moved = self.sensitivity(marginal, resolution)
+            moved = self.stack_sensitivity((marginal, *beside), resolution)
             try:
                 return noise_for(price, moved), resolution
             except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
@@ -247,14 +260,24 @@ class Curator:
         bound = self.rows_at_most
         if bound is None:
             raise RefusedError(
-                "weights other than 0 and 1 are rounded, and the error of that needs a public bound on the number "
-                "of rows: declare `rows: {at_most: …}`"
+                "weights other than 0 and 1 are rounded, and the error of that needs a public "
+                "bound on the number of rows",
+                remedy="declare `rows: {at_most: …}`",
             )
         return max(bound, 1)
 
     def sensitivity(self, marginal: Marginal, resolution: int = 1) -> Sensitivity:
         """How far neighbours can move a marginal's counts, in steps of 1/resolution, as declared."""
         return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
+
+    def stack_sensitivity(self, marginals: Sequence[Marginal], resolution: int = 1) -> Sensitivity:
+        """The same for marginals side by side, of which no row may count in two: QueryError if one does."""
+        if len(marginals) == 1:
+            return self.sensitivity(marginals[0], resolution)
+        for place, marginal in enumerate(marginals):
+            if any(not excludes(other.where, marginal.where) for other in marginals[:place]):
+                raise QueryError("marginals that share a noise must be about different rows")
+        return self.relation.moves(CountColumns.stacked(marginals, resolution=resolution))
 
     def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
         """The half-width in people within which all cells of a measured marginal are, with probability 1 - `beta`.
@@ -265,19 +288,26 @@ class Curator:
         return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
 
     def price_of(
-        self, marginal: Marginal, *, error: Number, beta: Number = 0.05, currency: Currency | None = None
+        self,
+        marginal: Marginal,
+        *,
+        error: Number,
+        beta: Number = 0.05,
+        currency: Currency | None = None,
+        beside: Sequence[Marginal] = (),
     ) -> Price:
         """The smallest price, in the ledger's currency or another, at which all cells are within `error` people.
 
-        They are so together, with probability 1 - `beta`. Reads no data. Raises ParameterError for an error that
-        is not positive.
+        They are so together, with probability 1 - `beta`. The price is for the marginal and for those `beside`
+        it, of which no row may count in two. Reads no data. Raises ParameterError for an error that is not
+        positive.
         """
         target = positive(error, "error")
         currency = self.ledger.budget.currency if currency is None else currency
 
         def suffices(amount: Fraction) -> bool:
             try:
-                mechanism, resolution = self.mechanism(marginal, Price(currency, amount))
+                mechanism, resolution = self.mechanism(marginal, Price(currency, amount), beside=beside)
                 return self.error(marginal, mechanism, resolution, beta) <= target
             except ParameterError:  # noise too large to draw
                 return False
@@ -291,10 +321,10 @@ class Curator:
         That may be more or less than the price: questions about different people share a cost. Reads no data.
         """
         mechanism, _ = self.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
-        return self.ledger.quote(self._located(marginal, mechanism))
+        return self.ledger.quote(self._located([marginal], mechanism))
 
-    def _located(self, marginal: Marginal, mechanism: Additive) -> Event:
-        return self.versioned(located(marginal, mechanism.event, self.relation))
+    def _located(self, marginals: Sequence[Marginal], mechanism: Additive) -> Event:
+        return self.versioned(located_stack(marginals, mechanism.event, self.relation))
 
     def versioned(self, event: Event) -> Event:
         """The event with the version of the table in it; plain noise where nothing tells one version from another.
@@ -349,12 +379,24 @@ class Curator:
         price: Price | Sequence[Price],
         *,
         beta: Number = 0.05,
+        stacks: Sequence[Sequence[int]] | None = None,
     ) -> PreparedMeasurement:
-        """What `perform` will charge and do, each marginal at the given price or its own. Reads no data."""
+        """What `perform` will charge and do, each marginal at the given price or its own. Reads no data.
+
+        `stacks` are the places of marginals that are measured as one vector, at the one price of the first of
+        them, where no row counts in two (`query.disjoint.disjoint_stacks`); each is alone without. Raises
+        QueryError where a row could.
+        """
         prices = [price] * len(marginals) if isinstance(price, Price) else price
-        built = tuple(self.mechanism(m, each) for m, each in zip(marginals, prices, strict=True))
-        errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, built, strict=True))
-        return PreparedMeasurement(tuple(marginals), built, tuple(errors), beta)
+        alone = tuple((place,) for place in range(len(prices)))
+        placed = alone if stacks is None else tuple(map(tuple, stacks))
+        built: dict[int, tuple[Additive, int]] = {}
+        for first, *others in placed:
+            found = self.mechanism(marginals[first], prices[first], beside=[marginals[i] for i in others])
+            built.update(dict.fromkeys((first, *others), found))
+        mechanisms = tuple(built[place] for place in range(len(prices)))
+        errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, mechanisms, strict=True))
+        return PreparedMeasurement(tuple(marginals), mechanisms, tuple(errors), beta, placed)
 
     def perform(
         self,
@@ -374,17 +416,20 @@ class Curator:
         marginals, built = prepared.marginals, prepared.mechanisms
         if not marginals:
             return []
-        for marginal, (mechanism, resolution) in zip(marginals, built, strict=True):
+        if sorted(place for stack in prepared.stacks for place in stack) != list(range(len(marginals))):
+            raise ParameterError(
+                "a measurement was prepared in which some marginal is charged never or twice"
+            )
+        for stack in prepared.stacks:
+            members, (mechanism, resolution) = [marginals[i] for i in stack], built[stack[0]]
             check_known(mechanism)
-            if mechanism.event != mechanism.event_for(self.sensitivity(marginal, resolution)):
+            one = all(built[i] == (mechanism, resolution) for i in stack)
+            if not one or mechanism.event != mechanism.event_for(self.stack_sensitivity(members, resolution)):
                 raise ParameterError(
                     "a measurement was prepared with noise for another sensitivity than its counts have under "
                     f"`{self.relation}`: prepare it with this Curator"
                 )
-        events = tuple(
-            self._located(marginal, mechanism)
-            for marginal, (mechanism, _) in zip(marginals, built, strict=True)
-        )
+        events = self._events(prepared)
         self._truth.check_size(marginals)
 
         def look() -> list[list[int]]:
@@ -395,16 +440,41 @@ class Curator:
             ]
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
-        event = events[0] if len(events) == 1 else Together(events)
+        event = _one_event(events)
         terms = ChargeTerms(request, analyst, step, words)
         debit, told = self._paid(event, question, terms, look)
-        costs = _shares(debit.cost, [self.ledger.budget.price(event).units for event in events])
+        costs = _shares(debit.cost, self._weights(prepared.stacks, events))
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
             for marginal, steps, cost, (_, resolution), error in zip(
                 marginals, told, costs, built, prepared.errors, strict=True
             )
         ]
+
+    def _weights(self, stacks: Sequence[Sequence[int]], events: Sequence[Event]) -> list[int]:
+        """What each marginal costs on its own, in proportion: those of a stack share its price equally."""
+        whole = lcm(*map(len, stacks))
+        found: dict[int, int] = {}
+        for stack, event in zip(stacks, events, strict=True):
+            units = self.ledger.budget.price(event).units
+            found.update(dict.fromkeys(stack, units * (whole // len(stack))))
+        return [found[place] for place in range(len(found))]
+
+    def due(self, prepared: PreparedMeasurement, *, request: str | None = None, analyst: str = "") -> Due:
+        """What `perform` would be charged for a measurement now, and whether it could be paid. Writes nothing.
+
+        A request that was charged before costs nothing more, and neither does a measurement of nothing.
+        """
+        nothing = request is not None and self.ledger.find(request) is not None
+        events = () if nothing else self._events(prepared)
+        due = self.ledger.due(_one_event(events), analyst=analyst)
+        return due if events else replace(due, payable=True)
+
+    def _events(self, prepared: PreparedMeasurement) -> tuple[Event, ...]:
+        marginals, built = prepared.marginals, prepared.mechanisms
+        return tuple(
+            self._located([marginals[i] for i in stack], built[stack[0]][0]) for stack in prepared.stacks
+        )
 
     def _sums(self, marginals: Sequence[Marginal], resolutions: Sequence[int]) -> list[NDArray[np.int64]]:
         """Sums in steps of each marginal's own resolution; one pass for each resolution that occurs."""
@@ -623,12 +693,17 @@ class Curator:
         if known is None and debit.event != event:
             # Other rows may have been charged for; so they may by version 0.1, which told versions apart by less.
             raise RequestConflictError(
-                f"the request {debit.request!r} was charged for another version of the table, and never answered: "
-                f"take a new one"
+                f"the request {debit.request!r} was charged for another version of the table, "
+                "and never answered",
+                remedy="take a new one",
             )
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
         return Paid(debit, json.loads(known))
+
+
+def _one_event(events: tuple[Event, ...]) -> Event:
+    return events[0] if len(events) == 1 else Together(events)
 
 
 def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:

@@ -25,6 +25,7 @@ from understudy.errors import ParameterError, RefusedError
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Pure, unversioned
 from understudy.privacy.price import Currency, Price
+from understudy.query.disjoint import disjoint_stacks
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, probability
 
@@ -67,7 +68,8 @@ class QuestionPrice:
 class QuestionPricing:
     """Prices the questions of one Curator's table.
 
-    A question that needs several marginals gives an equal part of its price, and of β, to each that is not public.
+    A question that needs several marginals gives an equal part of its price to each stack of those that are about
+    different rows (`query.disjoint`), and an equal part of β to each marginal; what is public needs neither.
     `rounded`, the parts are so much smaller that rounding all of them up stays within the price.
     """
 
@@ -98,20 +100,23 @@ class QuestionPricing:
         """The measurement that the request was charged for, if it was charged by the rule of version 0.1.
 
         There an epsilon was one of pure privacy, and bought Laplace noise, under every budget; anything else
-        bought Gaussian noise where the budget has a δ. What was charged so is found again, and not priced
-        anew.
+        bought Gaussian noise where the budget has a δ. Every marginal had a price of its own, also those that are
+        about different rows. What was charged so is found again, and not priced anew.
         """
         known = self.curator.ledger.find(request)
-        if known is None or asked.noise != "auto" or unversioned(known.event) == prepared.charged:
+        if known is None or unversioned(known.event) == prepared.charged:
             return prepared
         pure = asked.epsilon is not None or self.curator.ledger.budget.is_pure
         former: Noise = "laplace" if pure else "gaussian"
-        try:
-            terms = replace(asked, noise=former)
-            before = self._measured(prepared.marginals, terms, former, rounded=rounded)
-        except ParameterError:
-            return prepared
-        return before if unversioned(known.event) == before.charged else prepared
+        terms = replace(asked, noise=former) if asked.noise == "auto" else asked
+        for tried, noise in ((terms, terms.noise), *((asked, noise) for noise in self._noises(asked))):
+            try:
+                before = self._measured(prepared.marginals, tried, noise, rounded=rounded, stacked=False)
+            except ParameterError:
+                continue
+            if unversioned(known.event) == before.charged:
+                return before
+        return prepared
 
     def _noises(self, asked: QuestionPrice) -> tuple[str, ...]:
         """The noises to compare, the usual one first."""
@@ -122,21 +127,36 @@ class QuestionPricing:
         return ("gaussian", "laplace")
 
     def _measured(
-        self, marginals: Sequence[Marginal], asked: QuestionPrice, noise: str, *, rounded: bool
+        self,
+        marginals: Sequence[Marginal],
+        asked: QuestionPrice,
+        noise: str,
+        *,
+        rounded: bool,
+        stacked: bool = True,
     ) -> PreparedMeasurement:
-        failure = probability(asked.beta)
-        paid = [marginal for marginal in marginals if not self.curator.is_public(marginal)]
-        parts = max(len(paid), 1)
+        places = [i for i, marginal in enumerate(marginals) if not self.curator.is_public(marginal)]
+        paid = [tuple(places[i] for i in stack) for stack in disjoint_stacks([marginals[i] for i in places])]
+        if not stacked:
+            paid = [(place,) for place in places]
+        share = probability(asked.beta) / max(len(places), 1)
         if asked.error is not None:
             # A question that is public as a whole costs nothing at any price.
             prices = [
-                self.curator.price_of(one, error=asked.error, beta=failure / parts, currency=CURRENCY[noise])
-                for one in paid or marginals[:1]
+                self._price_of([marginals[i] for i in stack], asked.error, share, CURRENCY[noise])
+                for stack in paid or [(place,) for place in range(len(marginals[:1]))]
             ]
             each = max(prices, key=lambda one: one.amount, default=Price(CURRENCY[noise], Fraction(1)))
         else:
-            each = self._part(self._whole(asked, noise), parts, rounded=rounded)
-        return self.curator.prepare(marginals, each, beta=failure / parts)
+            each = self._part(self._whole(asked, noise), max(len(paid), 1), rounded=rounded)
+        free = [(i,) for i in range(len(marginals)) if i not in places]
+        return self.curator.prepare(marginals, each, beta=share, stacks=sorted([*paid, *free]))
+
+    def _price_of(self, stack: Sequence[Marginal], error: Number, beta: Number, currency: Currency) -> Price:
+        """The smallest price at which all counts of a stack are within `error`: that of its largest marginal."""
+        largest = max(stack, key=lambda marginal: marginal.size)
+        beside = [marginal for marginal in stack if marginal is not largest]
+        return self.curator.price_of(largest, error=error, beta=beta, currency=currency, beside=beside)
 
     def _whole(self, asked: QuestionPrice, noise: str) -> Price:
         """The price of the whole question, in the currency of its noise."""
@@ -152,7 +172,8 @@ class QuestionPricing:
             price = budget.whole * DEFAULT_SHARE
         if noise == "gaussian" and price.currency == "epsilon":
             raise RefusedError(
-                "Gaussian noise gives no pure epsilon: declare a budget with a delta, or ask for Laplace noise"
+                "Gaussian noise gives no pure epsilon",
+                remedy="declare a budget with a delta, or ask for Laplace noise",
             )
         if noise == "laplace" and price.currency == "rho":
             return Price("epsilon", price.epsilon_of(_PURE))

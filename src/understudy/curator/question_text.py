@@ -45,8 +45,8 @@ def changed_since(conflict: RequestConflictError, question: str, edition: str) -
     if not same or not edition or recorded.endswith(edition):
         return conflict
     return RequestConflictError(
-        f"the table, or how it is declared, has changed since the request {conflict.request!r} was answered. "
-        "Nothing was spent. Take a new request id to ask about the table as it is now",
+        f"the table, or how it is declared, has changed since the request {conflict.request!r} was answered",
+        remedy="Nothing was spent. Take a new request id to ask about the table as it is now",
         request=conflict.request,
         question=conflict.question,
         analyst=conflict.analyst,

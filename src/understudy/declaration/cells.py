@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
 from understudy.declaration.outline import OutlineEntry, scalar
-
-BINS = 20
-"""About as many bins as an ordered attribute is cut into when nobody says how many."""
+from understudy.declaration.skew import BINS
 
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12000)
 """Lengths of bins of dates."""
@@ -29,9 +27,15 @@ def category(name: str, values: Iterable[str], *, null: bool) -> OutlineEntry:
 
 
 def ordered(
-    name: str, kind: str, low: Fraction | dt.date, high: Fraction | dt.date, *, null: bool
+    name: str,
+    kind: str,
+    low: Fraction | dt.date,
+    high: Fraction | dt.date,
+    *,
+    null: bool,
+    cut: Sequence[Fraction] = (),
 ) -> OutlineEntry:
-    """An integer, real or date attribute between two bounds, cut at round places."""
+    """An integer, real or date attribute between two bounds, cut at round places, or at `cut`."""
     if kind == "integer" and isinstance(low, Fraction) and isinstance(high, Fraction):
         low, high = Fraction(ceil(low)), Fraction(floor(high))
         if 0 < high - low < 2 * BINS:
@@ -41,7 +45,8 @@ def ordered(
             return OutlineEntry(name, {"type": kind, "bounds": f"[{low}, {high}]"} | _null(null), {})
         edges = [day.isoformat() for day in _month_edges(low, max(high, low + dt.timedelta(days=1)))]
     else:
-        edges = [_written(edge, kind) for edge in _round_edges(Fraction(low), Fraction(high), kind)]  # type: ignore[arg-type]
+        numbers = cut or round_edges(Fraction(low), Fraction(high), kind)  # type: ignore[arg-type]
+        edges = [_written(edge, kind) for edge in numbers]
     remark = f"{len(edges) - 1} bins, a choice: cut where questions will cut" if len(edges) > 2 else ""
     return OutlineEntry(name, {"type": kind, "edges": f"[{', '.join(edges)}]"} | _null(null), {}, remark)
 
@@ -74,7 +79,7 @@ def round_step(low: Fraction, high: Fraction, kind: str) -> Fraction:
     return max(step, Fraction(1)) if kind == "integer" else step
 
 
-def _round_edges(low: Fraction, high: Fraction, kind: str) -> list[Fraction]:
+def round_edges(low: Fraction, high: Fraction, kind: str) -> list[Fraction]:
     """Both bounds and the round numbers between them."""
     step = round_step(low, high, kind)
     high = high if high > low else low + step

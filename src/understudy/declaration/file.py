@@ -14,7 +14,7 @@ import yaml
 
 from understudy.declaration.declaration import UNREADABLE, Counting, Declaration, Protect, SourceSpec, Unit
 from understudy.declaration.intake import INTAKE_FIELDS, UTF_8, column_names, encoding, intake_of, share
-from understudy.declaration.node import Node, text_of
+from understudy.declaration.node import Node, root_of, text_of
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
@@ -45,6 +45,11 @@ def record_place(path: Path) -> Path:
     return path.with_name(f"{path.stem}.read.json")
 
 
+def copy_place(path: Path) -> Path:
+    """Where the codes of the rows of the table that a declaration file describes are kept, where it permits it."""
+    return path.with_suffix(".codes")
+
+
 def read(path: Path | str) -> Declaration:
     """The declaration in a file."""
     path = Path(path)
@@ -54,28 +59,9 @@ def read(path: Path | str) -> Declaration:
 
 def parse(text: str, *, file: str = "understudy.yml") -> Declaration:
     """The declaration in a text."""
+    root = root_of(text, file=file, empty="Draft one with `understudy init DATA`")
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise DeclarationError(
-            f"this is not YAML: {getattr(error, 'problem', None) or 'it cannot be parsed'}",
-            remedy="Check indentation, colons and brackets",
-            line=None if mark is None else mark.line + 1,
-            file=file,
-        ) from None
-    except RecursionError:
-        raise DeclarationError("the YAML is nested too deeply", remedy="Flatten it", file=file) from None
-    except (ValueError, OverflowError):  # an escape beyond Unicode
-        raise DeclarationError(
-            "this is not YAML: an escape stands for no character",
-            remedy="Write the character itself",
-            file=file,
-        ) from None
-    if root is None:
-        raise DeclarationError("the file is empty", remedy="Draft one with `understudy init DATA`", file=file)
-    try:
-        return _declaration(Node(root, "", file))
+        return _declaration(root)
     except DeclarationError as error:
         lacking = [number for number, line in enumerate(text.splitlines(), 1) if "# MISSING:" in line]
         if not lacking:
@@ -228,9 +214,12 @@ def _opening(node: Node) -> Fraction:
 
 
 def _limits(node: Node) -> Limits:
-    fields = node.mapping(("analyst", "day", "month"))
-    shares = {name: child.number() for name, child in fields.items()}
-    return node.guard(lambda: Limits(**shares), "Write `limits: {analyst: 0.2, day: 0.5}`")
+    fields = node.mapping(("analyst", "analysts", "day", "month"))
+    shares = {name: child.number() for name, child in fields.items() if name != "analysts"}
+    listed = fields["analysts"].mapping(None) if "analysts" in fields else {}
+    named = {name: child.number() for name, child in listed.items()}
+    remedy = 'Write `limits: {analyst: 0.2, day: 0.5}`, or `analysts: {ada: 0.2, "*": 0.1}` by name'
+    return node.guard(lambda: Limits(**shares, analysts=named), remedy)
 
 
 def _unit(node: Node) -> Unit:

@@ -43,6 +43,31 @@ def text_of(path: Path, *, absent: str, large: str) -> str:
         ) from None
 
 
+def root_of(text: str, *, file: str, empty: str) -> Node:
+    """The outermost node of a YAML text; `empty` is the remedy where the text holds nothing."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise DeclarationError(
+            f"this is not YAML: {getattr(error, 'problem', None) or 'it cannot be parsed'}",
+            remedy="Check indentation, colons and brackets",
+            line=None if mark is None else mark.line + 1,
+            file=file,
+        ) from None
+    except RecursionError:
+        raise DeclarationError("the YAML is nested too deeply", remedy="Flatten it", file=file) from None
+    except (ValueError, OverflowError):  # an escape beyond Unicode
+        raise DeclarationError(
+            "this is not YAML: an escape stands for no character",
+            remedy="Write the character itself",
+            file=file,
+        ) from None
+    if root is None:
+        raise DeclarationError("the file is empty", remedy=empty, file=file)
+    return Node(root, "", file)
+
+
 @dataclass(frozen=True)
 class Node:
     """A YAML node that knows where it stands."""

@@ -101,7 +101,7 @@ class Attribute(ABC):
             raise DomainError(f"{self.name}: `outside` is clamp, other or null, not {self.outside!r}")
         object.__setattr__(self, "outside", Outside(self.outside))
         if self.outside is Outside.NULL and not self.null:
-            raise DomainError(f"{self.name}: `outside: null` needs a null cell; add `null: true`")
+            raise DomainError(f"{self.name}: `outside: null` needs a null cell", remedy="add `null: true`")
         if self.unreadable is not None and not 0 <= self.unreadable <= 1:
             raise DomainError(f"{self.name}: a share of the rows is between 0 and 1, not {self.unreadable}")
 
@@ -199,7 +199,9 @@ class Attribute(ABC):
     def _equals(self, cell: int, operator: str) -> Mask:
         """The mask of an unordered attribute's comparison with one of its cells."""
         if operator not in ("=", "!="):
-            raise QueryError(f"{self.name} is not ordered: compare it with =, != or in, not {operator}")
+            raise QueryError(
+                f"{self.name} is not ordered", remedy=f"compare it with =, != or in, not {operator}"
+            )
         mask = self._mask(np.arange(self.proper_size) == cell, other_is_known=True)
         if cell == self.proper_size:  # the cell of all other values, asked for by its label
             mask.true[cell], mask.false[cell] = True, False
@@ -226,9 +228,13 @@ def unique_label(word: str, taken: Collection[str]) -> str:
     return word
 
 
-def nearest(value: str, known: Sequence[str]) -> str:
-    """Up to a few of the known names, those most like `value` first."""
-    close = difflib.get_close_matches(value, known, n=3, cutoff=0.5) or list(known[:5])
+def close_to(value: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Up to five of the known names, those most like `value` first; the first of all where none is like it."""
+    return tuple(difflib.get_close_matches(value, known, n=3, cutoff=0.5) or known[:5])
+
+
+def listed(close: Sequence[str], known: Sequence[str]) -> str:
+    """Names in a row, with a sign that there are more."""
     return ", ".join(close) + ("" if len(close) == len(known) else ", …")
 
 
@@ -253,7 +259,8 @@ class Categories(Attribute):
             raise DomainError(f"{self.name}: a category needs at least one value")
         if self.outside is Outside.CLAMP:
             raise DomainError(
-                f"{self.name}: categories have no nearest value to clamp to; use `outside: other` or `null`"
+                f"{self.name}: categories have no nearest value to clamp to",
+                remedy="use `outside: other` or `null`",
             )
         seen: dict[str, str] = {}
         for value in self.values:
@@ -289,8 +296,11 @@ class Categories(Attribute):
         if cell is None and self.outside is Outside.OTHER and value == self.other_label:
             return self._equals(self.proper_size, operator)
         if cell is None:
+            close = close_to(str(value), self.values)
             raise QueryError(
-                f"{value!r} is not a declared value of {self.name}; try: {nearest(str(value), self.values)}"
+                f"{value!r} is not a declared value of {self.name}",
+                remedy=f"try: {listed(close, self.values)}",
+                suggestions=close,
             )
         return self._equals(cell, operator)
 
@@ -330,5 +340,7 @@ class Boolean(Attribute):
         """The cells that equal a truth value, or differ from it; raises a `QueryError` where it is none."""
         text = str(value).strip(BLANKS).lower()
         if text not in self.TRUE + self.FALSE:
-            raise QueryError(f"{self.name} is a boolean: compare it with true or false, not {value!r}")
+            raise QueryError(
+                f"{self.name} is a boolean", remedy=f"compare it with true or false, not {value!r}"
+            )
         return self._equals(int(text in self.TRUE), operator)

@@ -158,7 +158,7 @@ class Bins(Attribute):
             return mask if operator == "=" else ~mask
         cut = self._cut(constant, operator)
         if cut is None:
-            raise QueryError(self._misses_edge(operator, constant))
+            raise self._misses_edge(operator, constant)
         below = self._mask(np.arange(self.proper_size) < cut, other_is_known=False)
         return below if operator in ("<", "<=") else ~below
 
@@ -186,16 +186,20 @@ class Bins(Attribute):
                 day = value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
                 return min(day, dt.date.max - dt.timedelta(days=1))  # no edge lies beyond
             except ValueError:
-                raise QueryError(f"{self.name} is a date: write it as 2024-12-31, not {value!r}") from None
+                raise QueryError(
+                    f"{self.name} is a date", remedy=f"write it as 2024-12-31, not {value!r}"
+                ) from None
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            raise QueryError(f"{self.name} is a number: compare it with one, not with {value!r}")
+            raise QueryError(f"{self.name} is a number", remedy=f"compare it with one, not with {value!r}")
         if wanted is int and value != int(value):
-            raise QueryError(f"{self.name} is an integer: compare it with one, not with {value!r}")
+            raise QueryError(f"{self.name} is an integer", remedy=f"compare it with one, not with {value!r}")
         return wanted(value)
 
     def _equal(self, constant: Ordered) -> Mask:
         if not self.discrete:
-            raise QueryError(f"{self.name} is real: ask for a range, {self.name} >= a and {self.name} < b")
+            raise QueryError(
+                f"{self.name} is real", remedy=f"ask for a range, {self.name} >= a and {self.name} < b"
+            )
         if not self.starts[0] <= constant <= self.upper:
             return self._mask(np.zeros(self.proper_size, bool), other_is_known=False)
         cell = bisect_right(self.starts, constant) - 1
@@ -203,18 +207,24 @@ class Bins(Attribute):
         if self._after(constant) != end or self.starts[cell] != constant:
             whole = self.proper_labels[cell]
             raise QueryError(
-                f"{self.name} = {constant} cuts the bin {whole}; ask for the whole bin as a range"
+                f"{self.name} = {constant} cuts the bin {whole}", remedy="ask for the whole bin as a range"
             )
         return self._mask(np.arange(self.proper_size) == cell, other_is_known=False)
 
-    def _misses_edge(self, operator: str, constant: Ordered) -> str:
+    def _misses_edge(self, operator: str, constant: Ordered) -> QueryError:
         bin_of = bisect_right(self.starts, constant) - 1
         near = [self.starts[bin_of], (*self.starts, self.upper)[bin_of + 1]]
         strict = "<" if operator in ("<", "<=") else ">="
-        tries = " or ".join(f"{self.name} {strict} {edge}" for edge in near)
+        tries = tuple(f"{self.name} {strict} {edge}" for edge in near)
+        remedy = f"try {' or '.join(tries)}"
         if near[0] == constant:
-            return f"{self.name} {operator} {constant} cuts the bin {self.proper_labels[bin_of]}: try {tries}"
-        return f"{constant} is not a bin edge of {self.name}; nearest: {near[0]} and {near[1]}: try {tries}"
+            cut = f"{self.name} {operator} {constant} cuts the bin {self.proper_labels[bin_of]}"
+            return QueryError(cut, remedy=remedy, suggestions=tries)
+        return QueryError(
+            f"{constant} is not a bin edge of {self.name}",
+            remedy=f"nearest: {near[0]} and {near[1]}: {remedy}",
+            suggestions=tries,
+        )
 
 
 def _as_number(edge: Ordered) -> float:

@@ -66,8 +66,8 @@ class DateFormat:
         for known in (YEARS, MONTH_NUMBERS + MONTH_NAMES, DAYS):
             if sum(fields.count(field) for field in known) != 1:
                 raise DomainError(
-                    f"the format {self.text!r} must say the day, the month and the year, each once: "
-                    f"such as %d/%m/%Y"
+                    f"the format {self.text!r} must say the day, the month and the year, each once",
+                    remedy="such as %d/%m/%Y",
                 )
         if len(set(fields)) < len(fields):
             raise DomainError(f"the format {self.text!r} has a field twice")
@@ -81,8 +81,8 @@ class DateFormat:
             found = _FIELD.match(self.text, place)
             if found is None or not (found[0] == "%%" or found[2] or _is_known(found[1])):
                 raise DomainError(
-                    f"the format {self.text!r} is not understood at {self.text[place : place + 2]!r}: fields are "
-                    f"%d %m %b %B %y %Y %H %I %M %S %f %p %z %a %A"
+                    f"the format {self.text!r} is not understood at {self.text[place : place + 2]!r}",
+                    remedy="fields are %d %m %b %B %y %Y %H %I %M %S %f %p %z %a %A",
                 )
             character = "%" if found[0] == "%%" else found[2]
             if character and not character.isprintable():
@@ -99,7 +99,7 @@ class DateFormat:
     def pattern(self, capture: tuple[str, ...] = ()) -> str:
         """A regular expression for the beginning of a text, without the mark of the end.
 
-        The field that is among `capture` is the only group of it.
+        The fields that are among `capture` are its only groups.
         """
         written = "^"
         previous = ""
@@ -126,21 +126,24 @@ class DateFormat:
         return f"(?:{_NUMBERS[field][any(neighbour in _NUMBERS for neighbour in beside)]})"
 
     @cached_property
-    def _groups(self) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    def _whole(self) -> tuple[re.Pattern[str], tuple[int, int, int]]:
+        """An expression for a whole text, and the numbers of its groups for the year, the month and the day."""
         kinds = (YEARS, MONTH_NUMBERS + MONTH_NAMES, DAYS)
-        year, month, day = (re.compile(self.pattern(kind) + r"\Z") for kind in kinds)
-        return year, month, day
+        named = [field for field in self.fields if any(field in kind for kind in kinds)]
+        year, month, day = (next(i for i, field in enumerate(named, 1) if field in kind) for kind in kinds)
+        return re.compile(self.pattern(tuple(named)) + r"\Z"), (year, month, day)
 
     def follows(self, text: str) -> bool:
         """Whether a text without blanks around it is written in this format, be it a day of no calendar."""
-        return self._groups[0].match(text) is not None
+        return self._whole[0].match(text) is not None
 
     def read(self, text: str) -> dt.date | None:
         """The day that a text without blanks around it says; None where it says none in this format."""
-        found = [group.match(text) for group in self._groups]
-        if not all(found):
+        expression, places = self._whole
+        found = expression.match(text)
+        if found is None:
             return None
-        written, named, day = (match[1] for match in found if match is not None)
+        written, named, day = (found[place] for place in places)
         year = int(written)
         if "y" in self.fields:
             year += 1900 if year >= PIVOT else 2000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from understudy.domain.attribute import Attribute, nearest, same_text
+from understudy.domain.attribute import Attribute, close_to, listed, same_text
 from understudy.errors import DomainError, TooLargeError
 from understudy.pages import notebook
 
@@ -76,7 +76,12 @@ class Domain:
         """The position of an attribute; raises a `DomainError` that suggests a name where there is none."""
         position = self._position.get(same_text(name))
         if position is None:
-            raise DomainError(f"there is no attribute {name!r}; the domain has: {nearest(name, self.names)}")
+            close = close_to(name, self.names)
+            raise DomainError(
+                f"there is no attribute {name!r}",
+                remedy=f"the domain has: {listed(close, self.names)}",
+                suggestions=close,
+            )
         return position
 
     def clique(self, names: Iterable[str]) -> Clique:

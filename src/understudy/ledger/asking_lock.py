@@ -29,8 +29,10 @@ class AskingLock:
     def __enter__(self) -> None:
         if self._is_orphan:
             raise RefusedError(
-                f"this process was forked while another thread used the {self._what}, and cannot go on with it: "
-                f"open it again here, or start processes before threads, or by `spawn`. Nothing was spent"
+                f"this process was forked while another thread used the {self._what}, and "
+                "cannot go on with it",
+                remedy="open it again here, or start processes before threads, or by `spawn`. Nothing "
+                "was spent",
             )
         self._lock.acquire()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -13,9 +14,8 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, Cost
 from understudy.privacy.event import Event
 from understudy.privacy.joint import RULE_2, AccountingRule, Joint
-from understudy.privacy.limits import Limits
+from understudy.privacy.limits import EVERYBODY_ELSE, MAX_NAME, Limits
 
-MAX_NAME = 200
 MAX_QUESTION = 2000
 
 MAX_FREE = 1 << 15
@@ -24,6 +24,31 @@ MAX_FREE = 1 << 15
 Only these two public numbers decide. A free answer is stored like any other, so that its request id means one
 question and gets one answer; hence a cap, and not answers that nobody keeps.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What an event would be charged now, and whether that could be paid.
+
+    cost       what the ledger would charge, jointly with everything that was charged before
+    available  what the analyst could spend now: the tightest of the budget and of the limits that they draw on
+    limit      the name of that tightest one, such as `analyst 'ada'`; empty where it is the whole budget
+    payable    whether the ledger would grant it
+    """
+
+    cost: Cost
+    available: Cost
+    limit: str
+    payable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A limit that an analyst draws on: its name, its size, and what was used of it, by all who share it."""
+
+    name: str
+    size: Cost
+    used: Cost
 
 
 class Books:
@@ -82,9 +107,29 @@ class Books:
 
     def available(self, *, analyst: str, at: str) -> Cost:
         """The tightest of what is left: of the whole, and of every share that the analyst draws on now."""
-        left = [self.remaining.units]
-        left += [max(size - used, 0) for _, size, used in self._bounds(analyst, at)]
-        return type(self.cap)(min(left))
+        return type(self.cap)(self._tightest(analyst, at)[0])
+
+    def shares_of(self, *, analyst: str, at: str) -> tuple[Share, ...]:
+        """The limits that an analyst draws on now, and what is used of them."""
+        unit = type(self.cap)
+        return tuple(Share(name, unit(size), unit(used)) for name, size, used in self._bounds(analyst, at))
+
+    def due(self, event: Event, *, analyst: str, at: str) -> Due:
+        """What `admit` would charge now, and whether it would; enters nothing."""
+        cost = self.quote(event)
+        left, name = self._tightest(analyst, at)
+        payable = cost.units <= left and not (self._is_free(event, cost.units) and self._is_full_of_nothing)
+        return Due(cost, type(cost)(left), name, payable)
+
+    def spent_by(self) -> dict[str, Cost]:
+        """What was charged to each analyst, the largest first; what was spent before the ledger is nobody's."""
+        unit = type(self.cap)
+        taken = dict(self.shares.analysts)
+        if self.shares.later:
+            taken[EVERYBODY_ELSE] = taken.get(EVERYBODY_ELSE, 0) + self.shares.later
+        return {
+            name: unit(units) for name, units in sorted(taken.items(), key=lambda item: (-item[1], item[0]))
+        }
 
     def admit(self, event: Event, *, analyst: str, at: str) -> tuple[Cost, Cost]:
         """Enter a debit if the total and every share it draws on allow it: its cost and the new total.
@@ -94,24 +139,35 @@ class Books:
         state = self.accountant.after(self.state, event)
         before, after = self.spent, self.accountant.cost(state)
         cost = after.units - before.units
-        bounds = [("", self.cap.units, before.units), *self._bounds(analyst, at)]
-        passed = [(size - used, name) for name, size, used in bounds if used + cost > size]
-        if passed:
-            left, name = min(passed)
+        left, name = self._tightest(analyst, at)
+        if cost > left:
             raise InsufficientBudgetError(
                 requested=cost / UNITS,
-                remaining=max(left, 0) / UNITS,
+                remaining=left / UNITS,
                 currency=self.cap.currency,
                 limit=name,
             )
-        if self._is_free(event, cost) and self.free >= MAX_FREE + self.paid:
+        if self._is_free(event, cost) and self._is_full_of_nothing:
             raise RefusedError(
-                f"this costs nothing, and the ledger holds {self.free} debits of nothing already, which is "
-                f"{MAX_FREE} more than those that were paid for: ask again under an earlier request id, or after "
-                f"something was paid for. Nothing was spent"
+                f"this costs nothing, and the ledger holds {self.free} debits of nothing "
+                f"already, which is {MAX_FREE} more than those that were paid for",
+                remedy="ask again under an earlier request id, or after something was paid for. "
+                "Nothing was spent",
             )
         self._take(state, event, cost, analyst, at)
         return type(after)(cost), after
+
+    @property
+    def _is_full_of_nothing(self) -> bool:
+        return self.free >= MAX_FREE + self.paid
+
+    def _tightest(self, analyst: str, at: str) -> tuple[int, str]:
+        """The least that is left of the whole and of the shares that a request draws on, and whose it is.
+
+        A limit that was lowered below what is used leaves nothing, and what costs nothing is still granted.
+        """
+        bounds = [("", self.cap.units, self.spent.units), *self._bounds(analyst, at)]
+        return min((max(size - used, 0), name) for name, size, used in bounds)
 
     def _bounds(self, analyst: str, at: str) -> list[tuple[str, int, int]]:
         return self.shares.bounds(self.limits, analyst=analyst, at=at)
@@ -140,6 +196,11 @@ def checked_name(text: str, what: str) -> str:
     if not is_text or len(text) > MAX_NAME or not text.isprintable():
         raise ParameterError(f"{what} is printable text of at most {MAX_NAME} characters")
     return text
+
+
+def checked_analyst(name: str) -> str:
+    """An analyst's name; it may be empty."""
+    return checked_name(name, "an analyst's name")
 
 
 def checked_request(text: str) -> str:

@@ -9,22 +9,59 @@ from pathlib import Path
 from sqlalchemy.engine import URL
 
 from understudy.declaration.declaration import Declaration
-from understudy.declaration.file import record_place
+from understudy.declaration.file import copy_place, record_place
 from understudy.errors import LedgerError
+from understudy.ledger.interface import NOTHING
 from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger
+from understudy.ledger.traces import check_not_lost
 from understudy.ledger.witness import Witness
+
+BEGUN_ANEW = "begun anew"
+"""The request under which a ledger says that it was begun knowingly, whatever was before."""
 
 
 def open_ledger(
-    declaration: Declaration, *, base: Path, environ: Mapping[str, str] = os.environ
+    declaration: Declaration, *, base: Path, file: Path | None = None, environ: Mapping[str, str] = os.environ
 ) -> DurableLedger:
     """Open the durable ledger of the declared table, or what its first charge will make of the declaration.
 
-    Relative paths are seen from `base`.
+    Relative paths are seen from `base`; `file` is the declaration's own. Raises a LedgerError where there is no
+    ledger and its charges have left traces beside the declaration (`traces`).
     """
+    check_not_lost(
+        declaration, ledger_place(declaration.ledger, base=base, environ=environ), base=base, file=file
+    )
     witness = declared_witness(declaration, base=base, environ=environ)
     return _opened(declaration, witness, base=base, environ=environ)
+
+
+def begin_ledger(
+    declaration: Declaration, *, base: Path, environ: Mapping[str, str] = os.environ
+) -> DurableLedger:
+    """Begin the ledger of the declared table knowingly, whatever traces there are of an earlier one.
+
+    It then holds its first entry, and one that costs nothing and says that it was begun so. Raises a LedgerError
+    where the ledger is there, and where a declared witness has seen one.
+    """
+    ledger = _opened(
+        declaration,
+        declared_witness(declaration, base=base, environ=environ),
+        base=base,
+        environ=environ,
+    )
+    try:
+        if ledger.is_begun:
+            raise LedgerError(
+                f"the ledger of {declaration.name!r} is there, in {ledger.place}",
+                remedy="It goes on; nothing is begun anew beside it",
+            )
+        words = "begun anew by `understudy ledger new`: what an earlier ledger held is not in this one"
+        ledger.charge(NOTHING, question=words, request=BEGUN_ANEW)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
 
 
 def _opened(
@@ -41,12 +78,12 @@ def _opened(
 
 
 def new_witness(
-    declaration: Declaration, *, base: Path, environ: Mapping[str, str] = os.environ
+    declaration: Declaration, *, base: Path, file: Path | None = None, environ: Mapping[str, str] = os.environ
 ) -> tuple[Witness, int]:
     """Make the declared witness for the ledger as it stands: the witness, and the entries that it has now seen.
 
     The ledger is opened, so that every hash and total of it is checked. Raises a LedgerError where no witness is
-    declared, and where there is one already.
+    declared, where there is one already, and where the ledger is gone, as `open_ledger` does.
     """
     witness = declared_witness(declaration, base=base, environ=environ)
     if witness is None:
@@ -54,6 +91,9 @@ def new_witness(
             "no witness is declared",
             remedy="Declare `witness:`, best on another disk, or set UNDERSTUDY_WITNESS",
         )
+    check_not_lost(
+        declaration, ledger_place(declaration.ledger, base=base, environ=environ), base=base, file=file
+    )
     ledger = _opened(declaration, None, base=base, environ=environ)
     try:
         entries, head = ledger.end
@@ -63,8 +103,10 @@ def new_witness(
     return witness, entries
 
 
-def check_ledger(declaration: Declaration, *, base: Path, environ: Mapping[str, str] = os.environ) -> None:
-    """Refuse a ledger that disagrees with the declaration, or that could not be written. Writes none."""
+def check_ledger(
+    declaration: Declaration, *, base: Path, file: Path | None = None, environ: Mapping[str, str] = os.environ
+) -> None:
+    """Refuse a ledger that disagrees with the declaration, could not be written, or is gone. Writes none."""
     witness = declared_witness(declaration, base=base, environ=environ)
     if witness is not None:
         witness.check(declaration.name)
@@ -77,7 +119,7 @@ def check_ledger(declaration: Declaration, *, base: Path, environ: Mapping[str, 
                 f"the ledger cannot be kept: the folder {folder} {missing}",
                 remedy="Make it, or declare another `ledger:`",
             )
-    open_ledger(declaration, base=base, environ=environ).close()
+    open_ledger(declaration, base=base, file=file, environ=environ).close()
 
 
 def declared_witness(
@@ -102,7 +144,12 @@ def project_files(
     """Every file that a project lives on, there or not yet: no command may write its output to one of them."""
     base, source = file.parent, declaration.source
     places = [source.location.rpartition("://")[2].partition("?")[0], source.path, source.password_file]
-    found = [file, record_place(file), *(base / place for place in places if place.strip("/"))]
+    found = [
+        file,
+        record_place(file),
+        copy_place(file),
+        *(base / place for place in places if place.strip("/")),
+    ]
     ledger = ledger_place(declaration.ledger, base=base, environ=environ)
     if ledger.get_backend_name() == "sqlite":
         found += _files_of(ledger)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from understudy.errors import RequestConflictError
-from understudy.ledger.books import short_question
+from understudy.ledger.books import Due, Share, short_question
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Together, unversioned
+from understudy.privacy.limits import Limits
 
 _FRESH = re.compile(r"[0-9a-f]{12}-[0-9a-f]{20}( [0-9]+)?")
 
@@ -51,11 +52,44 @@ class Debit:
         mine = self.analyst in ("", analyst)  # what was asked without a name is everybody's
         whose = "another question" if mine else "another analyst's question"
         raise RequestConflictError(
-            f"the request id {self.request!r} was used for {whose}; take a new one",
+            f"the request id {self.request!r} was used for {whose}",
+            remedy="take a new one",
             request=self.request,
             question=self.question if mine else "",
             analyst=self.analyst if mine else "",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """A line of a ledger, as its readers see it; no answer and no hidden state is in it.
+
+    number    its place in the ledger, from 1
+    kind      `open`, `debit`, `answer`, `step` or `snapshot`, as docs/ledger.md explains them
+    at        when it was written: ISO 8601, UTC
+    analyst   who asked, of a debit; empty where no name was given
+    request   the id under which the question is never charged twice, of a debit
+    question  the question as it was asked, of a debit or a step
+    event     what was done to the table, as JSON; empty where nothing was
+    cost      what the entry was charged
+    total     what all entries up to this one cost together
+    debit     of an answer or a step: the number of the debit that paid for it
+    step      of an answer or a step: which answer of that debit it is
+    hash      of a durable ledger: binds the entry to all before it
+    """
+
+    number: int
+    kind: str
+    at: str
+    analyst: str
+    request: str
+    question: str
+    event: str
+    cost: Cost
+    total: Cost
+    debit: int | None = None
+    step: int | None = None
+    hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +178,64 @@ class Ledger(Protocol):
         """What an event would be charged now: no more than this, unless another one comes first.
 
         Raises a `RefusedError` for an event that this budget has no price for. Charges nothing.
+        """
+        ...
+
+    def due(self, event: Event, *, analyst: str = "") -> Due:
+        """What an event would be charged now, and whether an analyst could pay it; joint accounting included.
+
+        `charge` would charge exactly this, unless something is charged first or a day ends. Raises as `quote`.
+        Charges nothing.
+        """
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """The limits by which this object decides; the ledger itself records none."""
+        ...
+
+    def impose(self, limits: Limits) -> None:
+        """Decide by other limits from the next charge on.
+
+        Limits are policy of whoever opens a ledger: they are not stored, and other processes decide by theirs.
+        What was charged before counts under the new ones.
+        """
+        ...
+
+    def shares(self, analyst: str = "") -> tuple[Share, ...]:
+        """The limits that an analyst draws on now, and what is used of each."""
+        ...
+
+    def spent_by(self) -> dict[str, Cost]:
+        """What was charged to each analyst, the largest first; questions without a name stand under ``""``.
+
+        Names that are new after 4,096 others stand together under `*`. With what was spent before the ledger
+        began, the amounts add up to `spent`.
+        """
+        ...
+
+    def entries(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        analyst: str | None = None,
+        kind: str | None = None,
+        newest_first: bool = False,
+    ) -> list[LedgerEntry]:
+        """A page of entries: at most `limit` of those beyond number `after`, in their order.
+
+        With `newest_first` they come in the opposite order, and `after` is the number that they are below; 0 is
+        the end of the ledger. `analyst` selects the debits of one analyst (``""``: those without a name), `kind`
+        those of one kind. A durable ledger reads the page alone, and raises a `LedgerError` where an entry of it
+        was changed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the store's connections; a durable ledger that was closed refuses every call.
+
+        Closing twice does nothing, and a ledger in memory has nothing to let go of.
         """
         ...
 

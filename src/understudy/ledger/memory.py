@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import islice
 from threading import Lock
 from typing import Any
 
-from understudy.ledger.books import Books, timestamp
-from understudy.ledger.interface import Debit, Hidden, JournalStep
+from understudy.ledger.books import Books, Due, Share, checked_analyst, timestamp
+from understudy.ledger.chain import canonical
+from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
+from understudy.ledger.paging import PageRequest
 from understudy.ledger.recorded import Recorded
 from understudy.ledger.view import ledger_html
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, SpentBefore
+from understudy.privacy.event import Event, SpentBefore, as_plain
 from understudy.privacy.limits import Limits
 from understudy.rational import Number, exact
 
@@ -26,6 +29,27 @@ class MemoryPage(Page):
         super().__init__(recorded, "")
         self.hidden: dict[int, Hidden] = {}
         self.steps: dict[int, list[bytes]] = {}
+        self.lines: list[LedgerEntry] = []
+
+    def append(self, kind: str, *, cost: int = 0, total: int | None = None, **fields: Any) -> int:
+        number = super().append(kind, cost=cost, total=total, **fields)
+        unit, event = type(self.recorded.books.cap), fields.get("event")
+        self.lines.append(
+            LedgerEntry(
+                number,
+                kind,
+                self.at,
+                fields.get("analyst") or "",
+                fields.get("request") or "",
+                fields.get("question") or "",
+                "" if event is None else canonical(as_plain(event)),
+                unit(cost),
+                unit(self.recorded.total),
+                fields.get("debit"),
+                fields.get("step"),
+            )
+        )
+        return number
 
     def keep(
         self, debit: Debit, step: int, answer: bytes, state: bytes | None, *, question: str | None = None
@@ -78,10 +102,49 @@ class MemoryLedger:
         return self._books.remaining
 
     def available(self, analyst: str = "") -> Cost:
-        return self._books.available(analyst=analyst, at=max(self._page.at, timestamp(self._clock())))
+        return self._books.available(analyst=analyst, at=self._latest)
 
     def quote(self, event: Event) -> Cost:
         return self._books.quote(event)
+
+    def close(self) -> None:
+        pass
+
+    def due(self, event: Event, *, analyst: str = "") -> Due:
+        with self._lock:
+            return self._books.due(event, analyst=checked_analyst(analyst), at=self._latest)
+
+    @property
+    def limits(self) -> Limits:
+        return self._books.limits
+
+    def impose(self, limits: Limits) -> None:
+        with self._lock:
+            self._books.limits = limits
+
+    def shares(self, analyst: str = "") -> tuple[Share, ...]:
+        with self._lock:
+            return self._books.shares_of(analyst=analyst, at=self._latest)
+
+    def spent_by(self) -> dict[str, Cost]:
+        with self._lock:
+            return self._books.spent_by()
+
+    def entries(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        analyst: str | None = None,
+        kind: str | None = None,
+        newest_first: bool = False,
+    ) -> list[LedgerEntry]:
+        asked = PageRequest(after, limit, analyst, kind, newest_first)
+        with self._lock:
+            found = (
+                self._page.lines[: after - 1 if after else None] if newest_first else self._page.lines[after:]
+            )
+        return list(islice(filter(asked.selects, reversed(found) if newest_first else found), limit))
 
     def find(self, request: str) -> Debit | None:
         return self._page.debits.get(request)
@@ -120,6 +183,10 @@ class MemoryLedger:
     def steps(self, debit: Debit, *, after: int = 0) -> list[bytes]:
         with self._lock:
             return self._page.steps.get(debit.number, [])[after:]
+
+    @property
+    def _latest(self) -> str:
+        return max(self._page.at, timestamp(self._clock()))
 
     @property
     def _books(self) -> Books:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from understudy.errors import LedgerError, OvertakenError
-from understudy.ledger.books import checked_name, checked_request, short_question
+from understudy.ledger.books import checked_analyst, checked_request, short_question
 from understudy.ledger.interface import NOTHING, OPENED, Debit, JournalStep
 from understudy.ledger.recorded import Recorded
 from understudy.privacy.cost import Cost
@@ -126,10 +126,12 @@ class Charge:
                 step,
                 journal=checked_request(step.journal),
                 terms=short_question(step.terms),
-                analyst=_analyst(step.analyst),
+                analyst=checked_analyst(step.analyst),
                 question=short_question(step.question),
             )
-        return cls(event, short_question(question), checked_request(request), _analyst(analyst), hidden, step)
+        return cls(
+            event, short_question(question), checked_request(request), checked_analyst(analyst), hidden, step
+        )
 
     @property
     def requests(self) -> tuple[str, ...]:
@@ -172,10 +174,6 @@ class Charge:
         if self.hidden is not None and debit.number not in page.answers:
             page.keep(debit, 0, OPENED, self.hidden)
         return debit
-
-
-def _analyst(name: str) -> str:
-    return checked_name(name, "an analyst's name")
 
 
 def _journal(page: Page, step: JournalStep) -> Debit | None:

@@ -23,10 +23,10 @@ from sqlalchemy import (
 
 from understudy.errors import LedgerError
 
-VERSION = 3
+VERSION = 4
 
 READABLE = 2
-"""The oldest version that can be verified and exported as it is: it only lacks snapshots."""
+"""The oldest version that can be verified and exported as it is: it only lacks snapshots and an index."""
 
 METADATA = MetaData()
 
@@ -109,6 +109,16 @@ ONE_ANSWER = Index(
 )
 
 
+OF_ANALYST = Index(
+    "understudy_of_analyst",
+    ENTRY.c.ledger,
+    ENTRY.c.analyst,
+    ENTRY.c.number,
+    sqlite_where=ENTRY.c.analyst.is_not(None),
+    postgresql_where=ENTRY.c.analyst.is_not(None),
+)
+
+
 def _to_2(tx: Connection) -> None:
     """The store itself refuses a second answer to a step, and states that were superseded are erased."""
     ONE_ANSWER.create(tx)
@@ -131,7 +141,12 @@ def _to_3(tx: Connection) -> None:
     SNAPSHOT.create(tx)
 
 
-UPGRADES: dict[int, Callable[[Connection], None]] = {2: _to_2, 3: _to_3}
+def _to_4(tx: Connection) -> None:
+    """The debits of one analyst are found without reading the others'."""
+    OF_ANALYST.create(tx)
+
+
+UPGRADES: dict[int, Callable[[Connection], None]] = {2: _to_2, 3: _to_3, 4: _to_4}
 """For each version, the step from the one before it."""
 
 

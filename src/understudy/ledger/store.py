@@ -14,13 +14,14 @@ from sqlalchemy.engine import URL
 
 from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger import schema, snapshot
-from understudy.ledger.books import Books, short_question, timestamp
+from understudy.ledger.books import Books, Due, Share, checked_analyst, short_question, timestamp
 from understudy.ledger.chain import START, Entry, commitment, is_sealed
 from understudy.ledger.database import TIMEOUT, Database
 from understudy.ledger.group import GroupCommit, Ticket
-from understudy.ledger.interface import Debit, Hidden, JournalStep
+from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry
 from understudy.ledger.kept import released
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
+from understudy.ledger.paging import PageRequest, readable
 from understudy.ledger.recorded import Recorded, broken, budget_of, opening_event, rule_of, terms
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER, SCHEMA
 from understudy.ledger.stored_page import StoredPage
@@ -110,7 +111,7 @@ class DurableLedger:
         self._clock = clock
         self._database = Database(url, timeout=timeout)
         self._rule = RULE_2
-        self._limits = limits
+        self._limits = Limits() if limits is None else limits
         self._accountant = accountant
         self._blank = self._empty()
         self._recorded = self._blank  # of no entries, until the ledger is found or begun
@@ -162,12 +163,36 @@ class DurableLedger:
         return self._now().books.remaining
 
     def available(self, analyst: str = "") -> Cost:
-        recorded = self._now()
-        at = max(recorded.at, timestamp(self._clock()))
-        return recorded.books.available(analyst=analyst, at=at)
+        books, at = self._ruled()
+        return books.available(analyst=analyst, at=at)
 
     def quote(self, event: Event) -> Cost:
         return self._now().books.quote(event)
+
+    def due(self, event: Event, *, analyst: str = "") -> Due:
+        books, at = self._ruled()
+        return books.due(event, analyst=checked_analyst(analyst), at=at)
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    def impose(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def shares(self, analyst: str = "") -> tuple[Share, ...]:
+        books, at = self._ruled()
+        return books.shares_of(analyst=analyst, at=at)
+
+    def spent_by(self) -> dict[str, Cost]:
+        return self._now().books.spent_by()
+
+    def _ruled(self) -> tuple[Books, str]:
+        """The books under the limits of now, and the time of a charge that came now."""
+        recorded = self._now()
+        books = recorded.books.copy()
+        books.limits = self._limits
+        return books, max(recorded.at, timestamp(self._clock()))
 
     @property
     def end(self) -> tuple[int, str]:
@@ -176,8 +201,12 @@ class DurableLedger:
         return (recorded.entries, recorded.head) if self.is_begun else (0, START)
 
     def close(self) -> None:
-        """Let go of the store's connections."""
+        """Let go of the store's connections; what is asked of the ledger afterwards is refused."""
         self._database.close()
+
+    def let_go(self) -> None:
+        """Close the store's connections; the next call makes another."""
+        self._database.let_go()
 
     # ---- reading what was charged
 
@@ -188,6 +217,23 @@ class DurableLedger:
     def debits(self, prefix: str = "") -> list[Debit]:
         statement = _PREFIXED["sqlite" if self._database.is_sqlite else "postgresql"]
         return self._debits(statement, first=prefix, beyond=f"{prefix}{chr(sys.maxunicode)}")
+
+    def entries(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        analyst: str | None = None,
+        kind: str | None = None,
+        newest_first: bool = False,
+    ) -> list[LedgerEntry]:
+        asked = PageRequest(after, limit, analyst, kind, newest_first)
+        if not self._is_held():
+            return []
+        with self._database.reading() as tx:
+            rows = tx.execute(*asked.statement(self._name)).all()
+        unit = type(self._budget.cap)
+        return [readable(Entry._make(row[1:]), unit) for row in rows]
 
     def _debits(self, which: Any, **values: str) -> list[Debit]:
         if not self._is_held():
@@ -308,7 +354,8 @@ class DurableLedger:
         if self._witness is not None:
             self._witness.check(self._name)  # while nothing is spent yet
         with self._database.writing() if found else self._database.making(new=True) as tx:
-            recorded = self._caught_up(tx, locked=True) if found else self._begun(tx)
+            recorded = self._caught_up(tx, self._recorded, locked=True) if found else self._begun(tx)
+            recorded.books.limits = self._limits
             page = StoredPage(tx, self._name, recorded, timestamp(self._clock()))
             page.look_up([ticket.work for ticket in tickets])
             _apply(tickets, page)
@@ -323,29 +370,32 @@ class DurableLedger:
 
     def _would_grant(self, tickets: list[Ticket[Operation]]) -> bool:
         """Whether a ledger that nothing was charged to would grant any of them; the others are told why not."""
-        page = Page(self._declared.copy(), timestamp(self._clock()))
+        declared = self._declared.copy()
+        declared.books.limits = self._limits
+        page = Page(declared, timestamp(self._clock()))
         _apply(tickets, page)
         return page.added > 0
 
     def _now(self) -> Recorded:
         if not self._is_held():
             return self._declared
+        known = self._recorded  # before the transaction, which does not see what other threads commit meanwhile
         with self._database.reading() as tx:
-            recorded = self._caught_up(tx, locked=False)
+            recorded = self._caught_up(tx, known, locked=False)
         if recorded.entries > self._recorded.entries:
             self._recorded = recorded
         return recorded
 
-    def _caught_up(self, tx: Connection, *, locked: bool) -> Recorded:
-        """What is known, with the entries that others wrote since: a copy, so that a failure forgets it."""
+    def _caught_up(self, tx: Connection, known: Recorded, *, locked: bool) -> Recorded:
+        """What was known, with the entries that others wrote since: a copy, so that a failure forgets it."""
         row = tx.execute(_LOCKED_HEAD if locked else _HEAD, {"of": self._name}).one_or_none()
         if row is None:
-            raise _rolled_back(0, self._recorded.entries) if self._recorded.entries else broken(1)
+            raise _rolled_back(0, known.entries) if known.entries else broken(1)
         entries, head, version = row
         schema.check(version)
         if type(entries) is not int:  # SQLite keeps any type in any column
             raise broken(0)
-        recorded = self._skipped_to_snapshot(tx, entries)
+        recorded = self._skipped_to_snapshot(tx, known, entries)
         while entries > recorded.entries:
             later = tx.execute(_LATER, {"of": self._name, "seen": recorded.entries}).all()
             if not later:
@@ -358,9 +408,8 @@ class DurableLedger:
             raise broken(entries)
         return recorded
 
-    def _skipped_to_snapshot(self, tx: Connection, entries: int) -> Recorded:
-        """What is known, or what the newest snapshot adds to it without reading the entries in between."""
-        known = self._recorded
+    def _skipped_to_snapshot(self, tx: Connection, known: Recorded, entries: int) -> Recorded:
+        """What was known, or what the newest snapshot adds to it without reading the entries in between."""
         if entries - known.entries < SKIPPED:
             return known.copy()
         found = snapshot.newest(tx, self._name, self._blank, seen=known.entries, entries=entries)
@@ -374,6 +423,7 @@ class DurableLedger:
 
     def _is_held(self) -> bool:
         """Whether the store holds this ledger; one that it holds is opened. Looking for one writes nothing."""
+        self._database.check_open()
         if self._recorded.entries:
             return True
         if not self._is_stored():
@@ -406,7 +456,7 @@ class DurableLedger:
     def _stored(self, tx: Connection) -> Recorded:
         """The ledger as the store has it, which must be as declared, and as the witness saw it."""
         self._check_terms(tx)
-        recorded = self._caught_up(tx, locked=True)
+        recorded = self._caught_up(tx, self._recorded, locked=True)
         if self._witness is not None:
             self._check_witness(tx, recorded, self._witness)
         return recorded

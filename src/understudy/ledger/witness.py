@@ -82,6 +82,17 @@ class Witness:
             if known[name]["entries"] < entries:
                 self._replace({**known, name: {"entries": entries, "head": head}})
 
+    @contextmanager
+    def still(self) -> Generator[None, None, None]:
+        """Hold the witness as it is: whoever wants to note an entry waits until this is left.
+
+        What a ledger holds while this is held is at least what the witness has seen, since an entry is noted after
+        it was committed. One holder at a time, in all processes.
+        """
+        self.check_folder()
+        with self._writing("nothing was spent"):
+            yield
+
     def _unknown(self, name: str, kept: str = "nothing was spent") -> LedgerError:
         found = "has no line of" if self.path.exists() else "is not there, to tell of"
         return LedgerError(

@@ -23,7 +23,7 @@ def cheapest(suffices: Callable[[Fraction], bool]) -> Fraction:
         10**DIGITS - 1,
     )  # candidates are digits · 10^(exponent - DIGITS + 1), 12 orders of size
     if not suffices(Fraction(MAX_EPSILON)):
-        raise RefusedError("no price is high enough for this error; ask for a wider one")
+        raise RefusedError("no price is high enough for this error", remedy="ask for a wider one")
     while exponent < 3 and not suffices(_price(most, exponent)):
         exponent += 1
     low, high = 10 ** (DIGITS - 1) - 1, most

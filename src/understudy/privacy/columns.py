@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -42,6 +43,13 @@ class CountColumns:
     def of(cls, marginal: Marginal, *, resolution: int = 1) -> CountColumns:
         """The sums of a marginal, in steps of 1/resolution."""
         return cls(marginal.size, *lattice_bounds(marginal.where, resolution))
+
+    @classmethod
+    def stacked(cls, marginals: Sequence[Marginal], *, resolution: int = 1) -> CountColumns:
+        """The sums of marginals side by side, if no row counts in two of them: their cells are one partition."""
+        bounds = [lattice_bounds(marginal.where, resolution) for marginal in marginals]
+        cells = sum(marginal.size for marginal in marginals)
+        return cls(cells, min(low for low, _ in bounds), max(high for _, high in bounds))
 
     @classmethod
     def counting(cls, marginal: Marginal) -> CountColumns:

@@ -6,6 +6,7 @@ search is a valid bound, and the result is rounded away from the optimist's side
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import exp, inf, log, log1p, sqrt
 
 from understudy.errors import ParameterError
@@ -52,6 +53,7 @@ def _representable(delta: float) -> float:
     return target
 
 
+@lru_cache(maxsize=4096)  # a search of milliseconds, and the same prices are quoted again and again
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """The smallest ε found for which ρ-zCDP implies (ε, δ)-DP: `zcdp_delta` inverted from above."""
     target = _representable(delta)

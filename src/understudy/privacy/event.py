@@ -103,7 +103,8 @@ class GaussianNoise(Event):
         if self.l2_squared == 0:
             return Fraction(0)
         raise RefusedError(
-            "Gaussian noise gives no pure epsilon: declare a budget with a delta, or ask for Laplace noise"
+            "Gaussian noise gives no pure epsilon",
+            remedy="declare a budget with a delta, or ask for Laplace noise",
         )
 
     def zcdp_cost(self) -> Fraction:

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor
+from types import MappingProxyType
 
+from understudy.errors import ParameterError
 from understudy.privacy.cost import UNITS
 from understudy.rational import positive
+
+EVERYBODY_ELSE = "*"
+"""Among the limits of named analysts: what each of those may take who are not named."""
+
+
+MAX_NAME = 200
+"""Characters of the name of an analyst or a request: what every store of ledgers can keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """In the budget's own currency. They only ever narrow: the budget itself binds everybody together."""
+    """In the budget's own currency. They only ever narrow: the budget itself binds everybody together.
+
+    analyst   what each analyst may take
+    analysts  what each named analyst may take; `*` stands for each of those who are not named. It is given instead
+              of `analyst`. A limit of 0 leaves what costs nothing. Without a `*`, whoever is not named is bound by
+              the other limits and the budget alone.
+    day       what all analysts together may take in one day, of UTC
+    month     and in one month
+    """
 
     analyst: Fraction | None = None
+    analysts: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     day: Fraction | None = None
     month: Fraction | None = None
 
@@ -24,6 +42,40 @@ class Limits:
             value = getattr(self, name)
             if value is not None:
                 positive(value, f"the limit of a {name}" if name != "analyst" else "the limit of an analyst")
+        if self.analyst is not None and self.analysts:
+            raise ParameterError(
+                "limits say `analyst`, for everybody, or `analysts`, by name, and not both",
+                remedy=f"Write {EVERYBODY_ELSE!r} among the names for everybody else",
+            )
+        for name, value in self.analysts.items():
+            if not name.isprintable() or len(name) > MAX_NAME:
+                raise ParameterError(f"an analyst's name is printable text of at most {MAX_NAME} characters")
+            if value < 0:
+                raise ParameterError(f"the limit of the analyst {name!r} is at least 0, not {float(value):g}")
+        object.__setattr__(self, "analysts", MappingProxyType(dict(self.analysts)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _limits, (self.analyst, dict(self.analysts), self.day, self.month)
+
+    def of_analyst(self, analyst: str) -> Fraction | None:
+        """What an analyst may take; None where no limit of analysts binds them."""
+        if not self.analysts:
+            return self.analyst
+        return self.analysts.get(analyst, self.analysts.get(EVERYBODY_ELSE))
+
+    def described(self) -> tuple[str, ...]:
+        """The limits in words, one line for each; none where nothing is limited."""
+        said = [] if self.analyst is None else [f"each analyst may take {_shown(self.analyst)}"]
+        for name, size in self.analysts.items():
+            who = "each analyst who is not named" if name == EVERYBODY_ELSE else f"analyst {name!r}"
+            said.append(f"{who} may take {_shown(size)}")
+        if self.analysts and EVERYBODY_ELSE not in self.analysts:
+            said.append('analysts who are not named have no limit of their own (write "*" for them)')
+        said += [f"one {name} may take {_shown(size)}" for name, size in self._of_time() if size is not None]
+        return tuple(said)
+
+    def _of_time(self) -> tuple[tuple[str, Fraction | None], ...]:
+        return (("day", self.day), ("month", self.month))
 
     def binding(self, *, analyst: str, at: str) -> Iterator[tuple[str, int]]:
         """The name of each share that a request at the ISO time `at` draws on, and its size in units.
@@ -31,10 +83,21 @@ class Limits:
         Whoever gives no name draws on one share, together with all others who give none.
         """
         shares = (
-            (f"analyst {analyst!r}", self.analyst),
+            (f"analyst {analyst!r}", self.of_analyst(analyst)),
             (f"day {at[:10]}", self.day),
             (f"month {at[:7]}", self.month),
         )
         for name, size in shares:
             if size is not None:
                 yield name, floor(size * UNITS)
+
+
+def _shown(size: Fraction) -> str:
+    return f"{float(size):g}"
+
+
+def _limits(
+    analyst: Fraction | None, analysts: Mapping[str, Fraction], day: Fraction | None, month: Fraction | None
+) -> Limits:
+    """Limits that went to another process."""
+    return Limits(analyst=analyst, analysts=analysts, day=day, month=month)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Span
 from understudy.privacy.relation import Relation
@@ -19,20 +22,45 @@ def located(marginal: Marginal, noise: LaplaceNoise | GaussianNoise, relation: R
     cells than the accounting tells apart is left out, with its cells, which nobody has to write down: a region may
     be too large, which costs accuracy of the accounting, never soundness.
     """
+    return located_stack((marginal,), noise, relation)
+
+
+def located_stack(
+    marginals: Sequence[Marginal], noise: LaplaceNoise | GaussianNoise, relation: Relation
+) -> Event:
+    """One noise on the counts of marginals of which no row counts in two, with the region of all of them.
+
+    Its extent along an attribute is that of all conditions together, and everything where one of them does not
+    name the attribute. Each row adds to one cell, so that it moves the counts by at most half of what two rows do.
+    """
     moved = noise.l1 if isinstance(noise, LaplaceNoise) else noise.l2_squared
-    if moved == 0 or not marginal.where.is_counting:
+    if moved == 0 or not all(marginal.where.is_counting for marginal in marginals):
         return noise
-    spans: list[Span] = []
+    # A condition that nobody meets has no region, and alone the noise's own price.
+    extents = [found for marginal in marginals if (found := _extents(marginal)) is not None]
+    if not extents:
+        return noise
+    domain, spans = marginals[0].domain, list[Span]()
+    for name in (name for name in extents[0] if all(name in found for found in extents)):
+        held = np.logical_or.reduce([found[name] for found in extents])
+        if not held.all() and held.size <= MAX_CELLS:
+            mask = sum(1 << int(cell) for cell in np.flatnonzero(held))
+            spans.append(Span(domain[name].identity, held.size, mask))
+    if not spans:
+        return noise
+    region = tuple(sorted(spans, key=lambda span: span.attribute))
+    split = sum(marginal.size for marginal in marginals) > 1
+    return Located(noise=noise, region=region, relation=str(relation), split=split)
+
+
+def _extents(marginal: Marginal) -> dict[str, NDArray[np.bool_]] | None:
+    """For each attribute of a marginal's condition the cells in which it can hold; None where it holds nowhere."""
+    found: dict[str, NDArray[np.bool_]] = {}
     for factor in marginal.where.factors:
         for axis, name in enumerate(factor.clique):
             others = tuple(i for i in range(factor.weights.ndim) if i != axis)
             held = np.atleast_1d(factor.weights.any(axis=others) if others else factor.weights > 0)
-            if not held.any():  # a condition that nobody meets: no region, and the noise's own price
-                return noise
-            if not held.all() and held.size <= MAX_CELLS:
-                mask = sum(1 << int(cell) for cell in np.flatnonzero(held))
-                spans.append(Span(marginal.domain[name].identity, held.size, mask))
-    if not spans:
-        return noise
-    region = tuple(sorted(spans, key=lambda span: span.attribute))
-    return Located(noise=noise, region=region, relation=str(relation), split=marginal.size > 1)
+            if not held.any():
+                return None
+            found[name] = held
+    return found

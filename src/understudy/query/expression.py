@@ -27,16 +27,19 @@ from typing import NoReturn
 
 import numpy as np
 
-from understudy.domain.attribute import COMPARISONS, Mask, Value
+from understudy.domain.attribute import COMPARISONS, Attribute, Mask, Value
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import DomainError, QueryError, TooLargeError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.text_size import USUAL, TextSize
 
-MAX_LENGTH = 10_000
 MAX_DEPTH = 50
 MAX_REGION = 1 << 22
 """Cells over which a condition that is not a conjunction may be spread."""
+
+MAX_WORK = 1 << 26
+"""Cells that the comparisons of one question may touch, counted as often as they are touched."""
 
 AGGREGATES = ("count", "share", "rate")
 
@@ -68,7 +71,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class Lexeme:
     """A word of the question, and what kind of word it is."""
 
     kind: str
@@ -84,7 +87,7 @@ class Region:
     mask: Mask
 
 
-def parse(text: str, domain: Domain) -> Question:
+def parse(text: str, domain: Domain, *, size: TextSize = USUAL) -> Question:
     """A question about `domain`, or a `QueryError` that says what to write instead. Reads no data.
 
     >>> from understudy.domain.attribute import Categories
@@ -97,20 +100,19 @@ def parse(text: str, domain: Domain) -> Question:
     Traceback (most recent call last):
     understudy.errors.QueryError: 17 is not a bin edge of age; nearest: 0 and 18: try age < 0 or age < 18
     """
-    if len(text) > MAX_LENGTH:
-        raise QueryError(f"a question may have {MAX_LENGTH:,} characters, not {len(text):,}")
-    return _Parser(text, domain).question()
+    size.check(text)
+    return _Parser(text, domain, size).question()
 
 
-def _tokens(text: str) -> list[Token]:
-    tokens: list[Token] = []
+def _tokens(text: str) -> list[Lexeme]:
+    tokens: list[Lexeme] = []
     position = 0
     end = len(text.rstrip())
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             raise QueryError(f"cannot read the question from here: {text[position : position + 30]!r}")
-        tokens.append(Token(match.lastgroup, match.group(match.lastgroup), match.start(match.lastgroup)))
+        tokens.append(Lexeme(match.lastgroup, match.group(match.lastgroup), match.start(match.lastgroup)))
         position = match.end()
     return tokens
 
@@ -118,12 +120,14 @@ def _tokens(text: str) -> list[Token]:
 class _Parser:
     """Recursive descent. Conditions become linear queries as they are read."""
 
-    def __init__(self, text: str, domain: Domain) -> None:
+    def __init__(self, text: str, domain: Domain, size: TextSize) -> None:
         self.text = text
         self.domain = domain
         self.tokens = _tokens(text)
+        size.check_words(len(self.tokens))
         self.at = 0
         self.depth = 0
+        self._work = 0
 
     # ---- reading tokens
 
@@ -146,7 +150,9 @@ class _Parser:
 
     def _fail(self, problem: str) -> NoReturn:
         where = repr(self.tokens[self.at].text) if self.at < len(self.tokens) else "the end"
-        raise QueryError(f"{problem} at {where}; a question reads: count age < 30 and sex = F by district")
+        raise QueryError(
+            f"{problem} at {where}", remedy="a question reads: count age < 30 and sex = F by district"
+        )
 
     # ---- grammar
 
@@ -180,11 +186,11 @@ class _Parser:
                 by.append(self._attribute())
         elif word == "within":
             raise QueryError(
-                "a rate is of the rows of a group, after within: rate smoker = true within district; what part of "
-                "all rows meets a condition is a share: share smoker = true"
+                "a rate is of the rows of a group, after within: rate smoker = true within district",
+                remedy="what part of all rows meets a condition is a share: share smoker = true",
             )
         if twice := [name for i, name in enumerate(by) if name in by[:i]]:
-            raise QueryError(f"{twice[0]} is named twice after {word}; name it once")
+            raise QueryError(f"{twice[0]} is named twice after {word}", remedy="name it once")
         if self.at < len(self.tokens):
             self._fail(f"expected 'and', 'or', {word!r} or the end")
         return tuple(by)
@@ -246,13 +252,14 @@ class _Parser:
     def _comparison(self) -> Region:
         name = self._attribute()
         attribute = self.domain[name]
+        self._spend(attribute.size)
         if self._take("is"):
             negated = self._take("not") is not None
             self._expect("null")
             return Region((name,), ~attribute.is_null() if negated else attribute.is_null())
         negated = self._take("not") is not None
         if self._take("in"):
-            mask = self._membership(attribute.compare)
+            mask = self._membership(attribute)
         elif self._take("between"):
             low = self._value()
             self._expect("and")
@@ -265,11 +272,12 @@ class _Parser:
             self._fail(f"expected a comparison of {name}")
         return Region((name,), ~mask if negated else mask)
 
-    def _membership(self, compare: Callable[[str, Value], Mask]) -> Mask:
+    def _membership(self, attribute: Attribute) -> Mask:
         self._expect("(")
-        mask = compare("=", self._value())
+        mask = attribute.compare("=", self._value())
         while self._take(","):
-            mask = mask | compare("=", self._value())
+            self._spend(attribute.size)
+            mask = mask | attribute.compare("=", self._value())
         self._expect(")")
         return mask
 
@@ -281,14 +289,16 @@ class _Parser:
         try:
             name = self.domain[name].name
         except DomainError as error:
-            raise QueryError(str(error)) from None
+            raise QueryError(error.problem, remedy=error.remedy, suggestions=error.suggestions) from None
         self.at += 1
         return name
 
     def _value(self) -> Value:
-        if self.at >= len(self.tokens) or self.tokens[self.at].kind in ("symbol", "name"):
+        if self.at >= len(self.tokens) or self.tokens[self.at].kind == "symbol":
             self._fail("expected a value")
         token = self.tokens[self.at]
+        if token.kind == "name":
+            self._fail_quoted(token.text)
         self.at += 1
         if token.kind == "value":
             return token.text[1:-1].replace("''", "'")
@@ -303,6 +313,15 @@ class _Parser:
                 raise QueryError("a number may have 300 characters")
             return int(plain) if re.fullmatch(r"[+-]?\d+", plain) else float(plain)
         return token.text
+
+    def _fail_quoted(self, written: str) -> NoReturn:
+        """Somebody wrote a value as other languages do."""
+        text = written[1:-1].replace('""', '"')
+        single = "'" + text.replace("'", "''") + "'"
+        bare = f", or without any: {text}" if re.fullmatch(r"[^\s'\"=<>!(),]+", text) else ""
+        raise QueryError(
+            f"double quotes name an attribute; write the value {written} in single quotes: {single}{bare}"
+        )
 
     # ---- regions
 
@@ -323,7 +342,16 @@ class _Parser:
             raise TooLargeError("a condition with `or` over these attributes", cells=cells, limit=MAX_REGION)
         return clique
 
+    def _spend(self, cells: int) -> None:
+        """Take note of the cells that are touched; refuse when there were too many."""
+        self._work += cells
+        if self._work > MAX_WORK:
+            raise QueryError(
+                "the question is too much work over so many cells", remedy="ask about fewer attributes"
+            )
+
     def _spread(self, region: Region, clique: Clique) -> Mask:
+        self._spend(self.domain.size(clique))
         sizes = [self.domain[name].size if name in region.clique else 1 for name in clique]
         shape = self.domain.shape(clique)
         return Mask(

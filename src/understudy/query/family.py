@@ -42,7 +42,7 @@ def _ordered(domain: Domain, name: str) -> Bins:
     attribute = domain[name]
     if not isinstance(attribute, Bins):
         raise QueryError(
-            f"{name} is not ordered; prefixes, ranges and half-spaces need integers, reals or dates"
+            f"{name} is not ordered", remedy="prefixes, ranges and half-spaces need integers, reals or dates"
         )
     return attribute
 

@@ -181,7 +181,7 @@ class LinearQuery:
         for new in other.factors:
             overlapping = [f for f in factors if set(f.clique) & set(new.clique)]
             factors = [f for f in factors if f not in overlapping]
-            factors.append(_merge(self.domain, [*overlapping, new]))
+            factors.append(product_table(self.domain, [*overlapping, new]))
         return LinearQuery(self.domain, tuple(factors))
 
 
@@ -199,7 +199,8 @@ def _broadcast(factor: Factor, clique: Sequence[str]) -> tuple[int, ...]:
     return tuple(sizes.get(name, 1) for name in clique)
 
 
-def _merge(domain: Domain, factors: Sequence[Factor]) -> Factor:
+def product_table(domain: Domain, factors: Sequence[Factor]) -> Factor:
+    """The product of factors, as one table over all of their attributes; raises as `LinearQuery.weights` does."""
     clique = domain.clique({name for factor in factors for name in factor.clique})
     domain.allocatable_shape(clique)
     weights = np.ones((1,) * len(clique))

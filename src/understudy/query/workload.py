@@ -35,7 +35,7 @@ class Workload:
         if len(self.cliques) != len(self.weights):
             raise QueryError("a workload needs one weight for each marginal")
         if len(set(self.cliques)) != len(self.cliques):
-            raise QueryError("a workload lists a marginal twice; give it a larger weight instead")
+            raise QueryError("a workload lists a marginal twice", remedy="give it a larger weight instead")
 
     @classmethod
     def of(
@@ -64,8 +64,9 @@ class Workload:
             raise QueryError(f"a domain of {len(domain)} attributes has no {order}-way marginals")
         if (many := comb(len(domain), order)) > MOST_MARGINALS:
             raise QueryError(
-                f"{len(domain)} attributes have {many:,} marginals of order {order}; a workload lists at most "
-                f"{MOST_MARGINALS:,}. Take a lower order, or list the marginals that matter"
+                f"{len(domain)} attributes have {many:,} marginals of order {order}",
+                remedy=f"a workload lists at most {MOST_MARGINALS:,}. Take a lower order, or list the "
+                "marginals that matter",
             )
         return cls.of(domain, combinations(domain.names, order))
 

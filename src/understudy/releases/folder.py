@@ -85,7 +85,11 @@ def _remove(folder: Path) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        raise RefusedError(f"{folder} holds what is no part of a release: move it elsewhere") from None
+        raise RefusedError(
+            "the folder of the release holds what is no part of a release",
+            remedy="move that elsewhere",
+            detail=f"{folder} holds what is no part of a release: move it elsewhere",
+        ) from None
 
 
 def beside(folder: Path, what: str) -> Path:
@@ -99,14 +103,23 @@ def check_free(folder: Path, *, force: bool = False) -> None:
     if not folder.exists():
         return
     if not force:
-        raise RefusedError(f"{folder} exists already: name another folder, or replace it with `force=True`")
+        raise RefusedError(
+            "there is a release of this name already",
+            remedy="take another name",
+            detail=f"{folder} exists already: name another folder, or replace it with `force=True`",
+        )
     if folder.is_symlink() or not folder.is_dir() or not _is_release(folder):
-        raise RefusedError(f"{folder} is not the folder of a release, so it is not replaced")
+        raise RefusedError(
+            "what has this name is no release, so it is not replaced",
+            detail=f"{folder} is not the folder of a release, so it is not replaced",
+        )
     foreign = sorted({path.name for path in folder.iterdir()} - FILES)
     if foreign:
         named = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
         raise RefusedError(
-            f"{folder} holds what is no part of a release ({named}), so it is not replaced: move it elsewhere"
+            "the folder of the release holds what is no part of a release, so it is not replaced",
+            detail=f"{folder} holds what is no part of a release ({named}), so it is not replaced: move it "
+            "elsewhere",
         )
 
 

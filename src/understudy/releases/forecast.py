@@ -39,6 +39,7 @@ from understudy.releases.evidence import Evidence
 from understudy.releases.iterative import certified_error
 from understudy.releases.methods import METHODS, named, obstacle, selected
 from understudy.releases.mwem import shares
+from understudy.releases.purchases import most_charged
 from understudy.releases.residual.residual import planned, share_of_beta
 from understudy.releases.residual.tables import ResidualTables
 from understudy.releases.run import Run
@@ -68,6 +69,7 @@ class MarginalForecast:
 class ReleaseForecast:
     """What a release would say of each marginal, of its rows, and what it would cost.
 
+    `columns` are the 1-way marginals that would be told, in the workload or beside it, where their error is known.
     `rows_error` is the part of the synthetic rows in which a marginal would differ from the table's, on
     average over the workload, by noise alone; None where it is not known beforehand. `need` is the memory
     that it would take, and `cost` the most that it would be charged, which is the part `share` of the whole
@@ -82,6 +84,38 @@ class ReleaseForecast:
     cost: Cost
     share: float
     beta: float
+    people: float = 0.0
+    columns: tuple[MarginalForecast, ...] = ()
+
+    @property
+    def noisy(self) -> tuple[int, int, str]:
+        """How many columns would be mostly noise, of how many, and what was judged: `columns`, or `marginals`.
+
+        One is so where the error would be at least as large as the count of each of its cells if all cells were
+        equally frequent. Where no error of a column is known, the marginals of the workload are judged.
+        """
+        known = [one for one in self.columns if one.error is not None]
+        judged = known or [one for one in self.marginals if one.error is not None]
+        noisy = sum((one.error or 0.0) * one.cells >= self.people for one in judged) if self.people else 0
+        return noisy, len(judged), "columns" if known else "marginals"
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether most of what is judged would be mostly noise, as `noisy` says."""
+        noisy, judged, _ = self.noisy
+        return 2 * noisy > judged
+
+    @property
+    def noise_words(self) -> str:
+        """A warning for people where it would be mostly noise; empty where it would not, or nobody knows."""
+        noisy, judged, what = self.noisy
+        if not self.is_noise:
+            return ""
+        return (
+            f"Mostly noise: in {noisy:,} of {judged:,} {what} the error would be at least as large as the counts, "
+            "if all cells were equally frequent. The numbers would say little about the people. Fewer or smaller "
+            "marginals, wider ranges, a larger epsilon or more people would help."
+        )
 
     @property
     def largest_error(self) -> float | None:
@@ -103,6 +137,7 @@ class ReleaseForecast:
             "cost": {self.cost.currency: self.cost.amount},
             "share": self.share,
             "beta": self.beta,
+            "mostly_noise": self.is_noise,
         }
 
 
@@ -147,7 +182,7 @@ def forecast_of(run: Run, method: str, options: Options) -> ReleaseForecast:
             parts = [min(one.cells * (one.usual or 0.0) / (2 * people), 1.0) for one in marginals]
             rows_error = float(np.average(parts, weights=[float(weight) for weight in workload.weights]))
     ledger = run.curator.ledger.budget
-    cost = run.budget.cap if run.budget.is_pure == ledger.is_pure else ledger.most(run.budget.whole)
+    cost = most_charged(ledger, run.budget.epsilon, run.budget.delta)
     need = Demand({**demand.common(run).parts, **demand.stand_in(run, method, options).parts})
     return ReleaseForecast(
         method,
@@ -158,6 +193,20 @@ def forecast_of(run: Run, method: str, options: Options) -> ReleaseForecast:
         cost,
         ledger.share(cost),
         float(run.beta),
+        _people(run),
+        _columns(run, found),
+    )
+
+
+def _columns(run: Run, found: _Errors) -> tuple[MarginalForecast, ...]:
+    """The 1-way marginals that would be told: those of the workload, and below it where the method tells them."""
+    asked = {clique[0] for clique in run.workload if len(clique) == 1}
+    if found.tells_columns:
+        asked |= {name for clique in run.workload for name in clique}
+    return tuple(
+        MarginalForecast((name,), run.domain.size((name,)), *(_known(number) for number in found.of((name,))))
+        for name in run.domain.names
+        if name in asked
     )
 
 
@@ -178,10 +227,14 @@ def _people(run: Run) -> float:
 
 @dataclass(frozen=True)
 class _Errors:
-    """The certified and the usual error of each clique; `rows_error` where the method knows a better one."""
+    """The certified and the usual error of each clique; `rows_error` where the method knows a better one.
+
+    `tells_columns` where the 1-way marginals below the workload are told as well.
+    """
 
     of: Callable[[Clique], tuple[float | None, float | None]]
     rows_error: float | None = None
+    tells_columns: bool = False
 
 
 def _unknown(run: Run, options: Options) -> _Errors:
@@ -202,7 +255,8 @@ def _residual(run: Run, options: Options) -> _Errors:
         lambda clique: (
             float(tables.error(clique, beta).max()),
             MEAN_ABSOLUTE * float(np.sqrt(tables.variance(clique)).mean()),
-        )
+        ),
+        tells_columns=True,
     )
 
 
@@ -254,7 +308,7 @@ def _adaptive(run: Run, options: Options) -> _Errors:
         found = [told for told in (first(clique), last(clique)) if told is not None]
         return min(found, default=(None, None))
 
-    return _Errors(error, rows_error)
+    return _Errors(error, rows_error, tells_columns=True)
 
 
 _Told = Callable[[Clique], tuple[float, float] | None]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from understudy.ledger.interface import Ledger
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
-from understudy.privacy.cost import UNITS
+from understudy.privacy.cost import UNITS, Cost
+from understudy.rational import Number
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,15 @@ class Purchases:
             f"the name {self.name} belongs to a release with other terms, or of another version of the table "
             f"({self.price} in {steps}). Choose another `name`, or give its terms"
         )
+
+
+def most_charged(ledger: Budget, epsilon: Number, delta: Number | None = None) -> Cost:
+    """The most that a release at this price takes from a ledger of that budget, in its currency.
+
+    `delta` is that of the budget where none is given. Raises ParameterError where the price makes no sense.
+    """
+    own = Budget.of(epsilon, ledger.delta if delta is None else delta)
+    return own.cap if own.is_pure == ledger.is_pure else ledger.most(own.whole)
 
 
 def purchases(ledger: Ledger, name: str) -> Purchases:

@@ -254,6 +254,18 @@ class QualityJudge:
         return ReleaseQuality(single, pairs, worst, every - len(pairs))
 
 
+def noise_of(release: Release) -> ReleaseQuality:
+    """The columns of a release alone, to say whether it is mostly noise; its pairs where columns say nothing.
+
+    Noise is a matter of the answers and their error bars: no rows are drawn for it.
+    """
+    judge, names = QualityJudge(release, {}), release.domain.names
+    columns = tuple(judge.judged((name,)) for name in names)
+    if any(found.noise is not None for found in columns):
+        return ReleaseQuality(columns, (), ())
+    return judge.judge(names)
+
+
 def _association(shares: Cells) -> float:
     """How far a pair's table is from that of independent columns, as a distance."""
     if shares.ndim != 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from understudy.domain.bins import Bins
 from understudy.pages.heat import LINE, HeatCell, depth_of, heat
@@ -67,29 +67,47 @@ def verdict(found: MarginalQuality) -> str:
     return "good" if found.ratio <= 1 else "near" if found.ratio <= NEAR else "above"
 
 
-def warning(quality: ReleaseQuality) -> str:
-    """The banner over a release that is mostly noise, or of which many pairs are; nothing over any other."""
+class NoiseWords(NamedTuple):
+    """What is said of a release that is noise, as a whole (`bad`) or in parts (`warn`)."""
+
+    kind: str
+    title: str
+    text: str
+
+
+def noise_words(quality: ReleaseQuality) -> NoiseWords | None:
+    """The warning about a release that is mostly noise, or of which many pairs are; None for any other."""
     noisy = sum(found.is_noise for found in quality.columns)
     help_ = "Fewer or smaller marginals, wider ranges, a larger ε or more people would help."
+    pairs = f"{quality.noisy_pairs:,} of {many(len(quality.pairs), 'pair')}"
     if quality.is_noise:
-        return banner(
+        also = f" and {pairs}" if quality.pairs else ""
+        return NoiseWords(
             "bad",
             "Mostly noise",
-            f"In {noisy:,} of {many(len(quality.columns), 'column')} and {quality.noisy_pairs:,} of "
-            f"{many(len(quality.pairs), 'pair')} most people are in cells whose error bar is at least as "
-            "large as the count. The privacy of the people is kept; the numbers say little about them. "
-            f"{help_}",
+            f"In {noisy:,} of {many(len(quality.columns), 'column')}{also} most people are in cells whose error "
+            "bar is at least as large as the count. The privacy of the people is kept; the numbers say little "
+            f"about them. {help_}",
         )
     if noisy or quality.noisy_pairs * 4 > len(quality.pairs):
-        columns = f"{many(noisy, 'column')} and " if noisy else ""
-        return banner(
+        parts = [many(noisy, "column")] if noisy else []
+        parts += [f"{pairs} of columns"] if quality.pairs else []
+        return NoiseWords(
             "warn",
             "Some parts are mostly noise",
-            f"{columns}{quality.noisy_pairs:,} of {many(len(quality.pairs), 'pair')} of columns have most of "
-            "their people in cells whose error bar is at least as large as the count. They are marked "
-            f"below. {help_}",
+            f"In {' and '.join(parts)} most people are in cells whose error bar is at least as large as the "
+            f"count. {help_}",
         )
-    return ""
+    return None
+
+
+def warning(quality: ReleaseQuality) -> str:
+    """The same as a banner of the report; empty where there is nothing to warn of."""
+    words = noise_words(quality)
+    if words is None:
+        return ""
+    marked = " They are marked below." if words.kind == "warn" else ""
+    return banner(words.kind, words.title, f"{words.text}{marked}")
 
 
 def quality_part(quality: ReleaseQuality) -> str:

@@ -304,6 +304,11 @@ class Release:
         return notebook.panel(f"Release of {told['table']}", notebook.facts(known), found, note=note)
 
     @property
+    def answered_cells(self) -> int:
+        """How many numbers are answered: the workload's, and what was measured beside it."""
+        return sum(answer.counts.size for answer in (*self.answers, *self.also))
+
+    @property
     def usual_error(self) -> float:
         """The median error of the workload's cells, in people; infinite where half or more are not certified."""
         errors = [answer.error.ravel() for answer in self.answers]

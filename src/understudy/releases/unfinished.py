@@ -39,8 +39,10 @@ class Unfinished:
         if note is not None:
             if note["asked"] != dict(asked):
                 raise RefusedError(
-                    f"a release that asked for something else was begun for {self.folder} and not finished (run "
-                    f"{note['name']}): give its command again to finish it, or close it with --abandon"
+                    "a release of this name that asked for something else was begun and not finished",
+                    remedy="finish or close that one first, or take another name",
+                    detail=f"a release that asked for something else was begun for {self.folder} and not finished "
+                    f"(run {note['name']}): give its command again to finish it, or close it with --abandon",
                 )
             return note["name"]
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,8 +74,10 @@ class Unfinished:
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise RefusedError(
-                f"the note {self.path} of an unfinished release cannot be read ({type(error).__name__}): close it "
-                "with --abandon"
+                "the note of an unfinished release of this name cannot be read",
+                remedy="close that release, or take another name",
+                detail=f"the note {self.path} of an unfinished release cannot be read ({type(error).__name__}): "
+                "close it with --abandon",
             ) from None
         if self._made() == kept["name"]:  # killed after the folder took its place
             self.end()

@@ -105,7 +105,9 @@ class Collector:
             node = node.this
         inner = node.this if isinstance(node, exp.WithinGroup) else node
         if isinstance(inner.this, exp.Distinct):
-            raise QueryError(f"{shown(node)}: DISTINCT is not answered: GROUP BY lists every declared value")
+            raise QueryError(
+                f"{shown(node)}: DISTINCT is not answered", remedy="GROUP BY lists every declared value"
+            )
         if isinstance(node, exp.Count):
             self._settled[name] = Count(self._count(node, query))
         elif isinstance(node, exp.CountIf):
@@ -207,7 +209,7 @@ class Collector:
     def _quantile(self, node: Node, query: LinearQuery) -> Quantile:
         reader = _QUANTILES.get(type(node))
         if reader is None:
-            raise QueryError(_refused(node))
+            raise _refused(node)
         of, level, continuous = reader(node)
         attribute = self._attribute(of)
         wanted = 0.5 if level is None else self.grid.constant(level, "the level of a quantile")
@@ -229,7 +231,7 @@ def _summed(value: Value, node: Node) -> Numbers:
     if isinstance(value, Truths):
         return zero_or_one(value)
     if isinstance(value, Nothing) or not isinstance(value, Numbers) or value.kind == "date":
-        raise QueryError(f"{shown(node)}: only numbers are summed; count(*) FILTER (WHERE …) counts")
+        raise QueryError(f"{shown(node)}: only numbers are summed", remedy="count(*) FILTER (WHERE …) counts")
     return value
 
 
@@ -243,7 +245,9 @@ def _with_level(*, argument: str, continuous: bool) -> Callable[[Node], tuple[No
         only(node, argument)
         level = node.args.get(argument)
         if level is None:
-            raise QueryError(f"{shown(node)}: write quantile_cont(x, 0.5), or add WITHIN GROUP (ORDER BY x)")
+            raise QueryError(
+                f"{shown(node)}", remedy="write quantile_cont(x, 0.5), or add WITHIN GROUP (ORDER BY x)"
+            )
         return node.this, level, continuous
 
     return reader
@@ -273,9 +277,17 @@ _QUANTILES: dict[type[Node], Callable[[Node], tuple[Node, Node | None, bool]]] =
 }
 
 
-def _refused(node: Node) -> str:
+def _refused(node: Node) -> QueryError:
     if isinstance(node, exp.Min | exp.Max):
-        return f"{shown(node)} hangs on single rows, which are private: quantile_disc(x, 0.01) or 0.99 comes close"
+        level = "0.01" if isinstance(node, exp.Min) else "0.99"
+        return QueryError(
+            f"{shown(node)} hangs on single rows, which are private",
+            remedy="quantile_disc(x, 0.01) or 0.99 comes close",
+            suggestions=(f"quantile_disc({shown(node.this)}, {level})",),
+        )
     if isinstance(node, exp.Stddev | exp.StddevSamp | exp.StddevPop | exp.Variance | exp.VariancePop):
-        return f"{shown(node)} is not answered; avg(x * x) - avg(x) * avg(x) is the variance"
-    return f"{shown(node)} is not answered; there are count, sum, avg, median and quantile_cont"
+        remedy = "avg(x * x) - avg(x) * avg(x) is the variance"
+        return QueryError(f"{shown(node)} is not answered", remedy=remedy)
+    remedy = "there are count, sum, avg, median and quantile_cont"
+    known = ("count", "sum", "avg", "median", "quantile_cont")
+    return QueryError(f"{shown(node)} is not answered", remedy=remedy, suggestions=known)

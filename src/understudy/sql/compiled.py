@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from understudy.domain.attribute import Attribute, unique_label
 from understudy.errors import QueryError
+from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
 from understudy.sql.aggregate import Aggregate, Folded
 from understudy.sql.evaluate import Evaluator, Leaf, Node, as_date
@@ -38,14 +39,6 @@ class Estimate(NamedTuple):
     low: float | dt.date | None
     high: float | dt.date | None
     discretisation: float
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the answer; its `kind` is key (public) or value (released)."""
-
-    name: str
-    kind: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,12 +193,20 @@ class SqlProgram:
         end = None if self.statement.limit is None else start + self.statement.limit
         return order[start:end].tolist()
 
-    def dry_run(self, leaf: Leaf) -> None:
-        """Evaluate everything once with a given leaf, so that mistakes show before anything is measured."""
+    def dry_run(self, leaf: Leaf) -> tuple[Column, ...]:
+        """Evaluate everything once with a given leaf, so that mistakes show before anything is measured.
+
+        Returns the columns: what they will hold does not depend on what is measured.
+        """
+        columns: list[Column] = []
         for item, names in zip(self.statement.items, self.names, strict=True):
             if names is None:
-                self._column(item.node, leaf)
+                released: ColumnType = "date" if self._column(item.node, leaf).kind == "date" else "float"
+                columns.append(Column(item.name, "value", released))
+            else:
+                columns.append(Column(item.name, "key", type_of(names)))
         self._chosen(leaf)
+        return tuple(columns)
 
 
 def _evaluator(count: int, leaf: Leaf, *, released: bool = False, whole: bool = True) -> Evaluator:
@@ -215,7 +216,9 @@ def _evaluator(count: int, leaf: Leaf, *, released: bool = False, whole: bool = 
 
 def _released(value: Value, count: int) -> Numbers:
     if not isinstance(value, Numbers):
-        raise QueryError("a column of released values must be a number; conditions belong into HAVING")
+        raise QueryError(
+            "a column of released values must be a number", remedy="conditions belong into HAVING"
+        )
     whole = {
         part: np.broadcast_to(getattr(value, part), (count,))
         for part in ("point", "low", "high", "null", "unknown")

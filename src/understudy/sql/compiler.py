@@ -11,14 +11,15 @@ import numpy as np
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from understudy.domain.attribute import Attribute, nearest
+from understudy.domain.attribute import Attribute, close_to, listed
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
 from understudy.query.marginal import Marginal
+from understudy.query.text_size import USUAL, TextSize
 from understudy.sql.aggregate import Aggregate
 from understudy.sql.collect import Collector, factors_of
-from understudy.sql.compiled import Column, CompiledSql, Key, SqlProgram, group_names
+from understudy.sql.compiled import CompiledSql, Key, SqlProgram, group_names
 from understudy.sql.evaluate import Constant, Evaluator, Node, chain, shown
 from understudy.sql.factors import conjunction
 from understudy.sql.grid import Bools, Numbers, Scope, Truths, Value, of_attribute, of_mask
@@ -37,11 +38,17 @@ REMEMBERED_CELLS = 1 << 16
 
 
 def compile_sql(
-    text: str, domain: Domain, *, tables: Collection[str], rows_public: bool = False
+    text: str,
+    domain: Domain,
+    *,
+    tables: Collection[str],
+    rows_public: bool = False,
+    size: TextSize = USUAL,
 ) -> CompiledSql:
     """A SELECT statement about `domain`, or a `QueryError` that says what to write instead. Reads no data.
 
-    `tables` are the names that may stand after FROM; `rows_public` says that the number of all rows is known.
+    `tables` are the names that may stand after FROM; `rows_public` says that the number of all rows is known, and
+    `size` how long the statement may be.
 
     >>> from understudy.domain.attribute import Categories
     >>> domain = Domain((Bins.between("age", [0, 18, 65, 120]), Categories(name="sex", values=("F", "M"))))
@@ -52,7 +59,7 @@ def compile_sql(
     Traceback (most recent call last):
     understudy.errors.QueryError: 17 is not a bin edge of age; nearest: 0 and 18: try age < 0 or age < 18
     """
-    return _understood(tokens_of(text), text, domain, tables, rows_public=rows_public)
+    return _understood(tokens_of(text, size), text, domain, tables, rows_public=rows_public)
 
 
 class SqlCompiler:
@@ -62,17 +69,20 @@ class SqlCompiler:
     ask the same share one compiled statement. Safe to use from several threads.
     """
 
-    def __init__(self, domain: Domain, *, tables: Collection[str], rows_public: bool) -> None:
+    def __init__(
+        self, domain: Domain, *, tables: Collection[str], rows_public: bool, size: TextSize = USUAL
+    ) -> None:
         self.domain = domain
         self.tables = tuple(tables)
         self.rows_public = rows_public
+        self.size = size
         self._seen: OrderedDict[Hashable, CompiledSql] = OrderedDict()
         self._lock = Lock()
 
     def compile(self, text: str) -> CompiledSql:
         if (found := self._recall(text)) is not None:
             return found
-        tokens = tokens_of(text)
+        tokens = tokens_of(text, self.size)
         words = tuple(_word(token) for token in tokens)
         if (found := self._recall(words)) is None:
             fresh = _understood(tokens, text, self.domain, self.tables, rows_public=self.rows_public)
@@ -122,8 +132,8 @@ def grid_evaluator(domain: Domain) -> Evaluator:
         attribute = attribute_of(domain, node)
         return of_mask((attribute.name,), attribute.compare(operator, constant))
 
-    def cut(node: Node, clique: Clique, undecided: Bools) -> str:
-        return _cut_message(domain, node, clique, undecided)
+    def cut(node: Node, clique: Clique, undecided: Bools) -> QueryError:
+        return _cut_bin(domain, node, clique, undecided)
 
     return Evaluator(scope, leaf, compare_attribute=compare, cut=cut, functions=FUNCTIONS)
 
@@ -136,23 +146,31 @@ def attribute_of(domain: Domain, node: Node) -> Attribute:
     alike = [attribute for attribute in domain if attribute.name.lower() == name.lower()]
     if len(alike) == 1:
         return alike[0]
+    hint = "a text stands in single quotes"
+    if getattr(node.this, "quoted", False):  # as other languages write a text
+        text = "'" + name[:60].replace("'", "''") + "'"
+        hint = f"in SQL double quotes name a column; if it is a value, write {text}"
+    close = close_to(name[:60], domain.names)
     raise QueryError(
-        f"there is no attribute {name[:60]!r}; the domain has: {nearest(name[:60], domain.names)}; "
-        f"a text stands in single quotes"
+        f"there is no attribute {name[:60]!r}",
+        remedy=f"the domain has: {listed(close, domain.names)}; {hint}",
+        suggestions=close,
     )
 
 
-def _cut_message(domain: Domain, node: Node, clique: Clique, undecided: Bools) -> str:
+def _cut_bin(domain: Domain, node: Node, clique: Clique, undecided: Bools) -> QueryError:
     cell = tuple(int(i) for i in np.argwhere(np.atleast_1d(undecided))[0])
     for name, code in zip(clique, cell, strict=False):
         attribute = domain[name]
         if isinstance(attribute, Bins) and code < attribute.proper_size:
             edges = (*attribute.starts, attribute.upper)
-            return (
+            return QueryError(
                 f"{shown(node)} cuts the bin {attribute.labels[code]} of {name}: it holds for some of its values "
-                f"and not for others. Let it change at an edge, {edges[code]} or {edges[code + 1]}"
+                f"and not for others",
+                remedy=f"Let it change at an edge, {edges[code]} or {edges[code + 1]}",
+                suggestions=(str(edges[code]), str(edges[code + 1])),
             )
-    return f"{shown(node)} is not decided by the declared cells"
+    return QueryError(f"{shown(node)} is not decided by the declared cells")
 
 
 # ---- compiling
@@ -164,7 +182,9 @@ def _understood(
     try:
         return _compiled(read(tokens, text, domain, tables), domain, rows_public=rows_public)
     except RecursionError:
-        raise QueryError("the statement is nested too deep; write it with fewer parentheses") from None
+        raise QueryError(
+            "the statement is nested too deep", remedy="write it with fewer parentheses"
+        ) from None
 
 
 def _compiled(statement: Statement, domain: Domain, *, rows_public: bool) -> CompiledSql:
@@ -176,14 +196,10 @@ def _compiled(statement: Statement, domain: Domain, *, rows_public: bool) -> Com
     collector = Collector(domain, grid, where, grouped=bool(statement.group), rows_public=rows_public)
     leaves = _Leaves(statement, groups, grid, collector)
     names = tuple(_names(domain, item.node, groups, leaves) for item in statement.items)
-    SqlProgram(statement, groups, {}, {}, names, {}).dry_run(leaves)
+    columns = SqlProgram(statement, groups, {}, {}, names, {}).dry_run(leaves)
     aggregates = collector.settle()
     parts, marginals = _marginals(groups, aggregates)
     program = SqlProgram(statement, groups, aggregates, leaves.fixed, names, parts)
-    columns = tuple(
-        Column(item.name, "value" if listed is None else "key")
-        for item, listed in zip(statement.items, names, strict=True)
-    )
     return CompiledSql(columns, tuple(marginals), _key(program, marginals), program)
 
 
@@ -278,8 +294,8 @@ def _marginals(
                 parts[tally.key].append((places[name], part))
     if len(marginals) > MAX_MARGINALS:
         raise QueryError(
-            f"the statement needs {len(marginals)} marginals, and at most {MAX_MARGINALS} share one price: "
-            f"ask for fewer aggregates, or in two statements"
+            f"the statement needs {len(marginals)} marginals, and at most {MAX_MARGINALS} share one price",
+            remedy="ask for fewer aggregates, or in two statements",
         )
     return parts, marginals
 

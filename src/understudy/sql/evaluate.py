@@ -72,7 +72,9 @@ def used(node: Node) -> set[str]:
 def only(node: Node, *allowed: str) -> None:
     """Refuse a node with an argument that its handler does not read."""
     if extra := used(node) - set(allowed) - {"this", "expression", "expressions", "_type"}:
-        raise QueryError(f"{shown(node)}: {', '.join(sorted(extra))} is not supported here; leave it out")
+        raise QueryError(
+            f"{shown(node)}: {', '.join(sorted(extra))} is not supported here", remedy="leave it out"
+        )
 
 
 class Evaluator:
@@ -89,7 +91,7 @@ class Evaluator:
         leaf: Leaf,
         *,
         compare_attribute: Callable[[Node, str, Constant], Truths | None] | None = None,
-        cut: Callable[[Node, Clique, Bools], str] | None = None,
+        cut: Callable[[Node, Clique, Bools], QueryError] | None = None,
         functions: dict[type[Node], Callable[[Evaluator, Any], Value]],
         released: bool = False,
     ) -> None:
@@ -110,7 +112,7 @@ class Evaluator:
         kind = type(node)
         handler = _HANDLERS.get(kind) or self._functions.get(kind)
         if handler is None:
-            raise QueryError(unknown(node, shown(node)))
+            raise unknown(node, shown(node))
         value = handler(self, node)
         self.spend(value.clique)
         return value
@@ -119,7 +121,9 @@ class Evaluator:
         """Take note of the cells of an intermediate value; refuse when there were too many."""
         self._work += prod(self.scope.sizes[name] for name in clique)
         if self._work > MAX_WORK:
-            raise QueryError("the statement is too much work over so many cells; ask about fewer attributes")
+            raise QueryError(
+                "the statement is too much work over so many cells", remedy="ask about fewer attributes"
+            )
 
     def check_open(self, node: Node) -> None:
         """Refuse a comparison of released numbers where it is not allowed."""
@@ -149,7 +153,7 @@ class Evaluator:
         if isinstance(value, Nothing):
             return predicate.unknown_everywhere()
         if not isinstance(value, Truths):
-            raise QueryError(f"{shown(node)} is not a condition; compare it with something")
+            raise QueryError(f"{shown(node)} is not a condition", remedy="compare it with something")
         return value
 
     def constant(self, node: Node, what: str) -> Constant:
@@ -176,7 +180,7 @@ class Evaluator:
         one, other = _as_date(one, other), _as_date(other, one)
         holds, undecided = predicate.compare(self.scope, operator, one, other)
         if undecided.any() and self._cut is not None:
-            raise QueryError(self._cut(node, holds.clique, undecided))
+            raise self._cut(node, holds.clique, undecided)
         return holds
 
     def _with_constant(self, operator: str, left: Node, right: Node) -> Truths | None:
@@ -227,7 +231,7 @@ def read_date(words: str) -> Numbers:
     try:
         return of_date(dt.date.fromisoformat(words.strip()))
     except ValueError:
-        raise QueryError(f"{words[:40]!r} is not a day: write it as 2024-12-31") from None
+        raise QueryError(f"{words[:40]!r} is not a day", remedy="write it as 2024-12-31") from None
 
 
 def _as_date(value: Value, beside: Value) -> Value:

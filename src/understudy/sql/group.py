@@ -70,7 +70,7 @@ class Grouping:
         """What has to be measured for a tally; nothing where no row can have a weight."""
         if tally.over and tally.over in self.clique:
             raise QueryError(
-                f"{tally.over} is a group already: take its quantile in groups of something else"
+                f"{tally.over} is a group already", remedy="take its quantile in groups of something else"
             )
         by = self.domain.clique({*self.by, *([tally.over] if tally.over else [])})
         if (cells := self.domain.size(by)) > MAX_GROUPS:
@@ -126,7 +126,9 @@ class Grouping:
         }
         for array in flat.values():
             if not (array[first][self.group_of] == array).all():
-                raise QueryError(f"{words} is not the same everywhere in a group: list it in GROUP BY")
+                raise QueryError(
+                    f"{words} is not the same everywhere in a group", remedy="list it in GROUP BY"
+                )
         arrays = {part: array[first] for part, array in flat.items()}
         if isinstance(value, Numbers):
             return Numbers((AXIS,), **arrays, kind=value.kind)
@@ -172,8 +174,8 @@ def _codes(scope: Scope, clique: Clique, value: Value, words: str) -> NDArray[np
     if isinstance(value, Numbers):
         if (value.known & ~value.exact).any():
             raise QueryError(
-                f"{words} varies inside a bin, so it makes no groups; group by the attribute, or by a CASE on "
-                f"its edges"
+                f"{words} varies inside a bin, so it makes no groups",
+                remedy="group by the attribute, or by a CASE on its edges",
             )
         kept = np.where(value.known, value.low, 0.0)
         state = value.null * 1 + value.unknown * 2

@@ -51,7 +51,7 @@ def _kind(a: Numbers, b: Numbers) -> str:
 def add(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
     """A sum; a date plus whole days is a date."""
     if one.kind == other.kind == "date":
-        raise QueryError("two dates cannot be added; a date and a number of days can")
+        raise QueryError("two dates cannot be added", remedy="a date and a number of days can")
     a, b, null, unknown = pair(scope, one, other)
     kind = "date" if "date" in (a.kind, b.kind) else _kind(a, b)
     if kind == "date" and "real" in (a.kind, b.kind):
@@ -89,7 +89,7 @@ def subtract(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
 def _no_dates(what: str, *values: Numbers) -> None:
     if any(value.kind == "date" for value in values):
         raise QueryError(
-            f"{what} of a date has no meaning; use extract(year from …) or a difference of dates"
+            f"{what} of a date has no meaning", remedy="use extract(year from …) or a difference of dates"
         )
 
 
@@ -127,7 +127,7 @@ def divide(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
     if scope.strict:
         zero = zero & b.exact
         if (around & ~zero & b.known & a.known).any():
-            raise QueryError("a divisor may be 0 inside a bin; divide by something that is not")
+            raise QueryError("a divisor may be 0 inside a bin", remedy="divide by something that is not")
     with np.errstate(all="ignore"):
         low, high = _hull([a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high])
         point = a.point / np.where(zero, 1.0, b.point)
@@ -156,7 +156,7 @@ def _around_zero(a: Numbers, b: Numbers, low: Floats, high: Floats) -> tuple[Flo
 def whole_quotient(scope: Scope, one: Numbers, other: Numbers) -> Numbers:
     """``//``: the quotient of whole numbers, rounded towards 0."""
     if one.kind != "integer" or other.kind != "integer":
-        raise QueryError("// divides whole numbers; use floor(a / b)")
+        raise QueryError("// divides whole numbers", remedy="use floor(a / b)")
     return rising(scope, divide(scope, one, other), np.trunc, "a quotient", kind="integer")
 
 

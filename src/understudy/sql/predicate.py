@@ -59,7 +59,7 @@ def compare(scope: Scope, operator: str, one: Value, other: Value) -> tuple[Trut
     if isinstance(one, Truths) and isinstance(other, Truths):
         same = either(scope, both(scope, one, other), both(scope, ~one, ~other))
         if operator not in ("=", "!="):
-            raise QueryError("conditions are not ordered: compare them with = or !=")
+            raise QueryError("conditions are not ordered", remedy="compare them with = or !=")
         return (same if operator == "=" else ~same), np.zeros((), bool)
     raise QueryError(f"{_word(one)} cannot be compared with {_word(other)}")
 
@@ -72,7 +72,7 @@ def _word(value: Value) -> str:
 
 def _texts(scope: Scope, operator: str, one: Texts, other: Texts) -> tuple[Truths, Bools]:
     if operator not in ("=", "!="):
-        raise QueryError("texts are not ordered: compare them with =, !=, in or like")
+        raise QueryError("texts are not ordered", remedy="compare them with =, !=, in or like")
     clique = scope.union(one.clique, other.clique)
     a, b = one.over(scope, clique), other.over(scope, clique)
     known = ~(a.null | a.unknown | b.null | b.unknown)
@@ -83,7 +83,7 @@ def _texts(scope: Scope, operator: str, one: Texts, other: Texts) -> tuple[Truth
 
 def _numbers(scope: Scope, operator: str, one: Numbers, other: Numbers) -> tuple[Truths, Bools]:
     if (one.kind == "date") != (other.kind == "date"):
-        raise QueryError("a date is compared with a date: write date '2024-12-31'")
+        raise QueryError("a date is compared with a date", remedy="write date '2024-12-31'")
     if operator in (">", ">="):
         return _numbers(scope, FLIPPED[operator], other, one)
     a, b, null, unknown = pair(scope, one, other)

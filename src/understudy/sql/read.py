@@ -16,11 +16,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
+from understudy.query.text_size import USUAL, TextSize
 from understudy.sql.evaluate import Node, shown, used
 
-MAX_LENGTH = 10_000
-MAX_TOKENS = 2_000
 MAX_NESTING = 20
+MAX_GROWN = 2_000
+"""Nodes of the expressions that names of the SELECT list stand for, all together."""
 """Parentheses, CASE and signs inside each other, as the tokens show it."""
 MAX_DEPTH = 60
 """Levels of the parse tree; a chain of AND or of OR is one."""
@@ -58,19 +59,18 @@ class Statement:
     offset: int
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokens_of(text: str, size: TextSize = USUAL) -> list[Token]:
     """The words of a statement, within the limits on its size."""
-    if len(text) > MAX_LENGTH:
-        raise QueryError(f"a statement may have {MAX_LENGTH:,} characters, not {len(text):,}")
+    size.check(text)
     try:
         tokens = Dialect.get_or_raise("duckdb").tokenize(text)
     except TokenError:
         raise QueryError(
-            f"cannot read the words of the statement: is a quote open? It reads: {EXAMPLE}"
+            "cannot read the words of the statement", remedy=f"is a quote open? It reads: {EXAMPLE}"
         ) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    _check_tokens(tokens)
+    _check_tokens(tokens, size)
     return tokens
 
 
@@ -85,15 +85,14 @@ _STARTS = {
 }
 
 
-def _check_tokens(tokens: Sequence[Token]) -> None:
+def _check_tokens(tokens: Sequence[Token], size: TextSize) -> None:
     if not tokens:
-        raise QueryError(f"an empty statement; a statement reads: {EXAMPLE}")
-    if len(tokens) > MAX_TOKENS:
-        raise QueryError(f"a statement may have {MAX_TOKENS:,} words, not {len(tokens):,}")
+        raise QueryError("an empty statement", remedy=f"a statement reads: {EXAMPLE}")
+    size.check_words(len(tokens))
     first = tokens[0].token_type
     if first != TokenType.SELECT:
         problem = _STARTS.get(first, f"only SELECT is answered, not {tokens[0].text[:20]}")
-        raise QueryError(f"{problem}; a statement reads: {EXAMPLE}")
+        raise QueryError(problem, remedy=f"a statement reads: {EXAMPLE}")
     depth = signs = 0
     previous = tokens[0]
     for token in tokens[1:]:
@@ -145,13 +144,15 @@ def _parsed(tokens: list[Token], text: str) -> exp.Select:
     try:
         trees = Dialect.get_or_raise("duckdb").parser().parse(tokens, text)
     except ParseError as error:
-        raise QueryError(f"cannot read the statement {_place(error)}; it reads: {EXAMPLE}") from None
+        raise QueryError(
+            f"cannot read the statement {_place(error)}", remedy=f"it reads: {EXAMPLE}"
+        ) from None
     except (ValueError, ArithmeticError):  # the parser makes numbers of what is none: a->1e9
         raise QueryError(
-            f"cannot read the statement: it has a number that is none; it reads: {EXAMPLE}"
+            "cannot read the statement: it has a number that is none", remedy=f"it reads: {EXAMPLE}"
         ) from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
-        raise QueryError(f"one SELECT is answered, no UNION and nothing else; it reads: {EXAMPLE}")
+        raise QueryError("one SELECT is answered, no UNION and nothing else", remedy=f"it reads: {EXAMPLE}")
     return trees[0]
 
 
@@ -169,7 +170,8 @@ def _check_depth(root: Node) -> None:
         node, depth = stack.pop()
         if depth > MAX_DEPTH:
             raise QueryError(
-                "an expression is nested too deep; write IN (…) for a long chain, or ask in two statements"
+                "an expression is nested too deep",
+                remedy="write IN (…) for a long chain, or ask in two statements",
             )
         for child in node.iter_expressions():
             chained = type(child) is type(node) and isinstance(node, exp.And | exp.Or)
@@ -186,63 +188,72 @@ def _check_readable(select: exp.Select) -> None:
     """Refuse what the parser left incomplete, or other databases read otherwise: a + b % c, a = b IS NULL."""
     for node in select.walk():
         if any(required and node.args.get(name) is None for name, required in node.arg_types.items()):
-            raise QueryError(f"an operand is missing in the statement; it reads: {EXAMPLE}")
+            raise QueryError("an operand is missing in the statement", remedy=f"it reads: {EXAMPLE}")
         children = list(node.iter_expressions())
         mixed = isinstance(node, exp.Mod) and any(isinstance(child, _TERMS) for child in children)
         tested = isinstance(node, _TESTS[:-1]) and any(isinstance(child, _TESTS) for child in children)
         if mixed or tested:
-            raise QueryError(f"{shown(node)} can be read in two ways: put parentheses around its parts")
+            raise QueryError(
+                f"{shown(node)} can be read in two ways", remedy="put parentheses around its parts"
+            )
 
 
 _CLAUSES = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset", "kind"}
 _REFUSED = {
-    "joins": "joins are not answered: one table is declared, name one table after FROM",
-    "laterals": "joins are not answered: one table is declared, name one table after FROM",
-    "distinct": "DISTINCT is not answered: GROUP BY lists every declared value",
-    "with_": "WITH is not answered: write one SELECT over the table itself",
-    "windows": "window functions are not answered: use GROUP BY",
-    "qualify": "QUALIFY is not answered: use HAVING on the rows of GROUP BY",
-    "sample": "samples are not answered: every question is about the whole table",
-    "into": "INTO is not answered: nothing is written",
-    "locks": "locks are not answered: nothing is written",
-    "pivots": "PIVOT is not answered: use GROUP BY",
+    "joins": ("joins are not answered", "one table is declared, name one table after FROM"),
+    "laterals": ("joins are not answered", "one table is declared, name one table after FROM"),
+    "distinct": ("DISTINCT is not answered", "GROUP BY lists every declared value"),
+    "with_": ("WITH is not answered", "write one SELECT over the table itself"),
+    "windows": ("window functions are not answered", "use GROUP BY"),
+    "qualify": ("QUALIFY is not answered", "use HAVING on the rows of GROUP BY"),
+    "sample": ("samples are not answered", "every question is about the whole table"),
+    "into": ("INTO is not answered", "nothing is written"),
+    "locks": ("locks are not answered", "nothing is written"),
+    "pivots": ("PIVOT is not answered", "use GROUP BY"),
 }
 
 
 def _check_clauses(select: exp.Select) -> None:
     for clause in sorted(used(select) - _CLAUSES):
-        raise QueryError(_REFUSED.get(clause, f"{clause.strip('_').upper()} is not answered; leave it out"))
+        unnamed = (f"{clause.strip('_').upper()} is not answered", "leave it out")
+        problem, remedy = _REFUSED.get(clause, unnamed)
+        raise QueryError(problem, remedy=remedy)
     if select.args.get("kind"):
-        raise QueryError("SELECT AS is not answered; list the columns")
+        raise QueryError("SELECT AS is not answered", remedy="list the columns")
 
 
 def _table(select: exp.Select, tables: Collection[str]) -> set[str]:
     """The names by which columns may be qualified."""
     source = select.args.get("from_")
-    known = " or ".join(sorted(tables))
+    names = sorted(tables)
+    known = " or ".join(names)
     if source is None:
-        raise QueryError(f"FROM is missing: write FROM {known}")
+        raise QueryError("FROM is missing", remedy=f"write FROM {known}", suggestions=names)
     table = source.this
     if isinstance(table, exp.Subquery):
-        raise QueryError(f"sub-queries are not answered: write FROM {known}")
+        raise QueryError("sub-queries are not answered", remedy=f"write FROM {known}", suggestions=names)
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise QueryError(f"tables are not made by functions: write FROM {known}")
+        raise QueryError("tables are not made by functions", remedy=f"write FROM {known}", suggestions=names)
     if extra := used(table) - {"this", "alias"}:
         problem = "a sample or version of a table" if "db" not in extra else "another database"
-        raise QueryError(f"{problem} is not answered: write FROM {known}")
+        raise QueryError(f"{problem} is not answered", remedy=f"write FROM {known}", suggestions=names)
     if table.name.lower() not in {name.lower() for name in tables}:
-        raise QueryError(f"there is no table {table.name[:60]!r}: write FROM {known}")
+        raise QueryError(
+            f"there is no table {table.name[:60]!r}", remedy=f"write FROM {known}", suggestions=names
+        )
     alias = table.args.get("alias")
     if alias is not None and used(alias) - {"this"}:
-        raise QueryError("columns of the table are not renamed; leave out the list after its name")
+        raise QueryError("columns of the table are not renamed", remedy="leave out the list after its name")
     return {table.name.lower(), alias.name.lower()} if alias is not None else {table.name.lower()}
 
 
 def _check_column(column: exp.Column, qualifiers: set[str]) -> None:
     if isinstance(column.this, exp.Star):
-        raise QueryError("* stands for rows, which are private; ask for count(*) or another aggregate")
+        raise QueryError(
+            "* stands for rows, which are private", remedy="ask for count(*) or another aggregate"
+        )
     if used(column) - {"this", "table"}:
-        raise QueryError(f"{shown(column)}: columns have one name; quote it with double quotes")
+        raise QueryError(f"{shown(column)}: columns have one name", remedy="quote it with double quotes")
     if column.table and column.table.lower() not in qualifiers:
         raise QueryError(f"there is no table {column.table[:60]!r} in this statement")
 
@@ -259,7 +270,7 @@ def _items(select: exp.Select) -> tuple[Item, ...]:
     for item in select.expressions:
         node = item.this if isinstance(item, exp.Alias) else item
         if isinstance(node, exp.Star) or isinstance(item, exp.Aliases):
-            raise QueryError("rows are private: name aggregates instead, such as SELECT count(*)")
+            raise QueryError("rows are private", remedy="name aggregates instead, such as SELECT count(*)")
         name = item.alias if isinstance(item, exp.Alias) else _name(node)
         unique, number = name, 1
         while unique.lower() in taken:
@@ -267,7 +278,7 @@ def _items(select: exp.Select) -> tuple[Item, ...]:
         taken.add(unique.lower())
         items.append(Item(unique, node))
     if not items:
-        raise QueryError(f"the SELECT list is empty; a statement reads: {EXAMPLE}")
+        raise QueryError("the SELECT list is empty", remedy=f"a statement reads: {EXAMPLE}")
     return tuple(items)
 
 
@@ -283,7 +294,9 @@ def _grouping(select: exp.Select) -> list[Node]:
         return []
     if extra := used(group) - {"expressions"}:
         what = "ALL" if "all" in extra else "ROLLUP, CUBE and GROUPING SETS"
-        raise QueryError(f"GROUP BY {what} is not answered: list the attributes, GROUP BY sex, district")
+        raise QueryError(
+            f"GROUP BY {what} is not answered", remedy="list the attributes, GROUP BY sex, district"
+        )
     return group.expressions
 
 
@@ -306,7 +319,7 @@ def _resolved(
     """A term of GROUP BY or ORDER BY: a position, a name given in the SELECT list, or an expression."""
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
         if not node.this.isdigit() or not 1 <= int(node.this[:9]) <= len(items):
-            raise QueryError(f"{clause} {node.this[:20]}: there are columns 1 to {len(items)}")
+            raise QueryError(f"{clause} {node.this[:20]}", remedy=f"there are columns 1 to {len(items)}")
         return items[int(node.this) - 1].node
     return _substituted(node, aliases, domain, alias_first=alias_first)
 
@@ -323,8 +336,8 @@ def _substituted(node: Node, aliases: dict[str, Node], domain: Domain, *, alias_
         if found is None or (not alias_first and part.name in domain):
             return part
         grown += sum(1 for _ in found.walk())
-        if grown > MAX_TOKENS:
-            raise QueryError("names of long expressions are used too often; ask in two statements")
+        if grown > MAX_GROWN:
+            raise QueryError("names of long expressions are used too often", remedy="ask in two statements")
         return found.copy()
 
     if not aliases:

@@ -161,7 +161,9 @@ def _cast(evaluator: Evaluator, node: Node) -> Value:
             return read_date(str(value.values[()]))
     if wanted in _TEXT and isinstance(value, Texts):
         return value
-    raise QueryError(f"{shown(node)}: this cast is not in the language; use floor, round or a literal")
+    raise QueryError(
+        f"{shown(node)}: this cast is not in the language", remedy="use floor, round or a literal"
+    )
 
 
 def zero_or_one(value: Truths) -> Numbers:

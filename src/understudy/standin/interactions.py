@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import block_diag, csr_array, kron
+from scipy.sparse import csr_array
 
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
@@ -113,17 +113,22 @@ class Projections:
     @cached_property
     def _from_indicators(self) -> tuple[csr_array, NDArray[np.int64]]:
         """The cells of all tables in terms of indicators, and the places of those."""
-        blocks = []
+        rows, columns, signs, cells = [], [], [], 0
         for shape in self.shapes:
-            block = csr_array(np.ones((1, 1)))
-            for size in shape:
-                block = kron(block, _first_cell_of(size), format="csr")
-            blocks.append(block)
+            row, column, sign = np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1)
+            for size in shape:  # Kronecker products, as triples of row, column and value
+                here, there, by = _first_cell_of(size)
+                row = np.add.outer(row * size, here).ravel()
+                column = np.add.outer(column * size, there).ravel()
+                sign = np.multiply.outer(sign, by).ravel()
+            rows.append(row + cells)
+            columns.append(column + cells)
+            signs.append(sign)
+            cells += prod(shape)
         places = np.concatenate([self.cells.indicators(clique, 0) for clique in self.cliques])
-        used, column = np.unique(places, return_inverse=True)
-        each = block_diag(blocks, format="coo")
-        found = csr_array((each.data, (each.row, column[each.col])), shape=(len(places), len(used)))
-        return found, used
+        used, at = np.unique(places, return_inverse=True)
+        triples = np.concatenate(signs), (np.concatenate(rows), at[np.concatenate(columns)])
+        return csr_array(triples, shape=(len(places), len(used))), used
 
     @cached_property
     def _to_indicators(self) -> csr_array:
@@ -146,8 +151,11 @@ class Projections:
         return [part.reshape(shape) for part, shape in zip(np.split(values, ends), self.shapes, strict=True)]
 
 
-def _first_cell_of(size: int) -> csr_array:
-    """The cells of one attribute in terms of its indicators: "any" less all other cells is the first cell."""
-    matrix = np.eye(size)
-    matrix[0, 1:] = -1.0
-    return csr_array(matrix)
+def _first_cell_of(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Values]:
+    """The cells of one attribute in terms of its indicators, as rows, columns and values of a matrix.
+
+    "Any" less all other cells is the first cell; the others are their own indicators.
+    """
+    codes, others = np.arange(size), np.arange(1, size)
+    signs = np.concatenate([np.ones(1), -np.ones(size - 1), np.ones(size - 1)])
+    return np.concatenate([np.zeros(size, np.int64), others]), np.concatenate([codes, others]), signs

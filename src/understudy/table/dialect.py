@@ -186,10 +186,9 @@ class DuckDB:
 
     def find(self, text: Expression, known: Mapping[str, int]) -> Expression:
         # One search in a constant array: many times faster than a condition for each value.
-        place: Expression = ibis.array(list(known)).index(text)
-        cell = (
-            place if list(known.values()) == [*range(len(known))] else ibis.array(list(known.values()))[place]
-        )
+        place: Expression = _constant(list(known), "array<string>").index(text)
+        cells = list(known.values())
+        cell = place if cells == [*range(len(cells))] else _constant(cells, "array<int64>")[place]
         return ibis.ifelse(place >= 0, cell, ibis.null())
 
     def word(self, text: Expression) -> Expression:
@@ -215,7 +214,18 @@ class DuckDB:
             return self._equal_steps(number, starts, width)
         if len(starts) > MANY_STARTS and (rate := _rate(starts)) is not None:
             return self._near_guess(number, starts, rate)
-        return search(number, starts)
+        return self._in_blocks(number, starts) if len(starts) > MANY_STARTS else search(number, starts)
+
+    @staticmethod
+    def _in_blocks(number: Expression, starts: Sequence[Edge]) -> Expression:
+        """Of many starts that are anyhow apart: the block by a search, and the place in it by counting.
+
+        Conditions for all starts would be planned for seconds before the first row is read.
+        """
+        block = search(number, starts[::MANY_STARTS])
+        blocks = [starts[i : i + MANY_STARTS] for i in range(0, len(starts), MANY_STARTS)]
+        below = _listed(blocks)[block].filter(lambda start: start <= number).length()
+        return ibis.greatest(block * MANY_STARTS + below - 1, 0)
 
     @staticmethod
     def _equal_steps(number: Expression, starts: Sequence[Edge], width: int) -> Expression:
@@ -238,15 +248,33 @@ class DuckDB:
         inside: Expression = ibis.greatest(ibis.least(number, last), first)
         guess: Expression = ((inside - first) * rate).floor().cast("int64")
         guess = ibis.greatest(ibis.least(guess, len(starts) - 1), 0)
-        above: Expression = _reals((*starts[1:], float("inf")))[guess]
-        below: Expression = _reals((float("-inf"), *starts[1:]))[guess]
+        starts = [float(start) for start in starts]
+        above: Expression = _listed((*starts[1:], float("inf")))[guess]
+        below: Expression = _listed((float("-inf"), *starts[1:]))[guess]
         return guess + (inside >= above).cast("int64") - (inside < below).cast("int64")
 
 
-def _reals(numbers: Sequence[Any]) -> Expression:
-    """A constant array, told as text: numbers in an array would be read as decimals first, and rounded twice."""
-    texts: Expression = ibis.array([repr(float(number)) for number in numbers])
-    return texts.cast("array<float64>")
+def _listed(edges: Sequence[Any]) -> Expression:
+    """DuckDB: a constant array of edges, or of blocks of them, told as one text.
+
+    One text is one node for Ibis and for the engine's parser, however many edges there are. And numbers in an
+    array would be read as decimals first, and so rounded twice.
+    """
+    first = edges[0][0] if isinstance(edges[0], Sequence) else edges[0]
+    kind = {float: "float64", int: "int64", dt.date: "date"}[type(first)]
+    nested = f"array<array<{kind}>>" if isinstance(edges[0], Sequence) else f"array<{kind}>"
+    return _constant(_bracketed(edges)).cast(nested)
+
+
+def _bracketed(edges: Any) -> str:
+    """Edges as DuckDB reads arrays from text.
+
+    >>> _bracketed([[0.5, 1.0], [2.5]]), _bracketed([dt.date(2000, 1, 31)])
+    ('[[0.5,1.0],[2.5]]', '[2000-01-31]')
+    """
+    if isinstance(edges, Sequence):
+        return f"[{','.join(map(_bracketed, edges))}]"
+    return repr(edges) if isinstance(edges, float) else str(edges)
 
 
 def _width(starts: Sequence[Any]) -> int | None:

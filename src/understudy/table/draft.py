@@ -28,9 +28,11 @@ from understudy.declaration.outline import (
     unquoted,
     unreviewed,
 )
+from understudy.declaration.skew import Cut, cut_of
 from understudy.domain.attribute import Attribute
 from understudy.errors import SourceError
 from understudy.output import check_no_dangling_link, write_file
+from understudy.table.file_view import places_of
 from understudy.table.source import Source, open_source
 from understudy.table.survey import ColumnSummary, intake_of, look, survey
 from understudy.table.text_file import is_text
@@ -134,6 +136,10 @@ def _shape_settings(shape: TextShape) -> list[OutlineEntry]:
     return entries
 
 
+OPTION = "say --encoding {}"
+"""How a custodian tells `init` about an encoding."""
+
+
 def _lost(data: Path, source: Source) -> list[str]:
     """What to say of lines that are no rows; more of them than is usually tolerated are an error."""
     lost = source.lost()
@@ -143,15 +149,12 @@ def _lost(data: Path, source: Source) -> list[str]:
     if lost.dropped:
         rows = source.expression.count().to_pyarrow().as_py()
         if lost.dropped > UNREADABLE * (rows + lost.dropped):
-            raise SourceError(
-                f"{lost.dropped:,} of {rows + lost.dropped:,} lines of {data.name} cannot be read as rows, "
-                f"mostly because they are in another encoding: nobody in them would be counted. Say "
-                f"--encoding, or mend the file"
-            )
-        said.append(f"{lost.dropped:,} lines are no rows: nobody in them is ever counted")
+            raise SourceError(f"{data.name}: {lost.dropped_of(rows, say=OPTION)}")
+        said.append(lost.dropped_of(rows, say=OPTION))
     if lost.ragged:
         said.append(
-            f"{lost.ragged:,} lines have more or fewer fields than there are columns, or a stray quotation mark"
+            f"{lost.ragged:,} lines have more or fewer fields than there are columns, or a stray quotation "
+            f"mark{places_of(lost.ragged_at, lost.ragged)}"
         )
     return said
 
@@ -188,8 +191,22 @@ def _declare(column: ColumnSummary) -> OutlineEntry:
         return replace(cells.category(column.name, column.values, null=column.nulls), seen=True)
     if column.kind == "category" or column.is_identifier or column.low is None or not _is_finite(column):
         return OutlineEntry.without(column.name, _why_left_out(column), seen=True)
-    entry = cells.ordered(column.name, column.kind, *_rounded(column), null=column.nulls)
+    cut = _cut(column)
+    entry = cells.ordered(
+        column.name, column.kind, *_rounded(column), null=column.nulls, cut=cut.edges if cut else ()
+    )
     return replace(entry, fields=entry.fields | _intake_fields(column), seen=True, remark="")
+
+
+def _cut(column: ColumnSummary) -> Cut | None:
+    """Where the range of a column of numbers is cut; None for dates, and where every value is a cell."""
+    if column.kind == "date":
+        return None
+    low, high = _rounded(column)
+    if column.kind == "integer" and high - low < 2 * cells.BINS:
+        return None
+    equal = cells.round_edges(low, high, column.kind)
+    return cut_of(equal, column.sample, whole=column.kind == "integer")
 
 
 def _why_left_out(column: ColumnSummary) -> str:
@@ -237,6 +254,8 @@ def _note(column: ColumnSummary, entry: OutlineEntry) -> ColumnNote:
     elif column.kind != "boolean":
         low, high = _rounded(column)
         said.append(f"from {_shown(low)} to {_shown(high)}")
+        if (cut := _cut(column)) is not None and cut.why:
+            said.append(cut.why)
     if column.missing:
         said.append(f"{', '.join(map(repr, column.missing))} read as missing")
     if column.unreadable:

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import ibis
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.table.cover import CACHED_CELLS
-from understudy.table.dialect import DUCKDB, PORTABLE, Dialect, Expression
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from understudy.table.dialect import Dialect, Expression
 
 BATCH_ROWS = 1 << 17
 
@@ -72,9 +74,15 @@ class Engine(Protocol):
         """A view of the table as it is now; where the engine can, the same for all that is read from it."""
         ...
 
+    def close(self, expression: Expression) -> None:
+        """Let go of the connection that the table's expression is read through, where one is kept."""
+        ...
+
 
 def as_numpy(column: pa.Array) -> NDArray[Any]:
     """The values of an Arrow column. Whole numbers without nulls are shared, and pandas is not loaded for them."""
+    import pyarrow as pa
+
     if pa.types.is_integer(column.type) and not column.null_count:
         return np.from_dlpack(column)
     return column.to_numpy(zero_copy_only=False)
@@ -89,6 +97,8 @@ class _StepByStep:
         self._before = True
 
     def __enter__(self) -> None:
+        import ibis
+
         with self._lock:
             if not self._wanted:
                 self._before = ibis.options.sql.fuse_selects
@@ -96,6 +106,8 @@ class _StepByStep:
             self._wanted += 1
 
     def __exit__(self, *_: object) -> None:
+        import ibis
+
         with self._lock:
             self._wanted -= 1
             if not self._wanted:
@@ -126,9 +138,15 @@ class IbisView:
 class Embedded:
     """DuckDB in this process, over a file or a frame."""
 
-    dialect: Dialect = DUCKDB
     habits: Habits = Habits()
     remote: bool = False
+
+    @property
+    def dialect(self) -> Dialect:
+        """DuckDB's words, for which Ibis is loaded: not before they are needed."""
+        from understudy.table.dialect import DUCKDB
+
+        return DUCKDB
 
     def check_unchanged(self) -> None:
         """Files have stamps (`Source`), frames are copies: nothing is left to check."""
@@ -140,6 +158,10 @@ class Embedded:
     def look(self) -> Iterator[View]:
         yield IbisView()
 
+    def close(self, expression: Expression) -> None:
+        for backend in expression._find_backends()[0]:
+            backend.disconnect()
+
 
 HABITS = Habits(few_groups=8, narrow=False)
 """Of engines about which nothing is known."""
@@ -150,7 +172,7 @@ class AnyIbis:
     """Any other backend of Ibis, in what every SQL engine understands."""
 
     connection: Any
-    dialect: Dialect = PORTABLE
+    dialect: Dialect
     habits: Habits = HABITS
     remote: bool = True
 
@@ -164,3 +186,7 @@ class AnyIbis:
     @contextmanager
     def look(self) -> Iterator[View]:
         yield IbisView()
+
+    def close(self, expression: Expression) -> None:
+        del expression
+        self.connection.disconnect()

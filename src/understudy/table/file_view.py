@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import ibis
-import ibis.expr.datatypes as dtypes
-import ibis.expr.operations as operations
-from ibis.backends.sql.datatypes import DuckDBType
+from typing import TYPE_CHECKING, Any
 
 from understudy.errors import SourceError
+
+if TYPE_CHECKING:
+    import ibis.expr.datatypes as dtypes
 
 ASK_CUSTODIAN = "the custodian can see what it has with `understudy check`"
 """In place of what was read from a source, for whoever is not its custodian."""
@@ -32,15 +30,65 @@ class LostLines:
              who stands there is ever counted
     ragged   lines with more or fewer fields than there are columns: what lacks is missing, what is too much
              is not read
+    dropped_at, ragged_at   the numbers of the first few of them in the file, the first line being 1
+    encoding  what a file that is declared as UTF-8 and is not seems to be written in; `utf-8` where only a few
+              of its bytes are not; empty where nothing was dropped for its bytes
     """
 
     dropped: int = 0
     ragged: int = 0
+    dropped_at: tuple[int, ...] = ()
+    ragged_at: tuple[int, ...] = ()
+    encoding: str = ""
+
+    def dropped_of(self, rows: int, *, say: str = "declare `encoding: {}`") -> str:
+        """What to tell the custodian of dropped lines: the cause, what to do (`say`), and how many there are."""
+        if self.encoding == "utf-8":
+            cause = (
+                "some bytes of the file are not UTF-8, and most are: it may have been put together from files in "
+                f"two encodings. Mend these lines, or {say.format('cp1252')}, which reads every line, but other "
+                "letters than ASCII wrongly where they are UTF-8"
+            )
+        elif self.encoding:
+            others = " or ".join(
+                name for name in ("cp1252", "latin-1", "iso8859-15") if name != self.encoding
+            )
+            remedy = say.format(self.encoding)
+            cause = (
+                f"the file is not UTF-8: its bytes read as {self.encoding}. {remedy[0].upper()}{remedy[1:]} (or "
+                f"{others}, if letters look wrong)"
+            )
+        else:
+            cause = "some lines are too long, or cannot be read: mend the file"
+        many = f"{self.dropped:,} of {rows + self.dropped:,} lines"
+        where = places_of(self.dropped_at, self.dropped)
+        return f"{cause}. {many}{where} are no rows as it is, and nobody in them is ever counted"
+
+
+def places_of(lines: tuple[int, ...], many: int) -> str:
+    """Where the first of `many` lines are, in words.
+
+    >>> places_of((3, 9), 2), places_of((3, 9), 40), places_of((7,), 1)
+    (' (lines 3 and 9)', ' (lines 3, 9, …)', ' (line 7)')
+    """
+    if not lines:
+        return ""
+    if len(lines) == 1 and many == 1:
+        return f" (line {lines[0]:,})"
+    listed = [f"{line:,}" for line in lines]
+    whole = len(lines) >= many
+    return (
+        f" (lines {', '.join(listed[:-1])} and {listed[-1]})" if whole else f" (lines {', '.join(listed)}, …)"
+    )
 
 
 def nothing_lost() -> LostLines:
     """Of a file whose rows have a type each, and are there or not."""
     return LostLines()
+
+
+def nothing_to_release() -> None:
+    """Of a file that is read as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +97,7 @@ class FileTable:
 
     `pinned` says whether the stamps of the files tell of every change of the rows. They do not where a view
     reads something else, or a column is computed when it is read. `lost` counts the lines that are no rows;
-    `copy` is what has to live as long as the expression does.
+    `copy` is what has to live as long as the expression does, and `release` lets go of it.
     """
 
     expression: Any
@@ -57,6 +105,7 @@ class FileTable:
     pinned: bool = True
     lost: Callable[[], LostLines] = nothing_lost
     copy: Any = None
+    release: Callable[[], None] = nothing_to_release
 
 
 def literal_path(connection: Connection, path: Path) -> str:
@@ -83,6 +132,13 @@ def quoted(text: str) -> str:
 # ---- expressions over the engine's tables
 
 
+def connect(*where: Path, **how: bool) -> Connection:
+    """A connection to the embedded engine, in memory or to a database's file; loads the engine."""
+    import ibis
+
+    return ibis.duckdb.connect(*where, **how)
+
+
 def identifier(name: str) -> str:
     """A name as SQL quotes it."""
     return '"' + name.replace('"', '""') + '"'
@@ -93,6 +149,8 @@ def described(connection: Connection, rows: str) -> dict[str, dtypes.DataType]:
 
     What Ibis itself does takes a parse of SQL for each column; here there is one for each type that occurs.
     """
+    from ibis.backends.sql.datatypes import DuckDBType
+
     described = connection.con.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()
     if len(described) > MAX_COLUMNS:
         raise SourceError(f"the table has {len(described):,} columns; at most {MAX_COLUMNS:,} can be opened")
@@ -110,6 +168,9 @@ def view_of(connection: Connection, rows: str, types: dict[str, Any], columns: C
 
     An engine takes time for every column of an expression, so it has those that are declared, where any is.
     """
+    import ibis
+    import ibis.expr.operations as operations
+
     wanted = wanted_of(types, columns)
     selected = ", ".join(map(identifier, wanted))
     connection.con.execute(f"CREATE TEMPORARY VIEW understudy_source AS SELECT {selected} FROM {rows}")

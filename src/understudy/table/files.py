@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-import ibis
-
 from understudy.declaration.declaration import SourceSpec
 from understudy.errors import SourceError
 from understudy.table.file_view import (
     ASK_CUSTODIAN,
     Connection,
     FileTable,
+    connect,
     described,
     identifier,
     literal_path,
@@ -76,14 +75,14 @@ def _opened(path: Path, how: Callable[[], FileTable]) -> FileTable:
 
 
 def _parquet_table(path: Path, columns: Collection[str] | None) -> FileTable:
-    connection: Connection = ibis.duckdb.connect()
+    connection = connect()
     rows = f"read_parquet({quoted(literal_path(connection, path))}, hive_partitioning = false)"
     types = described(connection, rows)
     return FileTable(view_of(connection, rows, types, columns), tuple(types))
 
 
 def _database_table(path: Path, table: str, columns: Collection[str] | None, *, candid: bool) -> FileTable:
-    connection: Connection = ibis.duckdb.connect(path, read_only=True)
+    connection = connect(path, read_only=True)
     tables = connection.list_tables()
     if not table and len(tables) == 1:
         table = tables[0]

@@ -14,7 +14,7 @@ from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.table.dialect import Dialect, Expression
 from understudy.table.encode import as_number, as_text, find_cell, is_missing, within
-from understudy.table.file_view import LostLines
+from understudy.table.file_view import LostLines, places_of
 
 WORTH_A_WORD = 0.05
 """A larger part of the rows than this is more likely a mistake in the declaration than in the rows."""
@@ -83,19 +83,20 @@ class Fit:
         others = tuple(m for m in self.attributes if m.attribute.name not in failed)
         return replace(self, attributes=others).warnings
 
-    @property
-    def lost_lines(self) -> list[str]:
-        """What to say of lines that are no rows, or not whole ones."""
+    def lost_lines(self, *, failed: bool = False) -> list[str]:
+        """What to say of lines that are no rows, or not whole ones.
+
+        Where the reading `failed` for lines that are no rows, that is told elsewhere.
+        """
         said = []
-        if self.lost.dropped:
-            said.append(
-                f"{self.lost.dropped:,} lines of {self.rows + self.lost.dropped:,} are no rows: nobody in "
-                f"them is ever counted. Mostly they are not in the declared `encoding`"
-            )
+        if self.lost.dropped and not failed:
+            dropped = self.lost.dropped_of(self.rows)
+            said.append(f"{dropped[0].upper()}{dropped[1:]}")
         if self.lost.ragged:
+            where = places_of(self.lost.ragged_at, self.lost.ragged)
             said.append(
                 f"{self.lost.ragged:,} lines have more or fewer fields than there are columns, or a stray "
-                f"quotation mark: fields that lack are missing values, fields that are too many are not read"
+                f"quotation mark{where}: fields that lack are missing values, those that are too many are not read"
             )
         return said
 
@@ -117,8 +118,14 @@ class Fit:
             m.attribute.name: {"missing": m.missing, "unreadable": m.unreadable, "outside": m.outside}
             for m in self.attributes
         }
-        lines = {"dropped": self.lost.dropped, "ragged": self.lost.ragged}
-        warnings = self.lost_lines + self.warnings
+        lost = self.lost
+        lines = {
+            "dropped": lost.dropped,
+            "dropped_at": list(lost.dropped_at),
+            "ragged": lost.ragged,
+            "ragged_at": list(lost.ragged_at),
+        }
+        warnings = self.lost_lines() + self.warnings
         return {"note": EXACT, "rows": self.rows, "lines": lines, "misfits": counts, "warnings": warnings}
 
 

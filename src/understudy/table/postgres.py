@@ -109,7 +109,7 @@ class PostgresEngine:
     `address` is what libpq is told, the password included: it is in no message and in no representation.
     """
 
-    address: _Address
+    address: _SourceAddress
     relation: PostgresTable
     time_limit: int = TIME_LIMIT
     dialect: Dialect = POSTGRES
@@ -153,6 +153,9 @@ class PostgresEngine:
             self._check(connection)
             yield PostgresView(connection)
 
+    def close(self, expression: Expression) -> None:
+        """Every look has a connection of its own, which ended with it."""
+
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
         with _connected(self.address) as connection, connection.transaction():
@@ -162,7 +165,7 @@ class PostgresEngine:
             yield connection
 
 
-class _Address:
+class _SourceAddress:
     """How to connect. Its representation shows nothing, as it may hold a password."""
 
     def __init__(self, url: str, password: str | None) -> None:
@@ -232,7 +235,7 @@ def _answers(host: str, port: str) -> bool:
 
 
 @contextmanager
-def _connected(address: _Address) -> Iterator[Any]:
+def _connected(address: _SourceAddress) -> Iterator[Any]:
     connection = address.connect()
     try:
         yield connection
@@ -260,7 +263,7 @@ def open_postgres(spec: SourceSpec, *, base: Path) -> tuple[Expression, Postgres
     """Connect, read the table's columns, and hang up."""
     if not spec.table:
         raise SourceError("a database has many tables: say which with `table:`")
-    address = _Address(spec.location, password(spec, base=base))
+    address = _SourceAddress(spec.location, password(spec, base=base))
     try:
         with _connected(address) as connection:
             relation = _relation(connection, spec.schema, spec.table)

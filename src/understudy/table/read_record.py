@@ -21,12 +21,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from understudy.declaration.declaration import Declaration
 from understudy.errors import SourceError, UnreadableError
-from understudy.table.fit import Fit
-from understudy.table.source import Source
+
+if TYPE_CHECKING:
+    from understudy.table.fit import Fit
+    from understudy.table.source import Source
 
 FORMAT = 1
 

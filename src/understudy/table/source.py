@@ -8,37 +8,29 @@ somebody's row: so what was read from a source is named to the custodian only (`
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import entry_points, metadata
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-import ibis
-import narwhals as nw
-import pyarrow
-import pyarrow as pa
-import pyarrow.compute
 
 from understudy.declaration.declaration import Counting, SourceSpec, Unit
 from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError, UnderstudyError
-from understudy.table.dialect import PORTABLE, PORTABLE_DUCKDB
-from understudy.table.encode import check_type
 from understudy.table.engine import AnyIbis, Embedded, Engine
-from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines
+from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines, connect
 from understudy.table.files import check_file, is_database, logs_of, open_file
-from understudy.table.fit import Fit
-from understudy.table.postgres import open_postgres, password
-from understudy.table.spark import open_spark
 from understudy.table.stamp import Stamps, settled_stamps, stamps_of
 from understudy.table.text_file import FORGIVING, READING, is_text
-from understudy.table.view_reader import Codes, ViewReader, check_compiles
 
-__all__ = ["Codes", "Source", "in_memory", "open_source"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from understudy.table.fit import Fit
+    from understudy.table.view_reader import Codes, ViewReader
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,8 @@ class Source:
 
     Whether an engine drops a malformed line of text depends on the columns it reads; `text` makes it read the
     same ones always, so that every look sees the same rows. `count` says where a remote engine's rows are
-    counted. `candid` lets errors list what the source's schema says: for the custodian's eyes only.
+    counted. `candid` lets errors list what the source's schema says: for the custodian's eyes only. `late` says
+    that nothing was opened yet.
     """
 
     opening: Callable[[], FileTable]
@@ -63,6 +56,7 @@ class Source:
     engine: Engine = field(default_factory=Embedded)
     count: Counting = Counting.AUTO
     candid: bool = False
+    late: bool = False
     token: str = field(default_factory=lambda: token_hex(8), repr=False)
 
     @cached_property
@@ -78,6 +72,14 @@ class Source:
     def names(self) -> tuple[str, ...]:
         """All columns, of which the expression may have the declared ones only."""
         return self._table.names
+
+    def close(self) -> None:
+        """Let go of the engine's connection and of what was copied for it. The source cannot be read any more."""
+        if self.late and "_table" not in self.__dict__:  # it was never opened
+            return
+        with suppress(Exception):  # a server that is gone has let go already
+            self.engine.close(self.expression)
+        self._table.release()
 
     def lost(self) -> LostLines:
         """How many lines of a text file are no rows: for the custodian's eyes only."""
@@ -108,6 +110,9 @@ class Source:
 
     def check(self, domain: Domain, unit: Unit | None = None) -> None:
         """Every declared column exists and can be read as declared. Looks at the schema only."""
+        from understudy.table.encode import check_type
+        from understudy.table.view_reader import check_compiles
+
         columns = self.columns
         wanted = [attribute.column for attribute in domain] + ([unit.column] if unit else [])
         missing = [column for column in wanted if column not in columns]
@@ -155,6 +160,8 @@ class Source:
 
         The engine's own error text may quote data, so it is not passed on.
         """
+        from understudy.table.view_reader import ViewReader
+
         if not self.engine.remote:
             self.check_unchanged()
         with self._quiet(), self.engine.look() as view:
@@ -224,11 +231,15 @@ def open_source(
         keys = " and ".join(f"`{key}`" for key in told)
         raise SourceError(f"the table is in no file of text: leave {keys} out of the declaration")
     if scheme in ("postgres", "postgresql") and "://" in spec.location:
+        from understudy.table.postgres import open_postgres
+
         expression, engine = open_postgres(spec, base=base)
         return Source(
             _opened(expression), description=repr(spec), engine=engine, count=spec.count, candid=candid
         )
     if spec.location == "spark" or (scheme in ("spark", "sc") and ":" in spec.location):
+        from understudy.table.spark import open_spark
+
         expression, engine = open_spark(spec, base=base)
         return Source(
             _opened(expression), description=repr(spec), engine=engine, count=spec.count, candid=candid
@@ -245,8 +256,8 @@ def open_source(
     def opening() -> FileTable:
         return open_file(path, spec, columns=columns, candid=candid)
 
-    pinned = True
-    if is_database(path) or not late:  # whether stamps tell of every change, an open database says
+    pinned, late = True, late and not is_database(path)
+    if not late:  # whether stamps tell of every change, an open database says
         table = opening()
         pinned, opening = table.pinned, lambda: table
     source = Source(
@@ -257,6 +268,7 @@ def open_source(
         pinned=pinned,
         text=is_text(path),
         candid=candid,
+        late=late,
     )
     source.check_unchanged()
     return source
@@ -270,6 +282,11 @@ def _opened(expression: Any) -> Callable[[], FileTable]:
 
 def _open_url(spec: SourceSpec, *, base: Path, candid: bool) -> Source:
     """A table behind a URL that Ibis understands."""
+    import ibis
+
+    from understudy.table.dialect import PORTABLE, PORTABLE_DUCKDB
+    from understudy.table.postgres import password
+
     scheme = spec.location.partition("://")[0]
     secret = password(spec, base=base)
     options = {"read_only": True} if spec.location.startswith("duckdb://") else {}
@@ -315,6 +332,9 @@ def _with_password(url: str, secret: str | None) -> str:
 
 def in_memory(frame: Any) -> Source:
     """A frame in memory: pandas, polars, Arrow, or whatever narwhals can read."""
+    import narwhals as nw
+    import pyarrow as pa
+
     kind = type(frame).__name__
     if not isinstance(frame, pa.Table):
         try:
@@ -330,17 +350,22 @@ def in_memory(frame: Any) -> Source:
     try:
         table = frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame)
         typed = pa.table([_readable(column) for column in table.columns], names=table.column_names)
-        return Source(_opened(ibis.duckdb.connect().create_table("frame", typed)))
+        return Source(_opened(connect().create_table("frame", typed)))
     except Exception as error:  # its own text may quote a value
         raise SourceError(f"the {kind} cannot be read as a table ({type(error).__name__})") from None
 
 
 def _readable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column in a type whose every value the engine can read."""
-    dtype, compute = column.type, cast(Any, pyarrow.compute)  # its functions are made at run time
+    import pyarrow as pa
+
+    dtype = column.type
     if pa.types.is_null(dtype):  # nothing but missing values: what it is read as must not depend on that
         return column.cast(pa.string())
     if pa.types.is_timestamp(dtype) and dtype.unit in ("s", "ms"):
+        import pyarrow.compute
+
+        compute: Any = pyarrow.compute  # its functions are made at run time
         factor = {"s": 10**6, "ms": 10**3}[dtype.unit]
         last = (2**63 - 1) // factor
         steps = compute.min_element_wise(column.cast(pa.int64()), last, skip_nulls=False)

@@ -48,6 +48,7 @@ class ColumnSummary:
     writing     how its text is written, where it is text
     missing     texts in it that stand for missing values
     unreadable  rows whose text is neither of its kind nor stands for a missing value
+    sample      numbers from some rows, where the whole table was looked at
     """
 
     name: str
@@ -61,6 +62,7 @@ class ColumnSummary:
     writing: Writing = field(default_factory=Writing)
     missing: tuple[str, ...] = ()
     unreadable: int = 0
+    sample: tuple[float, ...] = ()
 
     @property
     def is_identifier(self) -> bool:
@@ -70,13 +72,13 @@ class ColumnSummary:
 
 def survey(table: Any) -> list[ColumnSummary]:
     """What is in each column of a table of the embedded engine."""
-    writings = _writings(table)
+    writings, samples = _sampled(table)
     found: list[ColumnSummary] = []
     names = list(table.columns)
     with step_by_step:
         for first in range(0, len(names), AT_ONCE):
             found += _surveyed(table, {name: writings.get(name) for name in names[first : first + AT_ONCE]})
-    return found
+    return [replace(seen, sample=samples.get(seen.name, ())) for seen in found]
 
 
 def look(column: Any, table: Any) -> ColumnSummary:
@@ -87,19 +89,27 @@ def look(column: Any, table: Any) -> ColumnSummary:
     return seen
 
 
-def _writings(table: Any) -> dict[str, Writing]:
-    """How the columns of text are written, from some rows of the whole table."""
-    texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
-    if not texts:
-        return {}
+def _sampled(table: Any) -> tuple[dict[str, Writing], dict[str, tuple[float, ...]]]:
+    """How columns of text are written, and numbers of those that have some, from some rows of the whole table."""
+    types = table.schema()
+    looked_at = [name for name, dtype in types.items() if dtype.is_string() or dtype.is_numeric()]
+    if not looked_at:
+        return {}, {}
     connection = table.get_backend()
-    rows = connection.compile(table.select(texts))
+    rows = connection.compile(table.select(looked_at))
     sampled = f"SELECT * FROM ({rows}) USING SAMPLE reservoir({SAMPLED} ROWS) REPEATABLE (1)"
     columns = connection.con.execute(sampled).fetch_arrow_table()
-    return {
-        name: writing_of([text for text in columns.column(i).to_pylist() if text])
-        for i, name in enumerate(texts)
-    }
+    writings: dict[str, Writing] = {}
+    numbers: dict[str, tuple[float, ...]] = {}
+    for i, name in enumerate(looked_at):
+        values: list[Any] = [value for value in columns.column(i).to_pylist() if value not in (None, "")]
+        if types[name].is_string():
+            writings[name] = writing_of(values)
+            read = writings[name].intake.value
+            values = [read(text, "real") for text in values] if writings[name].kind == "number" else []
+        finite = (float(value) for value in values if value is not None)
+        numbers[name] = tuple(number for number in finite if abs(number) < WIDEST)
+    return writings, numbers
 
 
 def _surveyed(table: Any, columns: dict[str, Writing | None]) -> Iterator[ColumnSummary]:
@@ -152,7 +162,9 @@ def _facts(rows: Any, name: str, typed: str, writing: Writing | None) -> dict[st
         sound: Expression = ibis.ifelse(
             number.abs() < WIDEST, number, ibis.null("float64")
         )  # NaN is above every bound
-        facts |= {"n": sound.count(), "w": (sound == sound.floor()).sum(), "d": sound.nunique()}
+        # Only of whole numbers it matters whether no two are alike; counting different ones takes a table of them.
+        whole: Expression = ibis.ifelse(sound == sound.floor(), sound, ibis.null("float64"))
+        facts |= {"n": sound.count(), "w": whole.count(), "d": whole.nunique()}
         facts |= {"lo": sound.min(), "hi": sound.max()}
         if not writing.intake:
             facts["z"] = filled.re_search("^0[0-9]").sum()

@@ -22,10 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import duckdb
-import ibis
-import ibis.expr.datatypes as dtypes
-
 from understudy.declaration.declaration import SourceSpec
 from understudy.errors import SourceError
 from understudy.table.file_view import (
@@ -34,8 +30,10 @@ from understudy.table.file_view import (
     Connection,
     FileTable,
     LostLines,
+    connect,
     identifier,
     literal_path,
+    nothing_to_release,
     quoted,
     view_of,
     wanted_of,
@@ -61,6 +59,9 @@ FORGIVING = "null_padding = true, strict_mode = false"
 STRICT = "null_padding = false, strict_mode = true"
 """Such a line is an error: so they are counted."""
 
+SHOWN_LINES = 5
+"""Lines that are no rows, or not whole ones, of which the numbers are told."""
+
 
 def is_text(path: Path) -> bool:
     """Whether a file has no types but its header's names."""
@@ -78,7 +79,7 @@ def text_table(
     """The table in a file of text, with those of `columns` that it has, or all. Only `candid` errors quote it."""
     names = _names(path, spec, candid=candid)
     copy = None if spec.encoding == "utf-8" else _Copy(path, spec.encoding)
-    connection: Connection = ibis.duckdb.connect()
+    connection = connect()
     reader = _Reader(
         place=quoted(literal_path(connection, path) if copy is None else copy.place),
         # Without it the engine would stop reading a name at a question mark.
@@ -87,10 +88,20 @@ def text_table(
         header=spec.header,
         names=tuple(names),
     )
-    types = dict.fromkeys(names, dtypes.string)
+    types = dict.fromkeys(names, "string")
     expression = view_of(connection, reader.rows(FORGIVING), types, columns)
     wanted = wanted_of(types, columns)
-    return FileTable(expression, tuple(names), lost=lambda: _lost(reader, wanted), copy=(copy, connection))
+
+    def opened() -> IO[bytes]:
+        return _bytes(path) if copy is None else open(copy.place, "rb")
+
+    return FileTable(
+        expression,
+        tuple(names),
+        lost=lambda: _lost(reader, wanted, opened),
+        copy=(copy, connection),
+        release=nothing_to_release if copy is None else copy.close,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +127,25 @@ class _Reader:
 # ---- lines that are no rows
 
 
-def _lost(reader: _Reader, wanted: list[str]) -> LostLines:
+def _lost(reader: _Reader, wanted: list[str], opened: Callable[[], IO[bytes]]) -> LostLines:
     """How many lines every look at these columns loses, and how many lines have another number of fields.
 
-    A line is dropped for what stands in a column that is read. So all lines are counted where every column is
-    read, those that cannot be read among them, and then the rows that a look at the wanted columns sees.
+    Every column is read once, strictly. Where that finds no fault, as in most files, none of the forgiving looks
+    loses anything. Otherwise: a line is dropped for what stands in a column that is read. So all lines are counted
+    where every column is read, those that cannot be read among them, and then the rows that a look at the wanted
+    columns sees.
     """
+    import duckdb
+
     connection = duckdb.connect()  # of its own, since the engine keeps what it could not read there
     try:
-        kept = "store_rejects = true, rejects_table = 'lost', rejects_scan = 'scans'"
-        every = _number(connection, reader.rows(f"{FORGIVING}, {kept}"), reader.names)
+        _number(connection, reader.rows(f"{STRICT}, {_kept('faults')}"), reader.names)
+        faults = connection.execute(
+            "SELECT DISTINCT error_type = 'INVALID ENCODING', line_byte_position FROM faults ORDER BY 2"
+        ).fetchall()
+        if not faults:
+            return LostLines()
+        every = _number(connection, reader.rows(f"{FORGIVING}, {_kept('lost')}"), reader.names)
         every += int(connection.execute("SELECT count(DISTINCT line) FROM lost").fetchall()[0][0])
         read = _number(connection, reader.rows(FORGIVING), wanted)
         ragged = _number(connection, reader.rows(FORGIVING), ()) - _number(
@@ -133,7 +153,38 @@ def _lost(reader: _Reader, wanted: list[str]) -> LostLines:
         )
     finally:
         connection.close()
-    return LostLines(dropped=max(every - read, 0), ragged=max(ragged, 0))
+    dropped, ragged = max(every - read, 0), max(ragged, 0)
+    first = {
+        strange: _line_numbers(opened, [at for other, at in faults if bool(other) is strange][:SHOWN_LINES])
+        for strange in (True, False)
+    }
+    encoding = ""
+    if dropped and first[True]:
+        with opened() as file:
+            encoding = _detected(file).name
+    return LostLines(
+        dropped, ragged, first[True] if dropped else (), first[False] if ragged else (), encoding
+    )
+
+
+def _kept(table: str) -> str:
+    """The engine writes down what it could not read, in a table of this name."""
+    return f"store_rejects = true, rejects_table = '{table}', rejects_scan = '{table}_scans'"
+
+
+def _line_numbers(opened: Callable[[], IO[bytes]], positions: Sequence[int]) -> tuple[int, ...]:
+    """The lines of a file that begin at these bytes, of which the first is 1: as an editor numbers them.
+
+    The engine itself counts records, of which one in quotation marks may run over several lines.
+    """
+    numbers, line, read = list[int](), 1, 0
+    with opened() as file:
+        for position in positions:
+            # Up to the first byte itself: the engine may take the end of the line before for it, after CR LF.
+            while read < position and (chunk := file.read(min(1 << 20, position - read))):
+                line, read = line + chunk.count(b"\n"), read + len(chunk)
+            numbers.append(line)
+    return tuple(dict.fromkeys(numbers))
 
 
 def _number(connection: Connection, rows: str, wanted: Sequence[str]) -> int:
@@ -192,6 +243,11 @@ def read_records(path: Path, delimiter: str, encoding: str = "utf-8") -> Iterato
         yield from csv.reader(_bounded(lines, path.name), delimiter=delimiter)
 
 
+def _bytes(path: Path) -> IO[bytes]:
+    opener: Any = gzip.open if is_packed(path) else open
+    return opener(path, "rb")
+
+
 def _text(path: Path, encoding: str) -> IO[str]:
     opener: Any = gzip.open if is_packed(path) else open
     if encoding == "utf-8":
@@ -224,7 +280,7 @@ class _Copy:
                 shutil.copyfileobj(text, file, 1 << 20)
             file.flush()
             handle = os.dup(file.fileno())
-        weakref.finalize(self, os.close, handle)
+        self.close: Callable[[], None] = weakref.finalize(self, os.close, handle)
         self.place = f"/proc/self/fd/{handle}"
         if not os.path.exists(self.place):  # no such folder on this system
             self.place = f"/dev/fd/{handle}"
@@ -251,16 +307,19 @@ def detect_encoding(path: Path) -> DetectedEncoding:
 
     Reads the whole file once, unless its beginning is that of UTF-16.
     """
-    opener: Any = gzip.open if is_packed(path) else open
-    with opener(path, "rb") as file:
-        start = file.read(1 << 12)
-        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return DetectedEncoding("utf-16", "it begins with the mark of UTF-16")
-        if len(start) >= 4 and start.count(0) * 4 >= len(start):
-            little = start[1::2].count(0) >= start[::2].count(0)
-            return DetectedEncoding("utf-16-le" if little else "utf-16-be", "every other byte is zero")
-        file.seek(0)
-        return _by_bytes(lambda: file.read(1 << 22))
+    with _bytes(path) as file:
+        return _detected(file)
+
+
+def _detected(file: IO[bytes]) -> DetectedEncoding:
+    start = file.read(1 << 12)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return DetectedEncoding("utf-16", "it begins with the mark of UTF-16")
+    if len(start) >= 4 and start.count(0) * 4 >= len(start):
+        little = start[1::2].count(0) >= start[::2].count(0)
+        return DetectedEncoding("utf-16-le" if little else "utf-16-be", "every other byte is zero")
+    file.seek(0)
+    return _by_bytes(lambda: file.read(1 << 22))
 
 
 def _by_bytes(read: Callable[[], bytes]) -> DetectedEncoding:

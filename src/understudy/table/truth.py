@@ -7,21 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.declaration.declaration import Unit
 from understudy.domain.domain import CELL_LIMIT, Clique, Domain
-from understudy.errors import QueryError, TooLargeError
+from understudy.errors import ClosedError, QueryError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.query.tables import RememberedTables
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.counts import MarginalCounter
 from understudy.table.fork import LookLock
-from understudy.table.inside import group_counts, grouped_cover, grouped_sums
 from understudy.table.source import Source
-from understudy.table.view_reader import Codes, ViewReader
+
+if TYPE_CHECKING:
+    from understudy.table.view_reader import Codes, ViewReader
 
 CACHE_BYTES = 1 << 30
 """Codes are kept in memory from the second look on when they fit into this."""
@@ -66,8 +68,12 @@ class Truth:
         self._counted: OrderedDict[Clique, Counts] = OrderedDict()
         self._expected: tuple[Clique, ...] = ()
         self._places: tuple[Clique, NDArray[np.intp]] | None = None
-        self._tables = RememberedTables(
-            domain, lambda clique: self._count_codes([clique], iter(self._kept or ()))[clique]
+        self._tables = self._remembering()
+        self._closed = False
+
+    def _remembering(self) -> RememberedTables:
+        return RememberedTables(
+            self.domain, lambda clique: self._count_codes([clique], iter(self._kept or ()))[clique]
         )
 
     @cached_property
@@ -105,8 +111,27 @@ class Truth:
         return self.source.stamps is not None and self.source.pinned
 
     def check_unchanged(self) -> None:
-        """Refuse to go on with another table than the one that was opened. Reads no data."""
+        """Refuse to go on with another table than the one that was opened, or after `close`. Reads no data."""
+        self._check_open()
         self.source.check_unchanged()
+
+    def close(self) -> None:
+        """Let go of the engine, of the codes and of every count, once the look under way has ended."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._kept, self._places = None, None
+            self._counted.clear()
+            self._tables = self._remembering()
+            self.source.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(
+                "the project was closed, and its table cannot be asked any more",
+                remedy="open it again; nothing was spent",
+            )
 
     def count(self, clique: Clique) -> Counts:
         """The number of rows in each cell of a clique."""
@@ -128,7 +153,7 @@ class Truth:
         if not self._in_memory():
             return None
         with self._lock:
-            self.source.check_unchanged()
+            self.check_unchanged()
             table = self._tables.over(marginal.clique)
             if table is not None:
                 return self._weigh(marginal, table, resolution)
@@ -152,7 +177,9 @@ class Truth:
         """Whether the codes are; from the second look on they are, where they fit."""
         if self._kept is None and (self._looks or self._copy is not None) and self._is_lasting:
             with self._look() as look:
-                if look is not None:
+                if (
+                    look is not None and self._kept is None
+                ):  # others may have encoded it while this one waited
                     self._keep(look)
         return bool(self._kept)
 
@@ -196,9 +223,12 @@ class Truth:
 
     def _count(self, look: ViewReader | None, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """One pass over the rows, or one GROUP BY for each clique of a cover: whichever is cheaper there."""
-        cover = None if look is None else grouped_cover(self.source, self.domain, wanted, self.unit)
-        if look is not None and cover is not None:
-            return group_counts(look, self.domain, cover, wanted, self.unit)
+        if look is not None:
+            from understudy.table.inside import group_counts, grouped_cover
+
+            cover = grouped_cover(self.source, self.domain, wanted, self.unit)
+            if cover is not None:
+                return group_counts(look, self.domain, cover, wanted, self.unit)
         touched = self.domain.clique({name for clique in wanted for name in clique})
         return self._count_codes(wanted, self._batches(look, touched))
 
@@ -251,6 +281,8 @@ class Truth:
 
     def _sums_by_row(self, look: ViewReader | None, marginal: Marginal, resolution: int) -> Counts:
         if look is not None:
+            from understudy.table.inside import grouped_sums
+
             summed = grouped_sums(look, self.source, marginal, self.unit, resolution=resolution)
             if summed is not None:
                 return summed
@@ -274,6 +306,7 @@ class Truth:
     def _look(self) -> Iterator[ViewReader | None]:
         """A look at the table; there is nothing to read with where all codes are in memory."""
         with self._lock:
+            self._check_open()
             self._looks += 1
             if self._kept:
                 self.source.check_unchanged()

@@ -44,6 +44,7 @@ _DAYS = (
     "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%d-%b-%y", "%Y.%m.%d",
 )  # fmt: skip
 FORMATS = (*(DateFormat(day + time) for day in _DAYS for time in _TIMES),)
+SHORTEST_DAY = len("1/1/99")
 COMPACT = DateFormat("%Y%m%d")
 
 _ISO = re.compile(r"^[0-9]{4}([-/])[0-9]{1,2}\1[0-9]{1,2}($|[^0-9])")
@@ -133,8 +134,15 @@ def _is_iso(text: str) -> bool:
     return True
 
 
+def _may_be_day(text: str) -> bool:
+    """Whether a text is long enough for a day in any format, and has a number that is one."""
+    return len(text) >= SHORTEST_DAY and any(character.isdigit() for character in text)
+
+
 def _of_days(values: Sequence[str]) -> Writing | None:
     """The formats in which most values are days: the best one, and others that read a hundredth more."""
+    if _share(values, _may_be_day) < MAJORITY:  # some hundred formats need not be tried
+        return None
     begun = values[:50]
     likely = [format for format in FORMATS if any(format.read(text) for text in begun)]
     left, taken = list(values), list[DateFormat]()

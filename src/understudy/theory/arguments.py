@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import exp, inf, log
+from math import exp, inf, isfinite, log
 from operator import index
 from sys import float_info
 from typing import SupportsIndex
@@ -21,6 +21,8 @@ def whole(value: Whole, name: str, *, at_least: int = 1) -> int:
     >>> whole(1e5, "n")
     100000
     """
+    if type(value) is int and value >= at_least:
+        return value
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
         number = Fraction(index(value))  # integers of numpy too
     else:
@@ -34,7 +36,7 @@ def whole(value: Whole, name: str, *, at_least: int = 1) -> int:
 
 def above_zero(value: Number, name: str) -> float:
     """`value` as a float, refused unless 0 < value < ∞, also after rounding."""
-    number = _float(exact(value, name), name)
+    number = _float(value, name)
     if not 0 < number < inf:
         raise ParameterError(f"{name} must be positive, not {value!r}")
     return number
@@ -42,7 +44,7 @@ def above_zero(value: Number, name: str) -> float:
 
 def at_least_zero(value: Number, name: str) -> float:
     """`value` as a float, refused unless 0 ≤ value < ∞."""
-    number = _float(exact(value, name), name)
+    number = _float(value, name)
     if number < 0:
         raise ParameterError(f"{name} must not be negative, not {value!r}")
     return number
@@ -84,8 +86,11 @@ def require(condition: bool, sentence: str) -> None:  # noqa: FBT001 - a conditi
         raise ParameterError(sentence)
 
 
-def _float(number: Fraction, name: str) -> float:
+def _float(value: Number, name: str) -> float:
+    """`value` as the nearest float, refused where it is no finite number."""
+    if type(value) is float and isfinite(value):  # what `exact` would write down and read back
+        return value
     try:
-        return float(number)
+        return float(exact(value, name))
     except OverflowError:
         raise ParameterError(f"{name} must be below 10^308") from None

@@ -6,16 +6,12 @@ side (by 10⁻⁹); here nothing is rounded. Other forms of composition are in `
 
 from __future__ import annotations
 
-from math import exp, expm1, inf, log, log1p
+from math import exp, expm1, inf, log, log1p, sqrt
 
 from scipy.special import log_ndtr
 
 from understudy.rational import Number
-from understudy.theory.arguments import (
-    at_least_zero,
-    exp_of,
-)
-from understudy.theory.minimise import crossing
+from understudy.theory.arguments import at_least_zero, exp_of
 
 # zCDP -------------------------------------------------------------------------------------------------------
 
@@ -29,14 +25,31 @@ def zcdp_delta(rho: Number, eps: Number) -> float:
     if amount == 0:
         return 0.0
 
-    def slope(u: float) -> float:
-        return (2 * exp(u) + 1) * amount - price - (log1p(exp(-u)) if u > -700 else -u)
-
-    u = crossing(slope, -3 * amount - 50, max(0.0, log(price + 1) - log(2 * amount)))
-    x = exp(u)
+    x = exp(_best_order(amount, price))
     # x ln x - (1+x) ln(1+x) without the difference of large numbers
     tail = -x * log1p(1 / x) if x > 1e-300 else 0.0
     return exp_of(x * ((1 + x) * amount - price) + tail - log1p(x))
+
+
+def _best_order(rho: float, eps: float) -> float:
+    """u = ln x where (2eᵘ+1)ρ - ε - ln(1+e⁻ᵘ), which increases with u, is 0.
+
+    Newton's steps where they stay between the bounds found so far, else their middle. ln δ is flat at its least,
+    so u is needed to half of the digits of δ only; and any u gives a valid δ.
+    """
+    low, high = -3 * rho - 50, max(0.0, log(eps + 1) - log(2 * rho))
+    above = eps - rho  # where x is large, ln(1+1/x) is about 1/x, which leaves a quadratic equation
+    spread = sqrt(above**2 + 8 * rho)
+    u = log((above + spread) / (4 * rho) if above > 0 else 2 / (spread - above))
+    for _ in range(100):
+        x = exp(u)
+        slope = (2 * x + 1) * rho - eps - (log1p(1 / x) if u > -700 else -u)
+        step = slope / (2 * x * rho + 1 / (1 + x))
+        if abs(step) <= 1e-12 * max(1.0, abs(u)):
+            break
+        low, high = (u, high) if slope < 0 else (low, u)
+        u = u - step if low < u - step < high else (low + high) / 2
+    return u
 
 
 # Gaussian differential privacy ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ need continuous normal noise (`cvar_V_zcdp` serves the discrete Gaussian).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from math import exp, expm1, inf, log, log1p, sqrt
 
 import numpy as np
@@ -112,24 +112,35 @@ def cvar_width_discrete(n: Whole, k: Whole, beta: Number) -> tuple[float, float]
     P[X ≥ m] of the discrete Gaussian is at most P[N ≥ m - 1] of the continuous one for m ≥ 1 [CKS20], so that the
     largest noise is at most one count, 1/n, larger.
     """
-    found, sigma = best_sigma(n, k, beta, lambda mu, failure: cvar_V_zcdp(mu**2 / 2, failure))
+    found, sigma = best_sigma(n, k, beta, _discrete_term)
     return found + 1 / whole(n, "n"), sigma
+
+
+@lru_cache(maxsize=1024)
+def _discrete_term(mu: float, beta: float) -> float:
+    """The transfer term of noise of which the continuous kind would be μ-Gaussian private: μ²/2-zCDP."""
+    return cvar_V_zcdp(mu**2 / 2, beta)
 
 
 def best_sigma(
     n: Whole, k: Whole, beta: Number, transfer: Callable[[float, float], float]
 ) -> tuple[float, float]:
-    """The best σ for a transfer term that is a function of μ = sqrt(k)/(nσ)."""
+    """The best σ for a transfer term that is a function of μ = sqrt(k)/(nσ).
+
+    The search is along μ, over the same points for all n and k, so that a transfer term that remembers its values
+    computes them there once.
+    """
     rows, queries, failure = whole(n, "n"), whole(k, "k"), float(probability(beta))
     noise = _unit_noise(queries, failure)
 
-    def width(log_sigma: float) -> float:
-        mu = sqrt(queries) / (rows * exp(log_sigma))
-        return exp(log_sigma) * noise + transfer(mu, failure) if mu < 5 else inf
+    def sigma(x: float) -> float:
+        return sqrt(queries) / (rows * 5) * exp(x)
 
-    least = log(sqrt(queries) / (5 * rows))
-    found, at = best_on_line(width, np.linspace(least, least + 14, 60).tolist())
-    return found, exp(at)
+    def width(x: float) -> float:
+        return sigma(x) * noise + transfer(5 * exp(-x), failure) if x > 0 else inf
+
+    found, at = best_on_line(width, np.linspace(0, 14, 60).tolist())
+    return found, sigma(at)
 
 
 def pmw_cvar_width(n: Whole, k: Whole, X: Whole, beta: Number) -> float:

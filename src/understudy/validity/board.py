@@ -37,6 +37,9 @@ from understudy.validity.predictions import guess_fault, kind, missing
 from understudy.validity.score import Score
 from understudy.validity.view import history_table
 
+UNCOUNTED = "Nothing was counted"
+"""What every refusal of a submission ends with: it takes none of the board's scores."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BoardTerms:
@@ -177,17 +180,17 @@ class Board:
             if guess is not None:
                 mode = self.holdout.mode.name
                 raise RefusedError(
-                    f"the mode {mode} checks no guesses: leave `guess` out. Nothing was counted"
+                    f"the mode {mode} checks no guesses", remedy=f"leave `guess` out. {UNCOUNTED}"
                 )
             return None
         if guess is not None:
             if fault := guess_fault(guess):
-                raise RefusedError(f"{fault}. Nothing was counted")
+                raise RefusedError(fault, remedy=UNCOUNTED)
             return guess
         if self.needs_guess:
             raise RefusedError(
-                "this board checks guesses and has no public rows to make them from: give `guess`, the score on "
-                "other rows. Nothing was counted"
+                "this board checks guesses and has no public rows to make them from",
+                remedy=f"give `guess`, the score on other rows. {UNCOUNTED}",
             )
         truth, shown = self._truth[self._public], predicted[self._public]
         return self.holdout.metric.means(truth, shown, self._classes)
@@ -196,25 +199,23 @@ class Board:
         """The predictions in the order of the labels, or a refusal that says what is wrong."""
         table = _table(submission)
         if table.column_names.count(self.terms.id) != 1:
-            raise RefusedError(f"{submission.name} has no column {self.terms.id}. Nothing was counted")
+            raise _refused(submission, f"has no column {self.terms.id}")
         columns = [name for name in table.column_names if name != self.terms.id]
         wanted = [str(label) for label in self._classes]
         columns = wanted if set(wanted) <= set(columns) else columns
         if not columns or (len(columns) > 1 and columns != wanted):
-            raise RefusedError(
-                f"{submission.name} needs one column of predictions beside {self.terms.id}. Nothing was counted"
-            )
+            raise _refused(submission, f"needs one column of predictions beside {self.terms.id}")
         order = self._order(submission, table[self.terms.id])
         found = [self._column(submission, table, name)[order] for name in columns]
         predicted = found[0] if len(found) == 1 else np.column_stack(found)
         if fault := self.holdout.metric.fault(predicted, self._classes):
-            raise RefusedError(f"{submission.name}: {fault}. Nothing was counted")
+            raise RefusedError(fault, remedy=UNCOUNTED, detail=f"{submission.name}: {fault}. {UNCOUNTED}")
         return predicted
 
     def _column(self, submission: Path, table: pa.Table, name: str) -> NDArray[Any]:
         values = _array(table[name])
         if missing(values):
-            raise RefusedError(f"{submission.name} has missing predictions. Nothing was counted")
+            raise _refused(submission, "has missing predictions")
         as_text = submission.suffix != ".parquet" and kind(self._classes) == "text" and kind(values) != "text"
         if as_text and self.holdout.metric.name == "accuracy":
             # A CSV file has no types: "1" is a label like any other where labels are text.
@@ -231,8 +232,14 @@ class Board:
         }
         for reason, count in reasons.items():
             if count:
-                raise RefusedError(f"{submission.name} {reason} ({count:,}). Nothing was counted")
+                raise _refused(submission, f"{reason} ({count:,})")
         return np.array([given[value] for value in self._ids], dtype=np.intp)
+
+
+def _refused(submission: Path, why: str) -> RefusedError:
+    """A file of predictions that is not scored, and why; its name is the custodian's business."""
+    detail = f"{submission.name} {why}. {UNCOUNTED}"
+    return RefusedError(f"the submission {why}", remedy=UNCOUNTED, detail=detail)
 
 
 def create(path: Path, labels: Path, *, id: str, label: str, public: float = 0.0, **terms: Any) -> Board:
@@ -247,7 +254,11 @@ def create(path: Path, labels: Path, *, id: str, label: str, public: float = 0.0
     target = board_file(path)
     for file in (target, target.with_suffix(".db")):
         if file.exists():
-            raise RefusedError(f"{file} exists, and a board is created once: give another name")
+            raise RefusedError(
+                "there is a board of this name, and a board is created once",
+                remedy="give another name",
+                detail=f"{file} exists, and a board is created once: give another name",
+            )
     if terms.get("mode") == "free-ladder":
         raise ParameterError(
             "the parameter-free ladder remembers rows, and keeps no file: use `mode='ladder'`, or a Holdout"
@@ -273,7 +284,9 @@ def board_file(path: Path) -> Path:
     """The file of a board's terms: `.json` may be left out, and nothing else is one."""
     if path.suffix not in ("", ".json"):
         raise ParameterError(
-            f"{path} is not a board: a board is a .json file, which `understudy holdout create` writes"
+            "this is not a board",
+            remedy="a board is a .json file, which `understudy holdout create` writes",
+            detail=f"{path} is not a board: a board is a .json file, which `understudy holdout create` writes",
         )
     return path.with_suffix(".json")
 
@@ -322,9 +335,11 @@ def _table(path: Path, types: dict[str, pa.DataType] | None = None) -> pa.Table:
     except FileNotFoundError:
         raise SourceError(f"{path} does not exist") from None
     except pa.ArrowException as error:
-        raise SourceError(
-            f"{path.name} cannot be read ({type(error).__name__})"
-        ) from None  # it may quote rows
+        raise SourceError(  # its own text may quote rows
+            f"{path.name} cannot be read ({type(error).__name__})",
+            problem="the file cannot be read as a table",
+            remedy="bring a CSV or Parquet file",
+        ) from None
 
 
 def _array(column: pa.ChunkedArray) -> NDArray[Any]:

@@ -1,0 +1,94 @@
+"""A ledger that is gone, told from one that never was: by what its charges have left behind.
+
+A table of which nothing was ever charged has no ledger, and the first charge makes one. Where the file of a ledger
+was deleted, or is looked for in another place, that would begin with the whole budget anew, and forget what was
+told about the people. So before a ledger is begun, what only a charge can have left beside the declaration is
+looked for: the coded copy of the table, which the first look makes; releases, and notes of unfinished ones; an
+export of the ledger; SQLite's log of the file. Where one is found nothing is opened, until the ledger is put back
+or, knowingly, begun anew (`understudy ledger new`). The custodian's reading (`check --read`) comes before the
+first charge, and proves nothing.
+
+This guards against a mistake, not against a custodian who removes the traces as well: that is what a witness is
+for (`witness`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.engine import URL
+
+from understudy.declaration.declaration import Declaration, Protect
+from understudy.declaration.file import copy_place
+from understudy.errors import LedgerError
+
+MOST_FOLDERS = 200
+"""Folders beside the declaration in which a release is looked for."""
+
+MOST_BYTES = 1 << 24
+"""A certificate, a note or an export that is longer than this is not read."""
+
+
+def check_not_lost(declaration: Declaration, place: URL, *, base: Path, file: Path | None) -> None:
+    """Refuse to begin the ledger of a table anew where traces tell that there was one; writes nothing.
+
+    `file` is the declaration's own, and None where there is none; relative paths are seen from `base`. Raises a
+    LedgerError that names the traces. A ledger in a server's database is never taken to be lost.
+    """
+    if place.get_backend_name() != "sqlite" or Path(place.database or "").exists():
+        return
+    found = list(islice(_traces(declaration, place, base=base, file=file), 3))
+    if (
+        not found or Path(place.database or "").exists()
+    ):  # another program made it meanwhile, and then the trace
+        return
+    raise LedgerError(
+        f"the ledger {place.database} is not there, but something was charged to the ledger of "
+        f"{declaration.name!r} before: {'; '.join(found)}. To begin another would forget what was spent",
+        remedy="Put the ledger back from a backup, or say where it is (`ledger:` in the declaration, or "
+        "UNDERSTUDY_LEDGER). If it is lost, declare what was spent as `opening: {epsilon: …}`, and "
+        "`understudy ledger new` begins another. Nothing was spent now",
+    )
+
+
+def _traces(declaration: Declaration, place: URL, *, base: Path, file: Path | None) -> Iterator[str]:
+    """In words, what only a charge can have left behind."""
+    for ending in ("-wal", "-journal"):
+        log = Path(f"{place.database}{ending}")
+        if log.exists() and log.stat().st_size:
+            yield f"{log.name} is the log of a ledger that was in use"
+    if file is None:
+        return
+    if declaration.protect is Protect.PRIVACY and copy_place(file).exists():
+        yield f"{copy_place(file).name} was made by a look at the table, and every look is charged"
+    for path in islice(sorted(base.glob("*/certificate.json")), MOST_FOLDERS):
+        if _read(path).get("table") == declaration.name:
+            yield f"{path.parent.name} holds a release of the table"
+    for path in islice(sorted(base.glob(".*.unfinished.json")), MOST_FOLDERS):
+        asked = _read(path).get("asked")
+        if isinstance(asked, dict) and asked.get("table") == declaration.name:
+            yield f"{path.name} is the note of a release that was begun"
+    export = base / "ledger_export.py"
+    named = f'"table": {json.dumps(declaration.name)}'
+    if named in _text(export):
+        yield f"{export.name} is an export of the ledger"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; nothing where there is none that can be read."""
+    try:
+        found = json.loads(_text(path))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8") if path.stat().st_size <= MOST_BYTES else ""
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,69 @@
+"""Marginals that are about different rows: one noise for all of them costs what it costs on one of them.
+
+Where no row counts in two of several marginals, their cells side by side are cells of one partition: a row adds to
+one of them. So the whole vector moves no further than one marginal's does (`privacy.columns.CountColumns`), and is
+measured as one, at the whole price, instead of in parts of it. A rate is made of two such marginals: the rows of
+each group that meet a condition, and those that do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from understudy.query.linear import Factor, LinearQuery, product_table
+from understudy.query.marginal import Marginal
+
+MAX_TABLE = 1 << 22
+"""Cells of the largest table that is made to find out whether two conditions exclude each other."""
+
+
+@lru_cache(maxsize=64)
+def excludes(one: LinearQuery, other: LinearQuery) -> bool:
+    """Whether no row has a weight under both queries; False where it would take too large a table to tell.
+
+    The product of two queries is one of factors on disjoint cliques, and is 0 everywhere just where one of these
+    is: factors are multiplied where their attributes overlap, and only there.
+    """
+    for factors in _overlapping([*one.factors, *other.factors]):
+        clique = one.domain.clique(_names(factors))
+        if one.domain.size(clique) <= MAX_TABLE and not product_table(one.domain, factors).weights.any():
+            return True
+    return False
+
+
+def disjoint_stacks(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...]:
+    """The places of marginals, put together where no row counts in two of them.
+
+    Each marginal goes to the first stack whose members all exclude it. Those with weights other than 0 and 1 stay
+    alone: they are measured on a lattice of their own. Every place is in one stack.
+    """
+    stacks: list[list[int]] = []
+    for place, marginal in enumerate(marginals):
+        home = None
+        if marginal.where.is_counting and marginal.where.factors:
+            home = next((found for found in stacks if _takes(marginals, found, marginal)), None)
+        if home is None:
+            stacks.append([place])
+        else:
+            home.append(place)
+    return tuple(map(tuple, stacks))
+
+
+def _takes(marginals: Sequence[Marginal], stack: Sequence[int], new: Marginal) -> bool:
+    held = [marginals[place].where for place in stack]
+    return all(where.is_counting and excludes(where, new.where) for where in held)
+
+
+def _overlapping(factors: Sequence[Factor]) -> list[list[Factor]]:
+    """The factors in groups, so that those of different groups have no attribute in common."""
+    groups: list[list[Factor]] = []
+    for factor in factors:
+        touched = [group for group in groups if _names(group) & set(factor.clique)]
+        groups = [group for group in groups if all(group is not other for other in touched)]
+        groups.append([*(held for group in touched for held in group), factor])
+    return groups
+
+
+def _names(factors: Sequence[Factor]) -> set[str]:
+    return {name for factor in factors for name in factor.clique}

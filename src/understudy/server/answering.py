@@ -1,0 +1,345 @@
+"""A question on the server's threads: what is free, what needs an approval, what is bought and what is kept.
+
+The order is the promise. A question is noted before it is bought, so that its request id belongs to it; the
+ledger charges before the library looks; the answer is kept before it is sent. Where the process dies in between,
+the same request finds how far it came: an answer that was kept is sent again, a question that was noted is asked
+again under the same name in the ledger, which charges nothing twice and tells what was charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from understudy.errors import LedgerError, RequestConflictError, SourceError, StoreError, UnderstudyError
+from understudy.privacy.cost import Cost
+from understudy.server.approvals import Approval, Approvals
+from understudy.server.asked import ANSWERED, ASKING, Asked, AskedQuestion
+from understudy.server.config import ServerConfig
+from understudy.server.house import OpenTable, Table
+from understudy.server.inquiry import Inquiry
+from understudy.server.problems import Problem, problem_of
+from understudy.server.replies import Told, answer_as_plain, as_repeat, encoded
+from understudy.server.shelf import AnswerShelf, Key, KnownAnswer
+from understudy.server.tokens import Caller
+
+PRICE_RISE = 1.1
+"""What an approved question may cost when it is asked, as a multiple of the price that was approved."""
+
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of a question: `body` is the JSON document that tells it. One that waits has no answer yet."""
+
+    body: bytes
+    is_waiting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AskedBy:
+    """A question, who asks it, of which table, and the request id under which it stands."""
+
+    table: Table
+    caller: Caller
+    inquiry: Inquiry
+    request: str
+
+    @property
+    def ledger_request(self) -> str:
+        """The name of the question in the ledger: no analyst's request is another's."""
+        return f"{self.caller.analyst}/{self.request}"
+
+
+class Answering:
+    """The steps of a question that work with tables and the store; safe for threads."""
+
+    def __init__(self, config: ServerConfig, asked: Asked, approvals: Approvals) -> None:
+        self._config = config
+        self._asked = asked
+        self._approvals = approvals
+        self._shelf = AnswerShelf()
+
+    def threshold(self, caller: Caller) -> float:
+        """The part of the whole budget above which this caller's question needs an approval."""
+        above = self._config.approve_above
+        return float(above.agents if caller.agent else above.people)
+
+    def whose(self, caller: Caller) -> str:
+        """Whose session a caller asks in: everybody's, or their own."""
+        return caller.analyst if self._config.own_sessions else ""
+
+    def from_memory(self, asked: AskedBy) -> Reply | None:
+        """The answer of somebody's earlier question in the session, sent again: no thread and no look.
+
+        None where it is not remembered. A request id that was used before is looked up in the store.
+        """
+        if asked.inquiry.is_direct:
+            return None
+        known = self._shelf.find(self._key(asked, asked.table.generation))
+        if known is None:
+            return None
+        sent = self._sent_before(asked)
+        if sent is not None:
+            return sent
+        inquiry = asked.inquiry
+        id = self._asked.note(
+            inquiry.table,
+            asked.caller.analyst,
+            inquiry.question,
+            asked.request,
+            inquiry.terms,
+            answer=known.plain,
+            source="repeat",
+            currency=next(iter(known.plain["cost"])),
+        )
+        return _answered(id, asked, known.body)
+
+    def free_or_none(self, asked: AskedBy) -> Reply | None:
+        """The reply that costs nothing: one that was sent before, a free answer, or that approval is needed.
+
+        None where the question has to be bought, which its price permits, or where its purchase was begun before.
+        """
+        sent = self._sent_before(asked)
+        if sent is not None:
+            return sent
+        caller, question = asked.caller, asked.inquiry.question
+        with asked.table.use() as opened:
+            session = opened.session(caller.analyst)
+            answer = session.known(question, analyst=caller.analyst, request=asked.ledger_request)
+            if answer is not None:
+                return self._keep(opened, asked, answer, session.name)
+            _check_pays(caller)
+            if self._is_begun(asked):
+                return None
+            price = session.price(question, caller.analyst)
+            if price.units <= opened.project.ledger.available(caller.analyst).units:
+                return self._waiting(opened, asked, price)
+        return None
+
+    def bought(self, asked: AskedBy, approved: Approval | None = None) -> Reply:
+        """Ask in the session, which buys what is missing; the answer is kept before it is sent."""
+        caller, inquiry = asked.caller, asked.inquiry
+        with asked.table.use() as opened:
+            session = opened.session(caller.analyst)
+            if approved is not None:
+                _check_price(session.price(inquiry.question, caller.analyst), approved)
+            self._begin(asked, session.name)
+            answer = self._noted(
+                asked,
+                lambda: session.ask(
+                    inquiry.question,
+                    uncertified=inquiry.uncertified,
+                    analyst=caller.analyst,
+                    request=asked.ledger_request,
+                ),
+            )
+            return self._keep(opened, asked, answer, session.name)
+
+    def direct(self, asked: AskedBy, approved: Approval | None = None) -> Reply:
+        """Measure a question by itself, at its own price."""
+        sent = None if approved else self._sent_before(asked)
+        if sent is not None:
+            return sent
+        _check_pays(asked.caller)
+        analyst, name = asked.caller.analyst, asked.ledger_request
+        with asked.table.use() as opened:
+            prepared = opened.project.prepare(
+                asked.inquiry.question,
+                **asked.inquiry.price,  # pyright: ignore[reportArgumentType]  # names that the inquiry checked
+            )
+            price = prepared.quote.cost
+            if approved is not None:
+                _check_price(price, approved)
+            elif price.units <= opened.project.ledger.available(analyst).units:
+                waiting = None if self._is_begun(asked) else self._waiting(opened, asked, price)
+                if waiting is not None:
+                    return waiting
+            self._begin(asked, name)
+            answer = self._noted(asked, lambda: prepared.run(request=name, analyst=analyst))
+            return self._keep(opened, asked, answer, name)
+
+    # ---- what is known of a request
+
+    def _found(self, asked: AskedBy) -> AskedQuestion | None:
+        """What the store knows of a request id; a `Problem` 409 where it is another question's."""
+        inquiry = asked.inquiry
+        if not inquiry.request:
+            return None
+        found = self._asked.find(inquiry.table, asked.caller.analyst, asked.request)
+        if found is not None and (found.question, found.terms) != (inquiry.question, inquiry.terms):
+            raise taken(asked.request)
+        return found
+
+    def _sent_before(self, asked: AskedBy) -> Reply | None:
+        """The reply that this request got before, or that it waits for an approval; None where it got none."""
+        found = self._found(asked)
+        if found is None:
+            return None
+        if found.state == ANSWERED and found.answer is not None:
+            return _answered(found.id, asked, encoded(found.answer))
+        kept = self._approvals.find(asked.inquiry.table, asked.caller.analyst, asked.request)
+        return None if kept is None else _of_approval(found, kept)
+
+    def _is_begun(self, asked: AskedBy) -> bool:
+        """Whether a purchase for this request was begun, perhaps by a process that did not live to answer."""
+        found = self._found(asked)
+        return found is not None and found.state == ASKING
+
+    def _waiting(self, opened: OpenTable, asked: AskedBy, price: Cost) -> Reply | None:
+        """Keep a question for approval where its price is above the threshold; None where it is not."""
+        caller, inquiry = asked.caller, asked.inquiry
+        share = opened.project.ledger.budget.share(price)
+        if share <= self.threshold(caller):
+            return None
+        self._approvals.ask(
+            caller, inquiry.table, inquiry.question, asked.request, inquiry.terms, price, share, inquiry.why
+        )
+        found = self._noted_question(asked, asked.ledger_request)
+        self._asked.wait(found.id)
+        kept = self._approvals.find(inquiry.table, caller.analyst, asked.request)
+        return None if kept is None else _of_approval(found, kept)
+
+    def _noted_question(self, asked: AskedBy, name: str) -> AskedQuestion:
+        inquiry = asked.inquiry
+        return self._asked.begin(
+            inquiry.table,
+            asked.caller.analyst,
+            inquiry.question,
+            asked.request,
+            inquiry.terms,
+            ledger_request=name,
+        )
+
+    def _begin(self, asked: AskedBy, name: str) -> None:
+        """Note a question before it is bought, so that nobody else's has its request id.
+
+        One whose caller named no request cannot be asked for again: it is noted with its answer.
+        """
+        if asked.inquiry.request:
+            self._noted_question(asked, name)
+
+    def _noted(self, asked: AskedBy, ask: Callable[[], Given]) -> Given:
+        """Ask; where that is refused, the history tells why."""
+        try:
+            return ask()
+        except (LedgerError, SourceError, StoreError):
+            raise  # it may be debited: its request is asked again
+        except UnderstudyError as error:
+            found = self._noted_question(asked, "")
+            self._asked.refused(found.id, problem_of(error).as_plain())
+            raise
+
+    def _keep(self, opened: OpenTable, asked: AskedBy, answer: Told, name: str) -> Reply:
+        """Keep an answer under its request and, where it may be repeated to everybody, on the shelf."""
+        budget, inquiry = opened.project.ledger.budget, asked.inquiry
+        if not inquiry.is_direct and answer.source != "uncertified":
+            again = answer_as_plain(as_repeat(answer), budget)
+            self._shelf.keep(self._key(asked, opened.generation), KnownAnswer(again, encoded(again)))
+        found = self._asked.keep(
+            inquiry.table,
+            asked.caller.analyst,
+            inquiry.question,
+            asked.request,
+            inquiry.terms,
+            answer=answer_as_plain(answer, budget),
+            price=answer.cost,
+            share=budget.share(answer.cost),
+            source=answer.source,
+            ledger_request=name,
+        )
+        return _answered(found.id, asked, encoded(found.answer))
+
+    def _key(self, asked: AskedBy, generation: int) -> Key:
+        return asked.inquiry.table, generation, self.whose(asked.caller), asked.inquiry.question
+
+
+def plainly(work: Callable[[], Given]) -> Callable[[], Given]:
+    """The work with every error of the library as a `Problem`; others pass, to be logged."""
+
+    def done() -> Given:
+        try:
+            return work()
+        except UnderstudyError as error:
+            raise problem_of(error) from error
+
+    return done
+
+
+def taken(request: str) -> Problem:
+    """The refusal of a request id that belongs to another question."""
+    return problem_of(
+        RequestConflictError(
+            f"the request id {request!r} was used for another question; take a new one", request=request
+        )
+    )
+
+
+def approval_as_plain(kept: Approval) -> dict[str, Any]:
+    """What an analyst sees of an approval."""
+    told = kept.as_dict()
+    shown = ("id", "state", "currency", "price", "share", "why", "at", "expires", "decided", "reason")
+    return {name: told[name] for name in shown}
+
+
+def _check_pays(caller: Caller) -> None:
+    if caller.read_only:
+        raise Problem(
+            403,
+            "read-only",
+            "This question is not free, and a read-only token never pays.",
+            hint="Ask what is known already, or ask with a token that may pay.",
+        )
+
+
+def _check_price(price: Cost, approved: Approval) -> None:
+    """Refuse to ask what has become clearly dearer than what the custodian approved."""
+    if price.amount > PRICE_RISE * approved.price:
+        now, then = f"{price.amount:.4g}", f"{approved.currency} {approved.price:.4g}"
+        raise Problem(
+            422,
+            "price-rose",
+            f"The question was approved at {then} and costs {now} now.",
+            hint="Ask it again under a new request id.",
+        )
+
+
+def _of_approval(found: AskedQuestion, kept: Approval) -> Reply:
+    """What is said of a question that needs an approval: that it waits, or that it was not granted."""
+    if kept.state == "denied":
+        raise Problem(
+            403,
+            "denied",
+            f"The custodian denied this question: {kept.reason}",
+            hint="Ask another question, or talk to the custodian; a new request id asks anew.",
+        )
+    if kept.state == "expired":
+        raise Problem(
+            403,
+            "expired",
+            "Nobody decided about this question within seven days.",
+            hint="Ask it again under a new request id.",
+        )
+    told = {
+        "id": found.id,
+        "table": found.table,
+        "request": found.request,
+        "question": found.question,
+        "state": "waiting",
+        "approval": approval_as_plain(kept),
+    }
+    return Reply(encoded(told), is_waiting=True)
+
+
+def _answered(id: str, asked: AskedBy, answer: bytes) -> Reply:
+    inquiry = asked.inquiry
+    head = {
+        "id": id,
+        "question": inquiry.question,
+        "request": asked.request,
+        "state": ANSWERED,
+        "table": inquiry.table,
+    }
+    return Reply(b'{"answer":' + answer + b"," + encoded(head)[1:])

@@ -1,0 +1,380 @@
+"""The gate: the one way of a question, whatever door it came through.
+
+    caller → rate → size → compile → price → limit, approval → queue → session → log → time grid → reply
+
+Doors find out who calls (`tokens`), translate, and call this; they decide nothing. Every method takes a `Caller`
+and returns plain data, or raises a `Problem`. The gate does no mathematics: it calls `Session` and `Project`, and
+only the ledger grants. What a method refuses and how long it takes depend on public values, on released answers,
+and on how much work there is.
+
+A question is asked in the session of its table, where it is free if it follows from what anybody bought, or
+directly, at a price of its own. An answer that was given before is sent from memory without a thread. All others
+are looked up among what is free first, on threads that no look occupies.
+
+A request id belongs to one question of one analyst. Its answer is kept before it is sent, so that the same
+request gets the same bytes; where the process was killed before, the question is asked again under the same id,
+and the ledger (for a session, its journal) charges nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from understudy.errors import LedgerError, SourceError, StoreError
+from understudy.ledger.interface import fresh_request
+from understudy.server import described
+from understudy.server.answering import Answering, AskedBy, Reply, approval_as_plain, plainly, taken
+from understudy.server.approvals import Approval, Approvals
+from understudy.server.asked import Asked
+from understudy.server.audit_log import AuditLog
+from understudy.server.config import ServerConfig
+from understudy.server.house import House, OpenTable, SessionTerms, Table
+from understudy.server.inquiry import MOST_QUESTIONS, Inquiry
+from understudy.server.pace import RateLimiter, ResponseGrid
+from understudy.server.pauses import Pauses
+from understudy.server.prices import priced
+from understudy.server.problems import Problem, problem_of
+from understudy.server.queue import FairQueue, stopping
+from understudy.server.store import ServerStore
+from understudy.server.tokens import Caller, Tokens
+
+LOOK_THREADS = 12
+FREE_THREADS = 4
+
+PRICE_RISE = 1.1
+"""What an approved question may cost when it is asked, as a multiple of the price that was approved."""
+
+Given = TypeVar("Given")
+
+
+class Gate:
+    """What every door calls. Made by a running server; its coroutines belong to one event loop."""
+
+    def __init__(self, config: ServerConfig, house: House, store: ServerStore) -> None:
+        self.config = config
+        self.house = house
+        self.store = store
+        self.tokens = Tokens(store)
+        self.asked = Asked(store)
+        self.approvals = Approvals(store)
+        self.pauses = Pauses(store)
+        self.audit = AuditLog(store)
+        rates = config.rates
+        self.rates = RateLimiter(rates.requests)
+        self.grid = ResponseGrid(config.response_grid_ms)
+        limits = {"at_once": rates.at_once, "waiting": rates.waiting}
+        self.looks = FairQueue("look", threads=LOOK_THREADS, **limits)
+        self.free = FairQueue("free", threads=FREE_THREADS, **limits)
+        self.answering = Answering(config, self.asked, self.approvals)
+        self._flying: dict[tuple[str, str, str], tuple[Inquiry, asyncio.Task[Reply]]] = {}
+        self._is_stopping = False
+
+    @classmethod
+    def opened(cls, config: ServerConfig, store: ServerStore) -> Gate:
+        """A gate before the declared tables, which are opened here. Raises as `House` does."""
+        shared = config.session
+        terms = SessionTerms(
+            alpha=float(shared.alpha),
+            beta=float(shared.beta),
+            queries=shared.queries,
+            own=config.own_sessions,
+        )
+        return cls(config, House(list(config.tables.values()), terms), store)
+
+    # ---- asking
+
+    async def ask(self, caller: Caller, inquiry: Inquiry) -> Reply:
+        """Answer a question, or keep it for approval. The reply leaves on the grid of times.
+
+        Raises a `Problem`: 402 where the budget cannot pay, 403 where the token may not ask or pay, 404 where
+        there is no such table, 409 where the request id was another question's, 413 and 422 where the question is
+        refused, 429 where too much is asked at once, 503 where ledger, table or store are away or the table is
+        paused.
+        """
+        arrived = asyncio.get_running_loop().time()
+        try:
+            return await self._ask(caller, inquiry)
+        finally:
+            await self.grid.wait(arrived)
+
+    async def _ask(self, caller: Caller, inquiry: Inquiry) -> Reply:
+        self.admit(caller)
+        _check_asks(caller)
+        table = self.table(inquiry.table)
+        inquiry.check()
+        self._check_served(inquiry.table)
+        asked = AskedBy(table, caller, inquiry, inquiry.request or fresh_request())
+        try:
+            known = self.answering.from_memory(asked)
+        except StoreError as error:
+            raise problem_of(error) from error
+        if known is not None:
+            return known
+        key = (inquiry.table, caller.analyst, asked.request)
+        flying = self._flying.get(key)
+        if flying is None:
+            task = asyncio.create_task(self._fly(asked))
+            self._flying[key] = inquiry, task
+            task.add_done_callback(lambda _: self._flying.pop(key, None))
+        else:
+            task = flying[1]
+            if not inquiry.is_same(flying[0]):
+                raise taken(asked.request)
+        return await asyncio.shield(task)  # a client that goes away does not stop what may be debited
+
+    async def _fly(self, asked: AskedBy) -> Reply:
+        """Ask on threads: what is free on its own, then the look."""
+        if not asked.inquiry.is_direct:
+            work = partial(self.answering.free_or_none, asked)
+            reply = await self.free.run(plainly(work), analyst=asked.caller.analyst)
+            if reply is not None:
+                return reply
+        return await self._look(asked)
+
+    async def _look(self, asked: AskedBy, approved: Approval | None = None) -> Reply:
+        """Have a question bought: in the session, one at a time, or by itself."""
+        is_direct = asked.inquiry.is_direct
+        run = self.answering.direct if is_direct else self.answering.bought
+        alone = "" if is_direct else f"{asked.inquiry.table}/{self.answering.whose(asked.caller)}"
+        return await self.on_looks(asked.caller, partial(run, asked, approved), alone=alone)
+
+    async def run_approved(self) -> bool:
+        """Ask one question that a custodian approved, priced again. Returns whether there was one.
+
+        Where the ledger or the table is away it is asked later.
+        """
+        kept = await self.free.run(self.approvals.claim, analyst="")
+        if kept is None:
+            return False
+        try:
+            await self._look(self._approved(kept), kept)
+            done = partial(self.approvals.answered, kept.id)
+        except Problem as problem:
+            reason = f"{problem.detail}. {problem.hint}".replace("..", ".")
+            is_passing = problem.status in (429, 503)
+            done = (
+                partial(self.approvals.release, kept.id)
+                if is_passing
+                else partial(self.approvals.refused, kept.id, reason)
+            )
+            if is_passing:  # do not come back at once
+                await asyncio.sleep(1.0)
+        await self.free.run(done, analyst="")
+        return True
+
+    def _approved(self, kept: Approval) -> AskedBy:
+        """The question that was approved, asked by whoever asked it; refused where the token was revoked since."""
+        token = self.tokens.get(kept.token_id)
+        if token is None or token.revoked is not None:
+            raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
+        self._check_served(kept.table)
+        caller = Caller(
+            analyst=kept.analyst, role="analyst", agent=kept.agent, read_only=False, token_id=kept.token_id
+        )
+        inquiry = Inquiry(
+            table=kept.table, question=kept.question, request=kept.request, why=kept.why, **kept.terms
+        )
+        return AskedBy(self.table(kept.table), caller, inquiry, kept.request)
+
+    def threshold(self, caller: Caller) -> float:
+        """The part of the whole budget above which this caller's question needs an approval."""
+        return self.answering.threshold(caller)
+
+    # ---- reading
+
+    async def price(self, caller: Caller, inquiries: Sequence[Inquiry]) -> list[dict[str, Any]]:
+        """What questions would cost at most, and how far off their answers could be. Never looks.
+
+        A question that would be refused has a `problem` in place of a price.
+        """
+        if not 1 <= len(inquiries) <= MOST_QUESTIONS:
+            raise Problem(
+                422,
+                "parameter",
+                f"One request prices 1 to {MOST_QUESTIONS} questions.",
+                hint="Send several requests.",
+            )
+        _check_asks(caller)
+
+        def told(opened: OpenTable) -> list[dict[str, Any]]:
+            return [priced(opened, caller, inquiry, self.threshold(caller)) for inquiry in inquiries]
+
+        return await self.read(caller, inquiries[0].table, told)
+
+    async def tables(self, caller: Caller) -> list[dict[str, Any]]:
+        """The tables that are served, and what is left of each budget."""
+
+        def told() -> list[dict[str, Any]]:
+            return [self._table_line(name, table) for name, table in self.house.tables.items()]
+
+        return await self.on_free(caller, told)
+
+    def _table_line(self, name: str, table: Table) -> dict[str, Any]:
+        pause = self.pauses.of(name)
+        line: dict[str, Any] = {"name": name, "paused": None if pause is None else pause.reason}
+        try:
+            with table.use() as opened:
+                ledger = opened.project.ledger
+                left = ledger.budget.share(ledger.remaining)
+                return line | {"available": True, "left": left, "attributes": len(opened.project.domain)}
+        except (LedgerError, SourceError, Problem):
+            return line | {"available": False, "left": None, "attributes": None}
+
+    async def describe(self, caller: Caller, table: str) -> dict[str, Any]:
+        """What is declared about a table."""
+        return await self.read(caller, table, lambda opened: described.table_as_plain(opened.project))
+
+    async def budget(self, caller: Caller, table: str) -> dict[str, Any]:
+        """The budget of a table: the whole, what is left, the caller's own part, about how many more counts."""
+        return await self.read(
+            caller, table, lambda opened: described.budget_as_plain(opened, caller.analyst)
+        )
+
+    async def sessions(self, caller: Caller, table: str) -> list[dict[str, Any]]:
+        """The session in which the caller asks about a table; an auditor or a custodian sees all that are open."""
+        own = self.house.terms.own
+
+        def told(opened: OpenTable) -> list[dict[str, Any]]:
+            seen = opened.sessions if caller.role != "analyst" else [opened.session(caller.analyst)]
+            return [described.session_as_plain(session, is_shared=not own) for session in seen]
+
+        return await self.read(caller, table, told)
+
+    async def limits(self, caller: Caller) -> list[dict[str, Any]]:
+        """The limits of every table and what each analyst spent, for a custodian."""
+
+        def told() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = []
+            for table in self.house.tables.values():
+                with table.use() as opened:
+                    found.append(described.limits_as_plain(opened.project))
+            return found
+
+        return await self.on_free(caller, told)
+
+    async def reload(self, caller: Caller, table: str) -> dict[str, Any]:
+        """Read a table's declaration again; returns its limits as they are now."""
+
+        def told() -> dict[str, Any]:
+            self.table(table).reload()
+            with self.table(table).use() as opened:
+                self.audit.write(caller.analyst, "reload", {"table": table})
+                return described.limits_as_plain(opened.project)
+
+        self.table(table)
+        return await self.on_free(caller, told)
+
+    async def history(
+        self,
+        caller: Caller,
+        *,
+        table: str = "",
+        analyst: str = "",
+        state: str = "",
+        after: str = "",
+        limit: int = 50,
+    ) -> dict[str, Any]:
+        """Questions, the newest first: an analyst's own, or anybody's for an auditor or a custodian."""
+        if caller.role == "analyst":
+            if analyst not in ("", caller.analyst):
+                raise Problem(403, "role", "Analysts see their own questions.", hint="Leave `analyst` out.")
+            analyst = caller.analyst
+
+        def told() -> dict[str, Any]:
+            found, cursor = self.asked.page(
+                analyst=analyst or None, table=table or None, state=state or None, after=after, limit=limit
+            )
+            return {"questions": [one.as_dict() for one in found], "next": cursor}
+
+        return await self.on_free(caller, told)
+
+    async def one_asked(self, caller: Caller, id: str) -> dict[str, Any]:
+        """One question with its answer, its refusal, or what it waits for."""
+
+        def told() -> dict[str, Any]:
+            found = self.asked.get(id)
+            if found is None or (caller.role == "analyst" and found.analyst != caller.analyst):
+                raise Problem(
+                    404, "no-question", "There is no such question of yours.", hint="See /v1/history."
+                )
+            kept = self.approvals.find(found.table, found.analyst, found.request)
+            approval = None if kept is None else approval_as_plain(kept)
+            return {**found.as_dict(), "answer": found.answer, "approval": approval}
+
+        return await self.on_free(caller, told)
+
+    # ---- how doors have work done
+
+    def admit(self, caller: Caller) -> None:
+        """Count a request against the caller's rate, and refuse it while the server stops."""
+        if self._is_stopping:
+            raise stopping()
+        self.rates.admit(caller.analyst)
+
+    async def on_free(self, caller: Caller, work: Callable[[], Given], *, alone: str = "") -> Given:
+        """Have work done that costs nothing, in turn with other analysts'; errors come as `Problem`s."""
+        self.admit(caller)
+        return await self.free.run(plainly(work), analyst=caller.analyst, alone=alone)
+
+    async def on_looks(self, caller: Caller, work: Callable[[], Given], *, alone: str) -> Given:
+        """Have work done that takes long, in turn with other analysts'; the caller was admitted before."""
+        return await self.looks.run(plainly(work), analyst=caller.analyst, alone=alone)
+
+    async def read(
+        self, caller: Caller, table: str, read: Callable[[OpenTable], Given], *, alone: str = ""
+    ) -> Given:
+        """Have something read of an open table, for nothing."""
+        found = self.table(table)
+
+        def told() -> Given:
+            with found.use() as opened:
+                return read(opened)
+
+        return await self.on_free(caller, told, alone=alone)
+
+    def table(self, name: str) -> Table:
+        """A table by its name; a `Problem` 404 where there is none."""
+        found = self.house.tables.get(name)
+        if found is None:
+            names = sorted(self.house.tables)
+            raise Problem(
+                404,
+                "no-table",
+                "There is no such table here.",
+                hint="See /v1/tables.",
+                suggestions=names[:20],
+            )
+        return found
+
+    # ---- stopping
+
+    async def close(self, seconds: float) -> bool:
+        """Refuse new work and finish what is under way; returns whether all of it ended within `seconds`."""
+        self._is_stopping = True
+        ended = await self.looks.close(seconds)
+        return await self.free.close(2.0) and ended
+
+    def _check_served(self, table: str) -> None:
+        pause = self.pauses.of(table)
+        if pause is not None:
+            why = f": {pause.reason}" if pause.reason else ""
+            raise Problem(
+                503,
+                "paused",
+                f"The custodian paused this table{why}.",
+                hint="Ask again later under the same request id.",
+                retry_after=60.0,
+            )
+
+
+def _check_asks(caller: Caller) -> None:
+    if caller.role != "analyst":
+        raise Problem(
+            403,
+            "role",
+            f"A token of the role {caller.role} asks nothing.",
+            hint="Ask with a token of the role analyst.",
+        )

@@ -1,0 +1,1 @@
+"""The HTTP door: requests translated into calls of the gate, and their results into replies."""

@@ -1,0 +1,123 @@
+"""A question as a door hands it to the gate, and what is checked of it before any parser reads it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from understudy.server.problems import Problem
+
+MOST_CHARACTERS = 10_000
+MOST_WORDS = 2_000
+MOST_REASON = 1_000
+"""Characters of what an analyst tells the custodian about a question."""
+
+MOST_QUESTIONS = 50
+"""Questions that are priced in one request."""
+
+_REQUEST = re.compile(r"[A-Za-z0-9._:=+@-]{1,128}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """A question to a table, with the terms on which it is asked.
+
+    request      the name under which the question is asked once, however often it is sent; empty for none
+    uncertified  whether an answer that nobody vouches for is welcome when the budget cannot pay
+    epsilon      the price of a question that is measured by itself, outside the session; or
+    rho          the same in rho; or
+    error        the error, in people, that it must keep
+    why          what the custodian is told, where the question needs an approval
+    """
+
+    table: str
+    question: str
+    request: str = ""
+    uncertified: bool = True
+    epsilon: float | None = None
+    rho: float | None = None
+    error: float | None = None
+    why: str = ""
+
+    @property
+    def price(self) -> dict[str, float]:
+        """The price or error that was given, by its name; empty for a question to the session."""
+        given = {"epsilon": self.epsilon, "rho": self.rho, "error": self.error}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the question is measured by itself, at a price of its own."""
+        return not (self.epsilon is None and self.rho is None and self.error is None)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What makes the same words another request: the price, or whether any answer is welcome."""
+        return self.price if self.is_direct else {"uncertified": self.uncertified}
+
+    def is_same(self, other: Inquiry) -> bool:
+        """Whether two inquiries of one request id are the same request."""
+        return (self.question, self.terms) == (other.question, other.terms)
+
+    def check(self) -> None:
+        """Raise the `Problem` of what no parser should see: too long, too many words, unreadable characters."""
+        check_question(self.question)
+        if self.request and not _REQUEST.fullmatch(self.request):
+            raise Problem(
+                422,
+                "request-id",
+                "A request id has 1 to 128 letters, digits and the marks . _ : = + @ -",
+                hint="Send a random one, such as a UUID, or none.",
+            )
+        if len(self.why) > MOST_REASON or not is_text(self.why):
+            raise Problem(
+                413, "too-long", f"A reason has at most {MOST_REASON:,} characters.", hint="Shorten it."
+            )
+        if len(self.price) > 1:
+            raise Problem(
+                422,
+                "parameter",
+                "A question has one price: epsilon, rho or error.",
+                hint="Send one of them, or none to ask in the session.",
+            )
+        for name, value in self.price.items():
+            if not isfinite(value) or value <= 0:
+                raise Problem(
+                    422, "parameter", f"{name} must be a positive number.", hint="Send a larger one."
+                )
+
+
+def check_question(question: str) -> None:
+    """Refuse a text that is too long to be parsed, or that is no text."""
+    if len(question) > MOST_CHARACTERS:
+        raise Problem(
+            413,
+            "too-long",
+            f"The question has {len(question):,} characters; at most {MOST_CHARACTERS:,} are read.",
+            hint="Ask several shorter questions.",
+        )
+    if len(question.split(None, MOST_WORDS)) > MOST_WORDS:
+        raise Problem(
+            413,
+            "too-long",
+            f"The question has more than {MOST_WORDS:,} words.",
+            hint="Ask several shorter questions.",
+        )
+    if not is_text(question) or not question.strip():
+        raise Problem(
+            422,
+            "question",
+            "The question is empty, or holds characters that no text has.",
+            hint="Ask for instance: count",
+        )
+
+
+def is_text(text: str) -> bool:
+    """Whether a string can be written down: no lone halves of characters, and no zero character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text

@@ -1,0 +1,50 @@
+"""What a question would cost, before anybody pays: from public numbers, without a look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from understudy.errors import LedgerError, SourceError, UnderstudyError
+from understudy.server.house import OpenTable
+from understudy.server.inquiry import Inquiry
+from understudy.server.problems import Problem, problem_of
+from understudy.server.replies import without_infinity
+from understudy.server.tokens import Caller
+
+
+def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float) -> dict[str, Any]:
+    """The most that a question can cost, its error in people, and whether it can be paid or needs an approval.
+
+    `threshold` is the part of the whole budget above which it does. A question that would be refused has a
+    `problem` instead.
+    """
+    ledger = opened.project.ledger
+    told: dict[str, Any] = {"question": inquiry.question}
+    try:
+        inquiry.check()
+        if inquiry.is_direct:
+            prepared = opened.project.prepare(inquiry.question, **inquiry.price)  # pyright: ignore[reportArgumentType]
+            price, error, beta = prepared.quote.cost, prepared.quote.error, prepared.quote.beta
+            forecast = [{"column": f.column, "unit": f.unit, "error": f.error} for f in prepared.forecast()]
+            told["forecast"] = without_infinity(forecast)
+        else:
+            session = opened.session(caller.analyst)
+            price = session.price(inquiry.question, caller.analyst)
+            error, beta = float(session.width), float(session.terms.beta)
+    except (LedgerError, SourceError):
+        raise
+    except (UnderstudyError, Problem) as refusal:
+        return told | {"problem": problem_of(refusal).as_plain()}
+    left = ledger.available(caller.analyst)
+    share = ledger.budget.share(price)
+    return told | {
+        "cost": {price.currency: price.amount},
+        "share": share,
+        "free": not price.units,
+        "error": error,
+        "beta": beta,
+        "affordable": price.units <= left.units,
+        "share_of_left": price.units / left.units if left.units else None,
+        "more_like_this": left.units // price.units if price.units else None,
+        "needs_approval": share > threshold and price.units <= left.units,
+    }

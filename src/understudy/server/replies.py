@@ -1,0 +1,51 @@
+"""Answers as the bytes that a door sends: made once for each answer, and the same for everybody who asks again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from understudy.answer.answer import Answer
+from understudy.answer.sql_answer import SqlAnswer
+from understudy.privacy.budget import Budget
+
+Told = Answer | SqlAnswer
+
+
+def answer_as_plain(answer: Told, budget: Budget) -> dict[str, Any]:
+    """An answer as plain values: those of its `as_dict`, and `share`, the part of the whole budget that it cost.
+
+    A bound that does not exist is null: JSON has no infinity.
+    """
+    return without_infinity({**answer.as_dict(), "share": budget.share(answer.cost)})
+
+
+def as_repeat(answer: Told) -> Told:
+    """The answer as whoever asks after the first gets it: for nothing, and `repeat` where it was measured."""
+    nothing = type(answer.cost)(0)
+    if isinstance(answer, Answer):
+        return replace(
+            answer, cost=nothing, source="repeat" if answer.source == "measured" else answer.source
+        )
+    sources = tuple("repeat" if source == "measured" else source for source in answer.sources)
+    return replace(answer, cost=nothing, sources=sources)
+
+
+def encoded(plain: Any) -> bytes:
+    """JSON in UTF-8, without spaces and with its names in order: equal values are equal bytes."""
+    return json.dumps(
+        plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+    ).encode()
+
+
+def without_infinity(plain: Any) -> Any:
+    """Plain values with null for every number that is not finite."""
+    if isinstance(plain, float):
+        return plain if isfinite(plain) else None
+    if isinstance(plain, dict):
+        return {key: without_infinity(value) for key, value in plain.items()}
+    if isinstance(plain, (list, tuple)):
+        return [without_infinity(value) for value in plain]
+    return plain

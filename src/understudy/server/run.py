@@ -1,0 +1,166 @@
+"""A running server: its tables, its store, and its doors, from start to stop.
+
+Two ports, one event loop. On SIGTERM or SIGINT no new work is taken, what is under way (and may be debited) is
+finished and answered within `STOP_SECONDS`, and everything is closed. A server that is killed instead loses
+nothing either: what was debited is in the ledger, and its request id gets the answer from the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+import uvicorn
+import uvloop
+
+from understudy.server.config import Address, ServerConfig
+from understudy.server.gate import Gate
+from understudy.server.http.app import Rooms, admin_app, http_app
+from understudy.server.http.protocol import LimitedProtocol
+from understudy.server.http.security import App, Guard, hosts_of
+from understudy.server.logs import LOG, log_failure, start_logging
+from understudy.server.metrics import Metrics
+from understudy.server.one_server import only_server
+from understudy.server.store import ServerStore
+
+STOP_SECONDS = 20.0
+"""Within which a server that is told to stop finishes what it has begun."""
+
+APPROVED_SECONDS = 0.5
+"""Between two looks for questions that were approved."""
+
+SWITCH_SECONDS = 0.001
+"""How long a thread may hold the interpreter while others wait: a look must not make the loop wait for long."""
+
+
+def serve(config: ServerConfig, *, announce: Callable[[str], None]) -> None:
+    """Serve until a signal says stop. `announce` is told, in sentences, where the doors are.
+
+    Raises as `only_server`, `ServerStore` and `House` do where the server cannot start, and an `OSError` where an
+    address is taken.
+    """
+    start_logging()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    with only_server(config.state, config.sqlite_ledgers), ServerStore(config.state) as store:
+        gate = Gate.opened(config, store)
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(Service(gate).run(announce))
+        finally:
+            gate.house.close()
+
+
+class Service:
+    """The doors of one gate on one event loop."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.metrics = Metrics()
+        self.rooms = Rooms.behind(gate, self.metrics)
+        self.stop = asyncio.Event()
+        self.addresses: dict[str, Address] = {}
+
+    async def run(self, announce: Callable[[str], None], *, signals: bool = True) -> None:
+        """Open the doors, and keep them open until `stop` is set or a signal comes; then close in order."""
+        config = self.gate.config
+        if signals:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.stop.set)
+        doors = {
+            "http": (http_app(self.rooms), config.listen.http),
+            "admin": (admin_app(self.rooms), config.listen.admin),
+        }
+        servers: list[_Server] = []
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            for name, (app, address) in doors.items():
+                listening = bound(address)
+                self.addresses[name] = Address(address.host, listening.getsockname()[1])
+                servers.append(_Server(self._configured(app, name, address)))
+                tasks.append(asyncio.create_task(servers[-1].serve(sockets=[listening])))
+            tasks.append(asyncio.create_task(self._run_approved()))
+            scheme = "http" if config.tls is None else "https"
+            announce(f"Serving {', '.join(self.gate.house.tables)} at {scheme}://{self.addresses['http']}")
+            LOG.info("started", extra={name: str(address) for name, address in self.addresses.items()})
+            await self.stop.wait()
+        finally:
+            LOG.info("stopping")
+            ended = await self.gate.close(STOP_SECONDS)
+            for server in servers:
+                server.should_exit = True
+            tasks[-1].cancel() if tasks else None
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*tasks)
+            await self.rooms.releases.close()
+            self.rooms.boards.close()
+            LOG.info("stopped", extra={"finished": ended})
+
+    def _configured(self, app: App, name: str, address: Address) -> uvicorn.Config:
+        config = self.gate.config
+        guarded = Guard(
+            app,
+            hosts=frozenset() if config.behind else hosts_of(address.host),
+            metrics=self.metrics,
+            door=name,
+            is_encrypted=config.tls is not None or bool(config.behind),
+        )
+        return uvicorn.Config(
+            guarded,
+            http=LimitedProtocol,
+            loop="none",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=True,
+            proxy_headers=bool(config.behind),
+            forwarded_allow_ips=[str(network) for network in config.behind],
+            ssl_certfile=None if config.tls is None else str(config.tls.certificate),
+            ssl_keyfile=None if config.tls is None else str(config.tls.key),
+            ssl_version=ssl.PROTOCOL_TLS_SERVER,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=5,
+            backlog=256,
+        )
+
+    async def _run_approved(self) -> None:
+        """Ask what custodians approve, here or with a command at a terminal."""
+        while True:
+            try:
+                asked = await self.gate.run_approved()
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # whatever it is, the next approval is looked for
+                log_failure(error, "approvals")
+                asked = False
+            if not asked:
+                await asyncio.sleep(APPROVED_SECONDS)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server without its own signal handlers: two of them share a process."""
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._serve(sockets)
+
+
+def bound(address: Address) -> socket.socket:
+    """A listening socket; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address.host, address.port))
+        listening.listen(256)
+        listening.setblocking(False)  # noqa: FBT003  # its only parameter
+    except OSError:
+        listening.close()
+        raise
+    return listening

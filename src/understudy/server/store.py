@@ -1,0 +1,411 @@
+"""What a server remembers: `server.db`, a SQLite file that its owner alone may read.
+
+It holds tokens (as hashes), browser logins, the questions that were asked with their released answers, approvals,
+pauses and the audit log. Budgets are in the ledgers: losing this file loses none.
+
+Every transaction survives a kill of the process. Those that are `durable` survive a loss of power as well; a
+history of questions need not, because a request that is repeated gets its answer from the ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from understudy.errors import ParameterError, StoreError
+from understudy.ledger.fork import ForkGate
+from understudy.server import schema
+
+TIMEOUT = 10.0
+"""Seconds to wait for other writers, such as a command at a terminal."""
+
+LINGER = 0.1
+"""Seconds that writes of `later` are gathered before one transaction takes them all."""
+
+MOST_WAITING = 50_000
+"""Writes of `later` that are held while the file cannot be written; beyond it the oldest are dropped."""
+
+_LATEST = "latest time"
+_MINUTE = 60.0
+
+_CAUSES = (
+    ("SQLITE_FULL", "the disk that holds the server's state is full", "Free some space"),
+    (
+        "SQLITE_IOERR",
+        "the disk that holds the server's state failed, or its quota is used up",
+        "Check the disk",
+    ),
+    ("SQLITE_READONLY", "the server's state is read-only", "Make server.db and its folder writable"),
+    ("SQLITE_PERM", "the server's state may not be read", "Check the owner of server.db and its folder"),
+    ("SQLITE_CANTOPEN", "the server's state cannot be opened", "Its folder must exist and be writable"),
+    ("SQLITE_BUSY", "the server's state was locked for too long", "Try again"),
+    ("SQLITE_LOCKED", "the server's state was locked for too long", "Try again"),
+    ("SQLITE_CORRUPT", "server.db is damaged", "Restore a backup (`understudy server restore`)"),
+    ("SQLITE_NOTADB", "server.db is damaged", "Restore a backup (`understudy server restore`)"),
+)
+"""SQLite's names of failures, what they mean here, and what to do. A driver's own words are never passed on."""
+
+
+class ServerStore:
+    """The state of one server. Safe for threads, and for other processes that open the same file.
+
+    `clock` gives seconds since 1970. Raises a StoreError, from every call, where the file cannot be used; the next
+    call tries again, so that a server goes on when a disk has room again.
+    """
+
+    def __init__(self, path: Path, *, new: bool = True, clock: Callable[[], float] = time.time) -> None:
+        self.path = path
+        self._clock = clock
+        self._idle: list[StoreConnection] = []
+        self._pool = threading.Lock()
+        self._writer = threading.RLock()
+        self._gate = ForkGate(self._let_go)
+        self._waiting: deque[tuple[str, Sequence[Any]]] = deque(maxlen=MOST_WAITING)
+        self._wake = threading.Event()
+        self._flusher: threading.Thread | None = None
+        self._closed = False
+        self._process = os.getpid()
+        self._file = self._found(new=new)
+        self._floor = 0.0
+        self._noted = 0.0
+        try:
+            with self.writing() as tx:
+                schema.migrate(tx)
+            with self.reading() as tx:
+                self._floor = self._noted = float(_fact(tx, _LATEST) or 0.0)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"ServerStore({str(self.path)!r})"
+
+    def __enter__(self) -> ServerStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what waits, as far as that is possible, and let go of the file."""
+        with suppress(StoreError):
+            if not self._closed:
+                self.flush()
+        self._closed = True
+        self._wake.set()
+        self._let_go()
+
+    # ---- time
+
+    def now(self) -> float:
+        """Seconds since 1970, never before the latest time that any program has noted in this file.
+
+        So a clock that is set back revives no token that had expired. The latest time is noted by writing
+        transactions, at least once a minute while the store is used.
+        """
+        self._floor = max(self._clock(), self._floor)
+        if self._floor >= self._noted + _MINUTE:
+            self._noted = self._floor
+            self.later(_NOTE, (_LATEST, str(self._floor)))
+        return self._floor
+
+    def note_time(self, at_least: float) -> None:
+        """Have it on disk that a time has passed, before somebody is told that something expired by then.
+
+        A clock that is set back right after a kill would else revive it.
+        """
+        if self._noted < at_least <= self.now():
+            with self.writing() as tx:
+                tx.execute(_NOTE, (_LATEST, str(self._floor)))
+            self._noted = self._floor
+
+    @property
+    def clock_is_behind(self) -> float:
+        """By how many seconds the machine's clock is behind the latest time that was noted; 0 where it is not."""
+        return max(0.0, self.now() - self._clock())
+
+    def accept_clock(self) -> None:
+        """Believe the machine's clock again, after it had been wrongly ahead. A custodian's decision."""
+        self.flush()
+        with self.writing() as tx:
+            self._floor = self._noted = self._clock()
+            tx.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (_LATEST, str(self._floor)))
+
+    # ---- transactions
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Generator[sqlite3.Connection, None, None]:
+        """A transaction of the one writer; what raises inside it has changed nothing."""
+        with self._writer, self._connection() as tx:
+            tx.sync(durable=durable)
+            tx.execute("BEGIN IMMEDIATE")
+            try:
+                yield tx
+                self._check_same()
+                tx.execute("COMMIT")
+            except BaseException:
+                if tx.in_transaction:
+                    with suppress(sqlite3.Error):
+                        tx.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection, None, None]:
+        """A transaction that sees one moment and writes nothing."""
+        with self._connection() as tx:
+            tx.execute("BEGIN")
+            try:
+                yield tx
+            finally:
+                with suppress(sqlite3.Error):
+                    tx.execute("ROLLBACK")
+
+    def later(self, statement: str, values: Sequence[Any]) -> None:
+        """Have a statement written soon, together with others; lost if the process is killed just then.
+
+        It must be one that cannot fail for what it says, such as an INSERT OR IGNORE.
+        """
+        for value in values:
+            if isinstance(value, str):
+                _check_text(value)
+        if os.getpid() != self._process:  # a forked child has none of its parent's threads, and not its work
+            self._process, self._flusher = os.getpid(), None
+            self._waiting.clear()
+        self._waiting.append((statement, values))
+        if self._flusher is None:
+            with self._pool:
+                if self._flusher is None:
+                    self._flusher = threading.Thread(target=self._flush_on, name="server.db", daemon=True)
+                    self._flusher.start()
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def flush(self) -> None:
+        """Write now what `later` was given."""
+        if not self._waiting:
+            return
+        with self._writer:
+            taken = list(self._waiting)
+            if not taken:
+                return
+            with self.writing(durable=False) as tx:
+                for statement, values in taken:
+                    tx.execute(statement, values)
+            for _ in range(min(len(taken), len(self._waiting))):
+                self._waiting.popleft()
+
+    def _flush_on(self) -> None:
+        process = os.getpid()
+        while not self._closed and os.getpid() == process:
+            self._wake.wait()
+            self._wake.clear()
+            time.sleep(0 if self._closed else LINGER)
+            with suppress(StoreError):  # a full disk: kept, and written with the next ones
+                if not self._closed:
+                    self.flush()
+
+    # ---- facts of the store itself
+
+    def secret(self, name: str) -> bytes:
+        """32 random bytes that belong to this store under a name, for keyed hashes; drawn when first asked for."""
+        with self.reading() as tx:
+            known = _fact(tx, f"secret {name}")
+        if known is None:
+            with self.writing() as tx:
+                tx.execute(
+                    "INSERT OR IGNORE INTO fact VALUES (?, ?)", (f"secret {name}", secrets.token_hex(32))
+                )
+                known = _fact(tx, f"secret {name}")
+        return bytes.fromhex(known or "")
+
+    def copy_to(self, path: Path) -> None:
+        """A copy of the file as it is at one moment, by SQLite's own backup, while others write."""
+        self.flush()
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        with self._connection() as source, _opened(path) as target:
+            source.backup(target)
+
+    # ---- connections
+
+    @contextmanager
+    def _connection(self) -> Generator[StoreConnection, None, None]:
+        with self._gate.inside(), _clear_errors():
+            self._check_same()
+            with self._pool:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                connection = _connected(self.path)
+            try:
+                yield connection
+            except sqlite3.Error:  # its file may be damaged or gone: it is not used again
+                connection.close()
+                raise
+            except BaseException:
+                self._give_back(connection)
+                raise
+            self._give_back(connection)
+
+    def _give_back(self, connection: StoreConnection) -> None:
+        with self._pool:
+            if not self._closed and len(self._idle) < 16:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _let_go(self) -> None:
+        with self._pool:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _found(self, *, new: bool) -> tuple[int, int]:
+        if new:
+            with suppress(FileExistsError):
+                try:
+                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+                except FileExistsError:
+                    raise
+                except OSError as error:
+                    raise StoreError(
+                        f"the server's state {self.path} cannot be made ({error.strerror})",
+                        remedy="Its folder must exist and be writable",
+                    ) from None
+        found = self._identity()
+        if found is None:
+            raise StoreError(
+                f"there is no {self.path}",
+                remedy="`understudy serve` makes it, and `understudy token new` does; name the server.yml with "
+                "--server if it is in another folder",
+            )
+        with suppress(OSError):
+            if os.stat(self.path).st_mode & 0o077:
+                os.chmod(self.path, 0o600)
+        return found
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _check_same(self) -> None:
+        """Refuse to go on with a file that its path no longer leads to: nobody would read it again."""
+        found = self._identity()
+        if found == self._file:
+            return
+        what = "is gone" if found is None else "was replaced by another file while this program used it"
+        raise StoreError(
+            f"the server's state {self.path} {what}",
+            remedy="Put it back, or restart the server with the newest",
+        )
+
+
+_NOTE = (
+    "INSERT INTO fact VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value "
+    "WHERE CAST(excluded.value AS REAL) > CAST(value AS REAL)"
+)
+
+
+def as_text(seconds: float) -> str:
+    """A time as it is shown and logged: ISO 8601 in UTC, to the second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _half_a_character() from None
+
+
+def _half_a_character() -> ParameterError:
+    return ParameterError("a text has half a character in it (a lone surrogate): write whole characters")
+
+
+def _fact(tx: sqlite3.Connection, name: str) -> str | None:
+    row = tx.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+class StoreConnection(sqlite3.Connection):
+    """A connection that knows whether its commits are synced."""
+
+    _synced: bool | None = None
+
+    def sync(self, *, durable: bool) -> None:
+        """Have the commits that follow survive a loss of power, or only the end of the process."""
+        if self._synced is not durable:
+            self.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self._synced = durable
+
+
+def _connected(path: Path) -> StoreConnection:
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=rw",
+        uri=True,
+        timeout=TIMEOUT,
+        isolation_level=None,  # transactions are begun and ended by statements above
+        check_same_thread=False,  # the pool hands it from thread to thread, one at a time
+        cached_statements=64,
+        factory=StoreConnection,
+    )
+    try:
+        _switch_to_wal(connection)
+        for setting in ("trusted_schema=OFF", "secure_delete=ON", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {setting}")
+    except BaseException:
+        connection.close()
+        raise
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """The first switch needs the file alone, and does not wait for others by itself."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[sqlite3.Connection, None, None]:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _clear_errors() -> Generator[None, None, None]:
+    """What SQLite says, as a StoreError. Its own words may hold what was to be stored: dropped."""
+    try:
+        yield
+    except UnicodeEncodeError:
+        raise _half_a_character() from None
+    except sqlite3.Error as error:
+        name = str(getattr(error, "sqlite_errorname", None) or "")
+        for prefix, problem, remedy in _CAUSES:
+            if name.startswith(prefix):
+                raise StoreError(problem, remedy=remedy) from None
+        raise StoreError(
+            f"the server's state cannot be used ({type(error).__name__} {name})".replace(" )", ")"),
+            remedy="Check server.db with `understudy serve --check`",
+        ) from None
