@@ -113,7 +113,7 @@ def test_codes_do_not_change():
         "OvertakenError": "overtaken",
         "HandleClosedError": "handle-closed",
         "UnreadableError": "unreadable",
-        "ProjectClosedError": "closed",
+        "ClosedError": "closed",
         "ProtectionError": "protection",
     }
 
