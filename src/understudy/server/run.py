@@ -13,7 +13,6 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 
 import uvicorn
 import uvloop
@@ -64,6 +63,7 @@ class Service:
         self.rooms = Rooms.behind(gate, self.metrics)
         self.stop = asyncio.Event()
         self.addresses: dict[str, Address] = {}
+        self._approving: asyncio.Task[None] | None = None
 
     async def run(self, announce: Callable[[str], None], *, signals: bool = True) -> None:
         """Open the doors, and keep them open until `stop` is set or a signal comes; then close in order."""
@@ -84,7 +84,8 @@ class Service:
                 self.addresses[name] = Address(address.host, listening.getsockname()[1])
                 servers.append(_Server(self._configured(app, name, address)))
                 tasks.append(asyncio.create_task(servers[-1].serve(sockets=[listening])))
-            tasks.append(asyncio.create_task(self._run_approved()))
+            self._approving = asyncio.create_task(self._run_approved())
+            tasks.append(self._approving)
             scheme = "http" if config.tls is None else "https"
             announce(f"Serving {', '.join(self.gate.house.tables)} at {scheme}://{self.addresses['http']}")
             LOG.info("started", extra={name: str(address) for name, address in self.addresses.items()})
@@ -94,9 +95,9 @@ class Service:
             ended = await self.gate.close(STOP_SECONDS)
             for server in servers:
                 server.should_exit = True
-            tasks[-1].cancel() if tasks else None
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(*tasks)
+            if self._approving is not None:
+                self._approving.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self.rooms.releases.close()
             self.rooms.boards.close()
             LOG.info("stopped", extra={"finished": ended})
