@@ -16,10 +16,12 @@ from collections.abc import Callable
 
 import uvicorn
 import uvloop
+from fastapi import FastAPI
 
 from understudy.server.config import Address, ServerConfig
 from understudy.server.gate import Gate
 from understudy.server.http.app import Rooms, admin_app, http_app
+from understudy.server.http.asks import AskLane
 from understudy.server.http.protocol import LimitedProtocol
 from understudy.server.http.security import App, Guard, hosts_of
 from understudy.server.logs import LOG, log_failure, start_logging
@@ -73,7 +75,7 @@ class Service:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop.set)
         doors = {
-            "http": (http_app(self.rooms), config.listen.http),
+            "http": (_with_lane(http_app(self.rooms)), config.listen.http),
             "admin": (admin_app(self.rooms), config.listen.admin),
         }
         servers: list[_Server] = []
@@ -143,6 +145,10 @@ class Service:
                 asked = False
             if not asked:
                 await asyncio.sleep(APPROVED_SECONDS)
+
+
+def _with_lane(app: FastAPI) -> App:
+    return AskLane(app, app.state)
 
 
 class _Server(uvicorn.Server):

@@ -172,6 +172,11 @@ class ServerStore:
                 with suppress(sqlite3.Error):
                     tx.execute("ROLLBACK")
 
+    def row(self, statement: str, values: Sequence[Any]) -> sqlite3.Row | None:
+        """The first row of one SELECT statement, which is a transaction of its own."""
+        with self._connection() as tx:
+            return tx.execute(statement, values).fetchone()
+
     def later(self, statement: str, values: Sequence[Any]) -> None:
         """Have a statement written soon, together with others; lost if the process is killed just then.
 
