@@ -95,7 +95,7 @@ class Served:
             self.tokens = [Tokens(store).make(f"analyst {i}")[1] for i in range(CLIENTS)]
         words = [sys.executable, "-c", SERVE, str(folder), str(at_once), str(grid)]
         self.child = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=open("/tmp/srv/benchlog", "w"), text=True
+            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         assert self.child.stdout is not None
         self.port = int(self.child.stdout.readline().rsplit(":", 1)[1])
