@@ -257,12 +257,62 @@ FISH = {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     ],
 )  # fmt: skip
 def test_shells_complete_commands_options_and_files(shell, asked, words, tmp_path):
-    done = subprocess.run(
+    done = completed(shell, asked, tmp_path)
+    assert words in done.stdout, done.stderr
+
+
+def completed(shell: str, asked: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-m", "understudy"],
         env=environment(_UNDERSTUDY_COMPLETE=f"complete_{shell}", **asked),
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+        cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert words in done.stdout, done.stderr
+
+
+DECLARED = """\
+understudy: 1
+name: t
+source: gone.csv
+budget: {epsilon: 1}
+ledger: nowhere.db
+attributes:
+  sex: {type: category, values: [F, M, "not told"]}
+  smoker: {type: boolean}
+  home town: {type: category, values: [Bree]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("begun", "proposed"),
+    [
+        ("", ["count ", "share ", "rate "]),
+        ("count s", ["count sex", "count smoker"]),
+        ("count sex = ", ["count sex = F", "count sex = M", "count sex = 'not told'"]),
+        ("count smoker = true b", ["count smoker = true by "]),
+        ("count by sex, h", []),
+        ("count by sex, ", ['count by sex, "home town"', "count by sex, and "]),
+        ("rate smoker = true w", ["rate smoker = true within "]),
+        ("SELECT s", []),
+    ],
+)
+def test_a_question_is_completed_from_the_declaration_alone(begun, proposed, tmp_path):
+    """There is no table and no ledger: none is opened, and none is made."""
+    (tmp_path / "p.yml").write_text(DECLARED, encoding="utf-8")
+    line = f"understudy ask -p p.yml '{begun}"
+    asked = {"COMP_WORDS": line, "COMP_CWORD": "4"}
+    found = completed("bash", asked, tmp_path).stdout.splitlines()
+    assert [one for one in proposed if one not in found] == []
+    assert proposed or found in ([], [""])
+    assert [path.name for path in tmp_path.iterdir()] == ["p.yml"]
+
+
+def test_completion_is_silent_where_there_is_no_declaration(tmp_path):
+    asked = {"COMP_WORDS": "understudy ask 'count s", "COMP_CWORD": "2"}
+    done = completed("bash", asked, tmp_path)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+    (tmp_path / "understudy.yml").write_text("understudy: [", encoding="utf-8")
+    done = completed("bash", asked, tmp_path)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
