@@ -31,11 +31,15 @@ ANYWHERE = Listen(http=Address("127.0.0.1", 0), admin=Address("127.0.0.1", 0))
 MORE = "  area: {type: category, values: [n, e, s, w]}\n  job: {type: boolean}\n"
 
 
-def people(folder: Path, *, rows: int = 2000, budget: str = "{epsilon: 40, delta: 1e-9}", more: str = "") -> Path:
+def people(
+    folder: Path, *, rows: int = 2000, budget: str = "{epsilon: 40, delta: 1e-9}", more: str = ""
+) -> Path:
     """A project of `rows` people in a folder: ages, sexes, areas and jobs."""
     folder.mkdir(parents=True, exist_ok=True)
     write_project(folder, rows=0, budget=budget, more=more)
-    lines = [f"{i * 7 % 100},{'FM'[i % 2]},{'nesw'[i * 3 % 4]},{'true' if i % 3 else 'false'}" for i in range(rows)]
+    lines = [
+        f"{i * 7 % 100},{'FM'[i % 2]},{'nesw'[i * 3 % 4]},{'true' if i % 3 else 'false'}" for i in range(rows)
+    ]
     (folder / "people.csv").write_text("age,sex,area,job\n" + "\n".join(lines) + "\n")
     with (folder / "understudy.yml").open("a") as file:
         file.write(MORE)

@@ -8,8 +8,10 @@ again under the same name in the ledger, which charges nothing twice and tells w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from understudy.errors import LedgerError, RequestConflictError, SourceError, StoreError, UnderstudyError
@@ -92,10 +94,11 @@ class Answering:
             asked.request,
             inquiry.terms,
             answer=known.plain,
+            text=known.text,
             source="repeat",
             currency=next(iter(known.plain["cost"])),
         )
-        return _answered(id, asked, known.body)
+        return _answered(id, asked, known.text)
 
     def free_or_none(self, asked: AskedBy) -> Reply | None:
         """The reply that costs nothing: one that was sent before, a free answer, or that approval is needed.
@@ -179,7 +182,7 @@ class Answering:
         if found is None:
             return None
         if found.state == ANSWERED and found.answer is not None:
-            return _answered(found.id, asked, encoded(found.answer))
+            return _answered(found.id, asked, encoded(found.answer).decode())
         kept = self._approvals.find(asked.inquiry.table, asked.caller.analyst, asked.request)
         return None if kept is None else _of_approval(found, kept)
 
@@ -237,7 +240,8 @@ class Answering:
         budget, inquiry = opened.project.ledger.budget, asked.inquiry
         if not inquiry.is_direct and answer.source != "uncertified":
             again = answer_as_plain(as_repeat(answer), budget)
-            self._shelf.keep(self._key(asked, opened.generation), KnownAnswer(again, encoded(again)))
+            text = encoded(again).decode()
+            self._shelf.keep(self._key(asked, opened.generation), KnownAnswer(again, text, len(text)))
         found = self._asked.keep(
             inquiry.table,
             asked.caller.analyst,
@@ -250,7 +254,7 @@ class Answering:
             source=answer.source,
             ledger_request=name,
         )
-        return _answered(found.id, asked, encoded(found.answer))
+        return _answered(found.id, asked, encoded(found.answer).decode())
 
     def _key(self, asked: AskedBy, generation: int) -> Key:
         return asked.inquiry.table, generation, self.whose(asked.caller), asked.inquiry.question
@@ -333,13 +337,15 @@ def _of_approval(found: AskedQuestion, kept: Approval) -> Reply:
     return Reply(encoded(told), is_waiting=True)
 
 
-def _answered(id: str, asked: AskedBy, answer: bytes) -> Reply:
-    inquiry = asked.inquiry
-    head = {
-        "id": id,
-        "question": inquiry.question,
-        "request": asked.request,
-        "state": ANSWERED,
-        "table": inquiry.table,
-    }
-    return Reply(b'{"answer":' + answer + b"," + encoded(head)[1:])
+def _answered(id: str, asked: AskedBy, answer: str) -> Reply:
+    """The document of an answer, put together from parts that are JSON already: ids need no escapes."""
+    question, table = _quoted(asked.inquiry.question), _quoted(asked.inquiry.table)
+    return Reply(
+        f'{{"answer":{answer},"id":"{id}","question":{question},"request":"{asked.request}",'
+        f'"state":"{ANSWERED}","table":{table}}}'.encode()
+    )
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

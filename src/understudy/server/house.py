@@ -107,10 +107,6 @@ class OpenTable:
         )
 
 
-def _close(project: Project) -> None:
-    project.ledger.close()  # TODO
-
-
 class Table:
     """A declared table, opened anew when it fails. `name` is the declared one.
 
@@ -132,7 +128,7 @@ class Table:
             try:
                 opened.session("")
             except BaseException:
-                _close(opened.project)
+                opened.project.close()
                 raise
         self.generation += 1
         return opened
@@ -168,7 +164,7 @@ class Table:
             opened, self._open = self._open, None
             self._next_try = float("inf")
         if opened is not None and not opened.users:
-            _close(opened.project)
+            opened.project.close()
 
     def _entered(self) -> OpenTable:
         with self._lock:
@@ -190,14 +186,14 @@ class Table:
             is_last = opened is not self._open and not opened.users
         if is_last:
             with suppress(UnderstudyError):
-                _close(opened.project)
+                opened.project.close()
 
     def reload(self) -> None:
         """Have the declaration read and the table opened again for the next caller."""
         with self._lock:
             opened, self._open, self._next_try = self._open, None, 0.0
         if opened is not None and not opened.users:
-            _close(opened.project)
+            opened.project.close()
 
     def _distrust(self, opened: OpenTable) -> None:
         with self._lock:

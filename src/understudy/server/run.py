@@ -13,14 +13,15 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 
 import uvicorn
 import uvloop
+from fastapi import FastAPI
 
 from understudy.server.config import Address, ServerConfig
 from understudy.server.gate import Gate
 from understudy.server.http.app import Rooms, admin_app, http_app
+from understudy.server.http.asks import AskLane
 from understudy.server.http.protocol import LimitedProtocol
 from understudy.server.http.security import App, Guard, hosts_of
 from understudy.server.logs import LOG, log_failure, start_logging
@@ -64,6 +65,7 @@ class Service:
         self.rooms = Rooms.behind(gate, self.metrics)
         self.stop = asyncio.Event()
         self.addresses: dict[str, Address] = {}
+        self._approving: asyncio.Task[None] | None = None
 
     async def run(self, announce: Callable[[str], None], *, signals: bool = True) -> None:
         """Open the doors, and keep them open until `stop` is set or a signal comes; then close in order."""
@@ -73,7 +75,7 @@ class Service:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop.set)
         doors = {
-            "http": (http_app(self.rooms), config.listen.http),
+            "http": (_with_lane(http_app(self.rooms)), config.listen.http),
             "admin": (admin_app(self.rooms), config.listen.admin),
         }
         servers: list[_Server] = []
@@ -84,7 +86,8 @@ class Service:
                 self.addresses[name] = Address(address.host, listening.getsockname()[1])
                 servers.append(_Server(self._configured(app, name, address)))
                 tasks.append(asyncio.create_task(servers[-1].serve(sockets=[listening])))
-            tasks.append(asyncio.create_task(self._run_approved()))
+            self._approving = asyncio.create_task(self._run_approved())
+            tasks.append(self._approving)
             scheme = "http" if config.tls is None else "https"
             announce(f"Serving {', '.join(self.gate.house.tables)} at {scheme}://{self.addresses['http']}")
             LOG.info("started", extra={name: str(address) for name, address in self.addresses.items()})
@@ -94,9 +97,9 @@ class Service:
             ended = await self.gate.close(STOP_SECONDS)
             for server in servers:
                 server.should_exit = True
-            tasks[-1].cancel() if tasks else None
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(*tasks)
+            if self._approving is not None:
+                self._approving.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self.rooms.releases.close()
             self.rooms.boards.close()
             LOG.info("stopped", extra={"finished": ended})
@@ -142,6 +145,10 @@ class Service:
                 asked = False
             if not asked:
                 await asyncio.sleep(APPROVED_SECONDS)
+
+
+def _with_lane(app: FastAPI) -> App:
+    return AskLane(app, app.state)
 
 
 class _Server(uvicorn.Server):

@@ -65,6 +65,8 @@ class ServerStore:
 
     def __init__(self, path: Path, *, new: bool = True, clock: Callable[[], float] = time.time) -> None:
         self.path = path
+        self.opening = secrets.token_hex(8)
+        """A name of this opening of the file, which no other has: what it claims is free again after it."""
         self._clock = clock
         self._idle: list[StoreConnection] = []
         self._pool = threading.Lock()
@@ -169,6 +171,11 @@ class ServerStore:
             finally:
                 with suppress(sqlite3.Error):
                     tx.execute("ROLLBACK")
+
+    def row(self, statement: str, values: Sequence[Any]) -> sqlite3.Row | None:
+        """The first row of one SELECT statement, which is a transaction of its own."""
+        with self._connection() as tx:
+            return tx.execute(statement, values).fetchone()
 
     def later(self, statement: str, values: Sequence[Any]) -> None:
         """Have a statement written soon, together with others; lost if the process is killed just then.

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import Request
 
 from understudy.server.gate import Gate
+from understudy.server.http.security import Scope
 from understudy.server.logins import Logins
 from understudy.server.pace import RateLimiter
 from understudy.server.problems import Problem
@@ -36,22 +37,23 @@ class Doorman:
         self.logins = Logins(gate.store, gate.tokens)
         self._failures = RateLimiter(FAILURES)
 
-    def caller(self, request: Request) -> Caller:
+    def caller(self, scope: Scope) -> Caller:
         """Who calls; a `Problem` 401 where nobody known does, 403 where a cookie came from another site."""
-        kind, _, secret = request.headers.get("authorization", "").partition(" ")
-        if secret:
+        given = header(scope, b"authorization")
+        if given:
+            kind, _, secret = given.partition(" ")
             found = self._tokens.find(secret.strip(), door=DOOR) if kind.lower() == "bearer" else None
         else:
-            found = self._logged_in(request)
+            found = self._logged_in(Request(scope))
         if found is None:
-            self._failures.admit(request.client.host if request.client else "")
+            self._failures.admit(scope["client"][0] if scope.get("client") else "")
             raise Problem(
                 401,
                 "token",
                 "There is no valid token in this request.",
                 hint="Send the header `Authorization: Bearer TOKEN`; a custodian makes tokens.",
             )
-        request.scope["analyst"] = found.analyst
+        scope["analyst"] = found.analyst
         return found
 
     def _logged_in(self, request: Request) -> Caller | None:
@@ -62,6 +64,14 @@ class Doorman:
         if found is not None and request.method not in ("GET", "HEAD"):
             check_same_origin(request)
         return found
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """The value of a request's header; empty where it has none."""
+    for found, value in scope["headers"]:
+        if found == name:
+            return value.decode("latin-1")
+    return ""
 
 
 def check_same_origin(request: Request) -> None:
@@ -81,7 +91,7 @@ def allowed(*roles: str) -> Callable[[Request], Awaitable[Caller]]:
     assert not unknown, unknown
 
     async def caller(request: Request) -> Caller:
-        found = request.app.state.doorman.caller(request)
+        found = request.app.state.doorman.caller(request.scope)
         if found.role not in roles:
             raise Problem(
                 403,
