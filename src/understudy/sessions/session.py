@@ -133,11 +133,6 @@ class Session:
         return self._promise.population
 
     @property
-    def purchases(self) -> int:
-        """How many purchases of the session this process knows."""
-        return self._known.step
-
-    @property
     def contradicted(self) -> bool:
         """Whether two released numbers cannot both be within their bands: then a band failed, which β allows for.
 
