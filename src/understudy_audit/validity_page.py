@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from understudy.output import write_file
 from understudy.pages.bars import PlotBar, bars
 from understudy.pages.markup import banner, figure, glossary, legend, section, table
-from understudy.pages.plot_file import write_plot
+from understudy.pages.plot_file import plot_text
 from understudy.pages.shell import document
 from understudy.pages.svg import swatch
 
@@ -29,7 +30,8 @@ WORDS = {
 def draw_findings(findings: Sequence[AttackFinding], path: Path, *, overwrite: bool = False) -> None:
     """Write the page as .html, or its drawings alone as .svg: files that fetch nothing and run nothing."""
     panels = _panels(findings)
-    write_plot(path, validity_page(findings), panels, words=TITLE, overwrite=overwrite)
+    text = plot_text(path, validity_page(findings), panels, words=TITLE)
+    write_file(path, text, overwrite=overwrite)
 
 
 def validity_page(findings: Sequence[AttackFinding]) -> str:

@@ -141,6 +141,13 @@ def test_a_check_looks_at_everything_and_makes_nothing(folder):
     assert "tampered with" in call(*check, cwd=folder, status=1).stderr
 
 
+def test_a_door_that_is_not_there_is_not_passed_over(folder, started):
+    (folder / "server.yml").write_text("tables: [.]\nlisten: {postgres: 127.0.0.1:5433}\n")
+    for arguments in (("serve",), ("serve", "--check")):
+        assert "listen.postgres: this version" in call(*arguments, cwd=folder, status=2).stderr
+    assert started == []
+
+
 def test_certificates_that_do_not_fit_are_found_by_the_check(folder):
     (folder / "server.yml").write_text("tables: [.]\ntls: {certificate: a.pem, key: b.pem}\n")
     for name in ("a.pem", "b.pem"):

@@ -95,7 +95,7 @@ def _grid(x: LogAxis, y: LogAxis, across: str, up: str) -> list[str]:
         place, word = x.at(tick), _word(tick)
         drawn.append(line(place, y.end, place, y.start, "grid-line"))
         if place - text_width(word) / 2 > taken:
-            drawn.append(label(word, place, y.start + 14, room=100, anchor="middle", kind="faint"))
+            drawn.append(label(word, place, y.start + 17, room=100, anchor="middle", kind="faint"))
             taken = place + text_width(word) / 2 + 6
     taken = float("inf")
     for tick in y.ticks():
@@ -107,7 +107,7 @@ def _grid(x: LogAxis, y: LogAxis, across: str, up: str) -> list[str]:
             )
             taken = place
     middle = (x.start + x.end) / 2
-    drawn.append(label(across, middle, y.start + 32, room=x.end - x.start, anchor="middle", kind="faint"))
+    drawn.append(label(across, middle, y.start + 34, room=x.end - x.start, anchor="middle", kind="faint"))
     centre = (y.start + y.end) / 2
     drawn.append(label(up, 11, centre, room=y.start - y.end, anchor="middle", kind="faint", turn=-90))
     return drawn

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from understudy.errors import ParameterError
-from understudy.output import write_file
 from understudy.pages.shell import style
 from understudy.pages.svg import drawing, label, rectangle
 
@@ -23,13 +22,10 @@ def check_format(path: Path) -> None:
         raise ParameterError(f"a plot is written as {', '.join(FORMATS)}, not {suffix or 'without a suffix'}")
 
 
-def write_plot(
-    path: Path, page: str, drawings: Sequence[tuple[str, str]], *, words: str, overwrite: bool = False
-) -> None:
-    """Write the `page`, or, where the file is to be an SVG, the titled `drawings` one below the other."""
+def plot_text(path: Path, page: str, drawings: Sequence[tuple[str, str]], *, words: str) -> str:
+    """What a file of that name holds: the `page`, or, of an SVG, the titled `drawings` one below the other."""
     check_format(path)
-    as_page = path.suffix.lower() == ".html"
-    write_file(path, page if as_page else _stacked(drawings, words), overwrite=overwrite)
+    return page if path.suffix.lower() == ".html" else _stacked(drawings, words)
 
 
 def _stacked(drawings: Sequence[tuple[str, str]], words: str) -> str:

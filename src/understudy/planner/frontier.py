@@ -7,9 +7,10 @@ from math import log10
 from pathlib import Path
 
 from understudy.errors import ParameterError
+from understudy.output import write_file
 from understudy.pages.curves import Points, curves
 from understudy.pages.markup import facts, figure, glossary, paragraph, section, table
-from understudy.pages.plot_file import write_plot
+from understudy.pages.plot_file import plot_text
 from understudy.pages.shell import document
 from understudy.planner.mechanisms import MECHANISMS
 from understudy.planner.solve import NOTHING_HELPS, VACUOUS, Plan, width_of
@@ -75,7 +76,8 @@ class Frontier:
     def save(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the page as .html, or the curves alone as .svg: files that fetch nothing and run nothing."""
         title = _title(self.plan.situation)
-        write_plot(path, self.page(), [(title, self.drawing())], words=title, overwrite=overwrite)
+        text = plot_text(path, self.page(), [(title, self.drawing())], words=title)
+        write_file(path, text, overwrite=overwrite)
 
 
 def frontier(plan: Plan, *, against: str = "rows") -> Frontier:

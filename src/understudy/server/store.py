@@ -65,6 +65,8 @@ class ServerStore:
 
     def __init__(self, path: Path, *, new: bool = True, clock: Callable[[], float] = time.time) -> None:
         self.path = path
+        self.opening = secrets.token_hex(8)
+        """A name of this opening of the file, which no other has: what it claims is free again after it."""
         self._clock = clock
         self._idle: list[StoreConnection] = []
         self._pool = threading.Lock()

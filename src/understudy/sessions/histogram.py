@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.one_marginal import Strategy
@@ -64,6 +65,10 @@ class RowCountPurchase:
         """The plan: the share of β, the error in people and the price."""
         return {"share": self.share, "error": self.error, **self.price.as_plain()}
 
+    def band(self, calibrator: Calibrator) -> dict[str, Any]:
+        """Nothing: the band is `error`."""
+        return {}
+
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the number of rows, located at every cell."""
         everyone = calibrator.marginal(())
@@ -95,6 +100,8 @@ class HistogramPurchase:
     share: float
     price: Price
     resolution: int | None = None
+    widths: tuple[float, ...] | None = None
+    """The half-widths for each size of set, in people, where they were found before."""
 
     @classmethod
     def of(cls, calibrator: Calibrator, name: str, share: float, unit: float) -> HistogramPurchase:
@@ -128,7 +135,8 @@ class HistogramPurchase:
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> HistogramPurchase:
         """The purchase of a plan in the ledger."""
         fixed = plan["name"], plan["cells"], plan["share"], Price.from_plain(plan)
-        return cls(*fixed, plan.get("resolution"))
+        widths = plan.get("widths")
+        return cls(*fixed, plan.get("resolution"), None if widths is None else tuple(widths))
 
     def plain(self) -> dict[str, Any]:
         """The plan: the attribute, whether for cells only, the share of β and the price.
@@ -144,6 +152,17 @@ class HistogramPurchase:
     def _strategy(self, calibrator: Calibrator) -> Strategy:
         matrix = self._design(calibrator).matrix
         return calibrator.strategy(calibrator.marginal((self.name,)), (matrix,), self.price)
+
+    def band(self, calibrator: Calibrator) -> dict[str, Any]:
+        """The half-widths, which are simulated."""
+        return {} if self.plain_cells else {"widths": self._widths(calibrator).tolist()}
+
+    def _widths(self, calibrator: Calibrator) -> NDArray[np.float64]:
+        if self.widths is not None:
+            return np.array(self.widths, np.float64)
+        return half_widths(
+            self._design(calibrator), self._strategy(calibrator).mechanism.parameter, self.share
+        )
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the combinations of cells that are measured."""
@@ -161,8 +180,7 @@ class HistogramPurchase:
             knowledge.one_ways.setdefault(self.name, OneWay(released, _sums(design, each), ordered=False))
             return PurchaseResult(cost)
         counts = design.histogram(released, knowledge.total[0])
-        widths = half_widths(design, mechanism.parameter, self.share)
-        knowledge.one_ways[self.name] = OneWay(counts, widths, design.ordered)
+        knowledge.one_ways[self.name] = OneWay(counts, self._widths(calibrator), design.ordered)
         return PurchaseResult(cost)
 
 

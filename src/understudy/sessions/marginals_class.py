@@ -173,6 +173,10 @@ class MarginalsPurchase:
         parts = _parts(calibrator, self.order)
         return ResidualLook(calibrator.curator.domain, parts, self.weights, calibrator.relation, self.price)
 
+    def band(self, calibrator: Calibrator) -> dict[str, Any]:
+        """Nothing: the band is the session's width."""
+        return {}
+
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on all residuals together."""
         return self._look(calibrator).event

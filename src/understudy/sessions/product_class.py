@@ -106,6 +106,8 @@ class ProductPurchase:
     share: float
     price: Price
     resolution: int | None = None
+    sup: float | None = None
+    """The band in deviations of the noise on a combination, where it was found before."""
 
     @classmethod
     def of(
@@ -127,14 +129,14 @@ class ProductPurchase:
         if sup is None or room <= 0:
             return None
         price = calibrator.price_of_spread(calibrator.marginal(by, where), product.matrices, room / sup)
-        return cls(by, kinds, where, share, price, resolution)
+        return cls(by, kinds, where, share, price, resolution, sup)
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> ProductPurchase:
         """The purchase of a plan in the ledger."""
         question = from_plain(calibrator.curator.domain, plan["question"])
         fixed = question.by, tuple(plan["kinds"]), question.where, plan["share"], Price.from_plain(plan)
-        return cls(*fixed, plan.get("resolution"))
+        return cls(*fixed, plan.get("resolution"), plan.get("sup"))
 
     def plain(self) -> dict[str, Any]:
         """The plan: attributes and rows as a question, the kinds of families, the share of β and the price.
@@ -157,6 +159,15 @@ class ProductPurchase:
         matrices = self._product(calibrator).matrices
         return calibrator.strategy(calibrator.marginal(self.by, self.where), matrices, self.price)
 
+    def band(self, calibrator: Calibrator) -> dict[str, Any]:
+        """The band, which is simulated."""
+        return {"sup": self._sup(calibrator)}
+
+    def _sup(self, calibrator: Calibrator) -> float:
+        sup = band(self._product(calibrator), self.share) if self.sup is None else self.sup
+        assert sup is not None
+        return sup
+
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the combinations of cells that are measured."""
         return self._strategy(calibrator).event
@@ -167,9 +178,7 @@ class ProductPurchase:
         combinations, cost = request.run(calibrator.curator, strategy)
         released = np.array(combinations, np.float64)
         mechanism = strategy.mechanism
-        sup = band(product, self.share)
-        assert sup is not None
-        width = mechanism.spread * sup + slack(product)
+        width = mechanism.spread * self._sup(calibrator) + slack(product)
         where = Box.of(self.where)
         assert where is not None
         counts = product.cells(released.reshape(strategy.shape))
