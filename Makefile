@@ -45,7 +45,7 @@ demo: .venv/installed
 	@$(BIN)/understudy demo
 
 test: .venv/installed-test
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 lint: .venv/installed-test .venv/installed-docs
 	$(BIN)/ruff check .

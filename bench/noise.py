@@ -20,7 +20,8 @@ from opendp.mod import enable_features
 
 from bench.clock import medians, rate
 from bench.verdict import Verdict, ended
-from understudy.noise.samplers import SystemNoise, choose, discrete_gaussian, discrete_laplace
+from understudy.noise.samplers import SystemNoise, discrete_gaussian, discrete_laplace
+from understudy.noise.selection import choose
 
 SCALES = [
     Fraction(text)

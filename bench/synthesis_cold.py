@@ -47,6 +47,15 @@ def cold(sheet: Sheet, epsilon: float) -> dict[str, float]:
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         kept |= {"NUMBA_CACHE_DIR": f"{place}/machine", "PYTHONPYCACHEPREFIX": f"{place}/bytecode"}
         for when in WHEN:
-            command = [program, "release", "--epsilon", str(epsilon), "--max-cells", "10000", "--yes", "--json"]
+            command = [
+                program,
+                "release",
+                "--epsilon",
+                str(epsilon),
+                "--max-cells",
+                "10000",
+                "--yes",
+                "--json",
+            ]
             found[when] = of_child([*command, "--out", when.replace(" ", "-")], cwd=place, env=kept)
     return found

@@ -16,7 +16,7 @@ ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd",
     "div", "section", "figure", "figcaption", "span", "small", "strong", "code", "a", "sup",
     "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "footer", "svg", "text", "rect",
-    "line", "circle",
+    "line", "polyline", "circle",
 }  # fmt: skip
 HOSTILE = [
     "<script>alert(1)</script>",

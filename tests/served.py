@@ -31,11 +31,15 @@ ANYWHERE = Listen(http=Address("127.0.0.1", 0), admin=Address("127.0.0.1", 0))
 MORE = "  area: {type: category, values: [n, e, s, w]}\n  job: {type: boolean}\n"
 
 
-def people(folder: Path, *, rows: int = 2000, budget: str = "{epsilon: 40, delta: 1e-9}", more: str = "") -> Path:
+def people(
+    folder: Path, *, rows: int = 2000, budget: str = "{epsilon: 40, delta: 1e-9}", more: str = ""
+) -> Path:
     """A project of `rows` people in a folder: ages, sexes, areas and jobs."""
     folder.mkdir(parents=True, exist_ok=True)
     write_project(folder, rows=0, budget=budget, more=more)
-    lines = [f"{i * 7 % 100},{'FM'[i % 2]},{'nesw'[i * 3 % 4]},{'true' if i % 3 else 'false'}" for i in range(rows)]
+    lines = [
+        f"{i * 7 % 100},{'FM'[i % 2]},{'nesw'[i * 3 % 4]},{'true' if i % 3 else 'false'}" for i in range(rows)
+    ]
     (folder / "people.csv").write_text("age,sex,area,job\n" + "\n".join(lines) + "\n")
     with (folder / "understudy.yml").open("a") as file:
         file.write(MORE)
@@ -43,7 +47,7 @@ def people(folder: Path, *, rows: int = 2000, budget: str = "{epsilon: 40, delta
 
 
 def config(folder: Path, **given: Any) -> ServerConfig:
-    """The server of the project in a folder, on free ports, quick, with no approvals unless it is told otherwise."""
+    """The server of the project in a folder: free ports, no waiting, and no approvals unless told otherwise."""
     plain = ServerConfig(
         folder=folder,
         tables={"people": folder / "understudy.yml"},
@@ -144,13 +148,15 @@ class Process:
     def __init__(self, folder: Path, ports: tuple[int, int] = (0, 0)) -> None:
         here = Path(__file__).parent
         places = os.pathsep.join([str(here.parent / "src"), str(here)])
+        log = (folder / "log").open("ab")
         self.child = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(folder), *map(str, ports)],
             env={**os.environ, "PYTHONPATH": places},
             stdout=subprocess.PIPE,
-            stderr=(folder / "log").open("ab"),
+            stderr=log,
             text=True,
         )
+        log.close()
         assert self.child.stdout is not None
         words = self.child.stdout.readline()
         assert "Serving" in words, (folder / "log").read_text()[-2000:]

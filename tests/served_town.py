@@ -5,7 +5,8 @@ For tests of the pages and for the pictures in the documentation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as parquet
 
 import understudy as us
@@ -53,19 +55,30 @@ class ServedTown:
         return f"http://{host}:{self.service.addresses[door].port}"
 
 
-def write_town(folder: Path, *, rows: int, release: bool = True) -> ServerConfig:
-    """The town with a release and a board, in a folder, and the configuration of its server."""
+def write_town(
+    folder: Path, *, rows: int, release: bool = True, labels: Sequence[str] = (), name: str = "town"
+) -> ServerConfig:
+    """The town with a release and a board, in a folder, and the configuration of its server.
+
+    `labels` are values of one more attribute, `mark`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(people(rows, seed=7), folder / "town.parquet")
+    table = people(rows, seed=7)
     text = declaration("town.parquet").replace("budget: {epsilon: 2}        ", f"{BUDGET}    ")
     assert BUDGET in text
+    text = text.replace("name: town", f"name: {name}")
+    if labels:
+        values = [labels[row % len(labels)] for row in range(rows)]
+        table = table.append_column("mark", pa.array(values))
+        text += f"  mark: {{type: category, values: {json.dumps(list(labels))}}}\n"
+    parquet.write_table(table, folder / "town.parquet")
     (folder / "understudy.yml").write_text(text)
     (folder / "releases").mkdir(exist_ok=True)
     if release:
         write_release(folder, "2026-spring")
     return config(
         folder,
-        tables={"town": folder / "understudy.yml"},
+        tables={name: folder / "understudy.yml"},
         approve_above=ApproveAbove(people=Fraction(1, 50), agents=Fraction(1, 1000)),
         rates=Rates(requests=1e6, at_once=64, waiting=10_000),
         releases=folder / "releases",

@@ -17,7 +17,7 @@ UnderstudyError
     ├── OvertakenError           another process took this step of a journal first
     ├── HandleClosedError        a sparse vector that has said its last word
     ├── UnreadableError          about a column that its custodian found not to be what it is declared as
-    ├── ProjectClosedError       the project was closed, and lets nobody ask any more
+    ├── ClosedError              a project or a ledger that was closed, and answers no more
     └── ProtectionError          the exact door is closed under ``protect: privacy``
 
 Every error has two faces. `code`, `problem`, `remedy` and `suggestions` are for whoever asked, who may be on
@@ -184,8 +184,8 @@ class LedgerError(_CustodiansError):
 class StoreError(_CustodiansError):
     """The state of a server, `server.db`, cannot be read, written or trusted.
 
-    It holds no budget: what was spent stands in the ledgers. As of a `LedgerError`, what it is raised with is for the
-    custodian, in `detail` and in the text.
+    It holds no budget: what was spent stands in the ledgers. As of a `LedgerError`, what it is raised with is for
+    the custodian, in `detail` and in the text.
     """
 
     code = "store"
@@ -289,8 +289,8 @@ class HandleClosedError(RefusedError):
     code = "handle-closed"
 
 
-class ProjectClosedError(RefusedError):
-    """The project was closed: its ledger and its table are let go of. Nothing was spent."""
+class ClosedError(RefusedError):
+    """A project or a ledger that was closed was used again. Nothing was spent."""
 
     code = "closed"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
 from functools import cached_property
@@ -192,13 +192,17 @@ class Project:
 
     `open_project` (`us.open`) makes one of a declaration file, `declare` and `Project.frame` of a frame.
     `inferred` names the attributes whose cells `declare` read off the data: they tell what the table holds.
-    `text_size` is how long a question may be; longer ones are refused before any parser sees them.
+    `text_size` is how long a question may be; longer ones are refused before any parser sees them. `owns_ledger`
+    says that the project opened its ledger itself, and closes it.
+
+    A project is closed by `close`, or at the end of a `with` block.
     """
 
     declaration: Declaration
     curator: Curator
     inferred: tuple[str, ...] = ()
     text_size: TextSize = USUAL
+    owns_ledger: bool = False
 
     def __repr__(self) -> str:
         declared = self.declaration
@@ -228,16 +232,17 @@ class Project:
         reading: ReadRecord | None = None,
         text_size: TextSize = USUAL,
     ) -> Project:
-        """A project over an open source; without a ledger, its budget lasts as long as the project lives.
+        """A project over an open source, which it closes; without a ledger, its budget lasts as long as it lives.
 
         `copy` is where the codes of the rows may be kept. `noise` is for tests and simulations. `reading` is the
         custodian's record of what was read from the table.
         """
         truth = Truth(source, declaration.domain, declaration.unit, copy=copy)
+        own = ledger is None
         if ledger is None:
             ledger = MemoryLedger(declaration.budget, opening=declaration.opening, limits=declaration.limits)
         curator = Curator(truth, ledger, declaration, noise=noise, reading=reading)
-        return cls(declaration, curator, text_size=text_size)
+        return cls(declaration, curator, text_size=text_size, owns_ledger=own)
 
     @classmethod
     def frame(
@@ -250,6 +255,23 @@ class Project:
     ) -> Project:
         """A project over a pandas, polars or Arrow frame; without a ledger, its budget is kept in memory."""
         return cls.over(in_memory(frame), declaration, ledger=ledger, noise=noise)
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the engine's connections, of what was read of the table, and of the ledger's connections.
+
+        A look under way ends first. Whatever asks afterwards gets a `ClosedError`: questions, releases, and
+        sessions that were opened on this project. A ledger that was passed to the project stays open, as its
+        opener may use it elsewhere. Closing twice does nothing.
+        """
+        self.curator.close()
+        if self.owns_ledger:
+            self.ledger.close()
 
     @property
     def domain(self) -> Domain:
@@ -420,9 +442,15 @@ def open_project(
     declaration = read(path)
     copied = declaration.coded_copy
     source = open_source(declaration.source, base=path.parent, columns=declaration.columns, late=copied)
-    books = open_ledger(declaration, base=path.parent, file=path) if ledger is None else ledger
-    copy = CodedCopy(copy_place(path)) if copied else None
-    reading = read_record(record_place(path), declaration, source)
-    return Project.over(
-        source, declaration, ledger=books, noise=noise, copy=copy, reading=reading, text_size=text_size
-    )
+    with ExitStack() as opened:
+        opened.callback(source.close)
+        books = open_ledger(declaration, base=path.parent, file=path) if ledger is None else ledger
+        if ledger is None:
+            opened.callback(books.close)
+        copy = CodedCopy(copy_place(path)) if copied else None
+        reading = read_record(record_place(path), declaration, source)
+        project = Project.over(
+            source, declaration, ledger=books, noise=noise, copy=copy, reading=reading, text_size=text_size
+        )
+        opened.pop_all()  # from here on the project closes them
+    return replace(project, owns_ledger=ledger is None)

@@ -64,6 +64,8 @@ class Composite:
 
         Any outcomes would do: what follows must keep its price after all of them.
         """
+        if not self.given:
+            return Beginning((), type(self.budget.cap)(0))
         return beginning(self.act, self._fresh(rows), self.given, SeededNoise(seed))
 
     @property
@@ -119,6 +121,10 @@ class Composite:
 
         path = f"{self.path}, after a fixed beginning" if self.given else self.path
         return Subject(self.name, path, self.size, pairs)
+
+    def pair(self, number: int) -> Pair:
+        """The runs on one pair of `tables`, as `subject` lists them."""
+        return self._pair(self.tables()[number], number)
 
     def _pair(self, pair: TablePair, seed: int) -> Pair:
         begun = self.begun(pair.first, seed)

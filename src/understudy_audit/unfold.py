@@ -173,8 +173,6 @@ def beginning(act: Act, curator: Callable[[], Curator], looks: int, noise: Noise
     are priced jointly nor sparse vectors are given.
     """
     script, begun = Script((), noise, fresh=inf, ends=lambda number, _: number == looks), curator()
-    if not looks:
-        return Beginning((), begun.ledger.spent)
     try:
         act(ScriptedCurator(begun, script))
     except Over:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import altair as alt
 import numpy as np
 
 from understudy.errors import ParameterError, RefusedError
 from understudy.noise.samplers import SeededNoise
-from understudy.planner.frontier import save
 from understudy.validity.choice import MODE_CARDS, mode_of
 from understudy.validity.modes import HoldoutMode
 from understudy_audit.analysts.game import Game, GameResult, Plain
@@ -99,19 +96,3 @@ def play(
     game = Game(mode, SeededNoise(seed), vacuous=vacuous)
     analyst(game, queries, np.random.default_rng(seed))
     return game.outcome
-
-
-def draw_findings(findings: Sequence[AttackFinding], path: Path, *, overwrite: bool = False) -> None:
-    """The last claim of each mode with its width, and the truth, one panel for each analyst."""
-    points = [
-        f.as_dict() | {"low": f.claimed - f.width, "high": f.claimed + f.width} for f in findings if f.runs
-    ]
-    base = alt.Chart(alt.Data(values=points)).encode(y=alt.Y("mode:N", sort=list(MODES), title=None))
-    bars = base.mark_rule(clip=True).encode(
-        x=alt.X("low:Q", title="score", scale=alt.Scale(domain=[0, 1])), x2="high:Q"
-    )
-    claims = base.mark_point(filled=True, size=60).encode(x="claimed:Q")
-    truths = base.mark_tick(color="black", thickness=2, size=18).encode(x="truth:Q")
-    panels = (bars + claims + truths).properties(width=260, height=120)
-    chart = panels.facet(facet=alt.Facet("analyst:N", title=None), columns=2)
-    save(chart, path, overwrite=overwrite)  # type: ignore[arg-type]  # any chart can be drawn

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from fractions import Fraction
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_all_start_methods, get_context, parent_process
 from signal import SIG_DFL, SIGINT, signal
 from threading import Thread
 from time import monotonic
@@ -61,7 +61,7 @@ def audit_side_by_side(
 
     Whole runs, which take longest, are listed last and begun first.
     """
-    context = get_context("spawn")
+    context = _context()
     desk, failed = Desk(context.SimpleQueue(), context.Event()), list[Exception]()
     reader = Thread(target=_enter, args=(desk, record, done, failed), daemon=True)
     reader.start()
@@ -89,6 +89,15 @@ def audit_side_by_side(
     if failed:
         raise failed[0]
     return verdicts
+
+
+def _context() -> Any:
+    """How workers are started: copies of a process that imported everything once, where the system can do that."""
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
 
 
 def _finish(desk: Desk, reader: Thread) -> None:

@@ -23,6 +23,9 @@ from understudy.releases.release import release
 from understudy.sessions.session import session
 from understudy_audit.validity import AttackFinding, validity_audit
 
+SHOWN = "{}-on-show"
+"""The name of the table whose budget is spent on show, after that of the town."""
+
 QUESTIONS = 1000
 ALPHA = 0.02
 EPSILON, DELTA = 1, 1e-9
@@ -64,8 +67,12 @@ class Trials:
 
 
 def run_trials(table: Any, declared: Declaration, folder: Path, *, seed: int) -> Trials:
-    """Release the town, question it, and attack a holdout of it; everything that is spent is spent in memory."""
-    declared = replace(declared, budget=Budget.of(2, DELTA))
+    """Release the town, question it, and attack a holdout of it; everything that is spent is spent in memory.
+
+    That budget is another than the one of the project in the folder, and so is the name of its table: a release of
+    the project's own table is a trace of its ledger, which has not begun.
+    """
+    declared = replace(declared, name=SHOWN.format(declared.name), budget=Budget.of(2, DELTA))
     project = Project.frame(table, declared, ledger=MemoryLedger(declared.budget))
     truth = Project.frame(table, replace(declared, protect=Protect.VALIDITY)).curator
     made = release(project, marginals(2), epsilon=EPSILON, delta=DELTA)

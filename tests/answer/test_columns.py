@@ -95,10 +95,10 @@ def test_the_types_of_a_statement_are_those_of_its_answer(statement, types):
             (
                 Column("age", "key", "text"),  # in the order of the domain, as in the answer
                 Column("smoker", "key", "text"),
-                Column("value", "value", "float"),
+                Column("share", "value", "float"),
             ),
         ),
-        ("rate sex=F within kids", (Column("kids", "key", "text"), Column("value", "value", "float"))),
+        ("rate sex=F within kids", (Column("kids", "key", "text"), Column("rate", "value", "float"))),
         (Marginal(TOWN.domain, ("sex",)), (Column("sex", "key", "text"), Column("value", "value", "float"))),
     ],
 )

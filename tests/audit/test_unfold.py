@@ -218,7 +218,7 @@ def test_runs_that_are_cut_off_may_go_on():
 def test_what_follows_a_beginning_is_held_to_what_the_beginning_left():
     """A subject with given looks claims the rest of the budget, and catches one that spends the whole again."""
     composite = Composite("twice", "here", spends_twice, given=1, looks=2)
-    pair = composite.subject().pairs()[0]
+    pair = composite.pair(0)
     assert pair.claim == PureClaim(Fraction(1, 2))
     assert not audit(
         Subject("twice", "here", "run", lambda: [pair]), samples=40_000, noise=SeededNoise(3)

@@ -84,6 +84,29 @@ def test_a_price_above_the_quoted_one_is_explained():
     assert prices.Charged(ZCDP(10**9 + 3), ZCDP(10**9)).remark is None  # rounding
 
 
+def test_groups_that_may_be_empty_are_not_told_like_findings(folder):
+    text = (folder / "understudy.yml").read_text()
+    (folder / "understudy.yml").write_text(text.replace("values: [F, M]", "values: [F, M, X, Y]"))
+    asked = ("ask", "count by sex", "--rho", "0.004", "--yes", "--request", "r", "--beta", "1e-6")
+    said = {line.split()[0]: line for line in call(*asked, cwd=folder).stdout.splitlines()[2:7]}
+    for name in ("X", "Y", "other"):
+        assert said[name].endswith("consistent with 0")
+    for name in ("F", "M"):
+        assert "consistent" not in said[name]
+    plain = json.loads(call(*asked, "--json", cwd=folder).stdout)["answers"][0]["rows"]
+    assert plain[0].keys() == {"cell", "value", "error"}
+    assert float(said["F"].split()[1].replace(",", "")) == plain[0]["value"]  # no number is changed
+    assert "consistent" not in call("ask", "count age < 18", "--epsilon", "0.01", cwd=folder).stdout
+    rates = call(
+        "ask", "rate age < 18 within sex", "--rho", "0.005", "--beta", "1e-6", "--yes", cwd=folder
+    ).stdout
+    told = {line.split()[0]: line for line in rates.splitlines()[2:7]}
+    assert told["X"].endswith("nothing known")
+    assert "known" not in told["F"]
+    none = call("ask", "count age < 18 and age >= 65 by sex", cwd=folder).stdout
+    assert none.count("certainly 0") == 5
+
+
 def test_a_script_must_say_yes_to_more_than_a_quarter(folder):
     refused = call("ask", "count by sex", "--epsilon", "0.9", cwd=folder, status=2).stderr
     assert "82% of the budget" in refused

@@ -141,6 +141,13 @@ def test_a_check_looks_at_everything_and_makes_nothing(folder):
     assert "tampered with" in call(*check, cwd=folder, status=1).stderr
 
 
+def test_a_door_that_is_not_there_is_not_passed_over(folder, started):
+    (folder / "server.yml").write_text("tables: [.]\nlisten: {postgres: 127.0.0.1:5433}\n")
+    for arguments in (("serve",), ("serve", "--check")):
+        assert "listen.postgres: this version" in call(*arguments, cwd=folder, status=2).stderr
+    assert started == []
+
+
 def test_certificates_that_do_not_fit_are_found_by_the_check(folder):
     (folder / "server.yml").write_text("tables: [.]\ntls: {certificate: a.pem, key: b.pem}\n")
     for name in ("a.pem", "b.pem"):
@@ -199,7 +206,9 @@ def test_a_taken_address_and_a_second_server_are_told_before_anything_opens(fold
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen(1)
-        told = call("serve", "--port", str(other.getsockname()[1]), cwd=folder, status=1).stderr
+        port = str(other.getsockname()[1])
+        call("serve", "--check", "--port", port, cwd=folder, status=1)
+        told = call("serve", "--port", port, cwd=folder, status=1).stderr
         assert "cannot be listened on (Address already in use)" in told
         assert "--port" in told
     with only_server(folder / "server.db"):

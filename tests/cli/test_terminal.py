@@ -8,12 +8,14 @@ import shlex
 import subprocess
 import sys
 from contextlib import redirect_stderr
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 import typer
 from typer.core import TyperGroup
 
+import understudy as us
 from people import write_project
 from program import call
 from terminals import Terminal, at_terminal, environment, shown
@@ -22,6 +24,7 @@ from understudy.cli.app import app
 from understudy.cli.examples import EXAMPLES
 from understudy.cli.option_groups import GROUPS
 from understudy.layout import cells, folded, shortened, table
+from understudy.privacy.event import LaplaceNoise
 from understudy.releases.run import Progress
 
 COMMANDS = (
@@ -153,7 +156,33 @@ def test_what_commands_say_fits_a_terminal(columns, folder):
     assert_whole(told, call("ask", "count by", cwd=folder, status=2).stderr, columns)
     entries = shown("ledger", "show", cwd=folder, columns=columns)
     assert all(cells(line) <= columns or "/" in line for line in entries.splitlines())  # a path is one word
-    assert "measure" in entries
+    assert "count by age" in entries
+
+
+def test_the_ledger_is_read_at_eighty_columns(folder):
+    call("ask", "count by age, sex", "count age < 18", "--request", "r", "--analyst", "ada", cwd=folder)
+    call("ask", "--session", "s", "--alpha", "0.2", "count by sex", "--yes", cwd=folder)
+    told = shown("ledger", "show", cwd=folder, columns=80).splitlines()
+    assert max(cells(line) for line in told if "/" not in line) <= 80
+    assert told[0].split() == ["entry", "time", "(UTC)", "of", "budget", "rho", "question"]
+    first = next(line for line in told if "count by age, sex" in line)
+    assert "count by age, sex (ada, r 1)" in first  # one line: the words, who asked, and under which name
+    assert first.split()[3].endswith("%")
+    assert not any(word in " ".join(told) for word in ("for entry", "#9", "measure", "…"))
+    assert sum(line[:5].strip().isdecimal() for line in told) == 1 + 2 + 1 + sum(
+        "step" in line for line in told
+    )
+    assert "for count by sex" in " ".join(
+        " ".join(told).split()
+    )  # what a session asked stands with its charge
+    last = " ".join(shown("ledger", "show", "--last", "1", cwd=folder, columns=80).split())
+    assert "the newest 1 of" in last
+
+
+def test_a_charge_that_was_never_answered_is_told(folder):
+    project = us.open(folder / "understudy.yml")
+    project.ledger.charge(LaplaceNoise(l1=Fraction(1), scale=Fraction(20)), question="lost", request="r")
+    assert "lost, never answered (r)" in call("ledger", "show", cwd=folder).stdout
 
 
 def test_a_wide_table_of_certificates_is_set_in_blocks(tmp_path):
@@ -204,6 +233,9 @@ def test_the_program_alone_says_how_to_begin(tmp_path):
         (("ask", "count"), "understudy init"),
         (("release", "--epsilon", "1", "--out", "o"), "understudy init"),
         (("ledger", "show"), "understudy init"),
+        (("ledger", "show", "--html"), "(try understudy ledger show --help)"),
+        (("ask", "count", "--epsilon"), "(try understudy ask --help)"),
+        (("ledger", "--nonsense"), "(try understudy ledger --help)"),
     ],
 )
 def test_a_mistake_is_told_what_was_meant(arguments, words, tmp_path):
@@ -225,12 +257,62 @@ FISH = {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     ],
 )  # fmt: skip
 def test_shells_complete_commands_options_and_files(shell, asked, words, tmp_path):
-    done = subprocess.run(
+    done = completed(shell, asked, tmp_path)
+    assert words in done.stdout, done.stderr
+
+
+def completed(shell: str, asked: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-m", "understudy"],
         env=environment(_UNDERSTUDY_COMPLETE=f"complete_{shell}", **asked),
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+        cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert words in done.stdout, done.stderr
+
+
+DECLARED = """\
+understudy: 1
+name: t
+source: gone.csv
+budget: {epsilon: 1}
+ledger: nowhere.db
+attributes:
+  sex: {type: category, values: [F, M, "not told"]}
+  smoker: {type: boolean}
+  home town: {type: category, values: [Bree]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("begun", "proposed"),
+    [
+        ("", ["count ", "share ", "rate "]),
+        ("count s", ["count sex", "count smoker"]),
+        ("count sex = ", ["count sex = F", "count sex = M", "count sex = 'not told'"]),
+        ("count smoker = true b", ["count smoker = true by "]),
+        ("count by sex, h", []),
+        ("count by sex, ", ['count by sex, "home town"', "count by sex, and "]),
+        ("rate smoker = true w", ["rate smoker = true within "]),
+        ("SELECT s", []),
+    ],
+)
+def test_a_question_is_completed_from_the_declaration_alone(begun, proposed, tmp_path):
+    """There is no table and no ledger: none is opened, and none is made."""
+    (tmp_path / "p.yml").write_text(DECLARED, encoding="utf-8")
+    line = f"understudy ask -p p.yml '{begun}"
+    asked = {"COMP_WORDS": line, "COMP_CWORD": "4"}
+    found = completed("bash", asked, tmp_path).stdout.splitlines()
+    assert [one for one in proposed if one not in found] == []
+    assert proposed or found in ([], [""])
+    assert [path.name for path in tmp_path.iterdir()] == ["p.yml"]
+
+
+def test_completion_is_silent_where_there_is_no_declaration(tmp_path):
+    asked = {"COMP_WORDS": "understudy ask 'count s", "COMP_CWORD": "2"}
+    done = completed("bash", asked, tmp_path)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+    (tmp_path / "understudy.yml").write_text("understudy: [", encoding="utf-8")
+    done = completed("bash", asked, tmp_path)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

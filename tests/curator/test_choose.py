@@ -18,15 +18,8 @@ from scripted_noise import Script
 from statistical import assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
 from understudy.noise.law import exp_enclosure
-from understudy.noise.samplers import (
-    WORD,
-    NoiseSource,
-    SeededNoise,
-    SystemNoise,
-    _SelectionSampler,
-    choose,
-    choose_many,
-)
+from understudy.noise.samplers import WORD, NoiseSource, SeededNoise, SystemNoise
+from understudy.noise.selection import _SelectionSampler, choose, choose_many
 
 
 def selection_law(

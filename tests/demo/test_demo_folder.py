@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from understudy.declaration.file import parse
 from understudy.errors import ParameterError
 from understudy.project import open_project
+from understudy.server.check import check
 from understudy.server.config import ServerConfig
+from understudy_demo import trials
 from understudy_demo.demo import TABLE, _write_town
 from understudy_demo.town import declaration, people
 
@@ -48,6 +52,12 @@ def test_a_damaged_table_is_written_anew(tmp_path):
     assert open_project(tmp_path).curator.rows == 300
 
 
-def test_the_folder_can_be_served(tmp_path):
+def test_the_folder_can_be_served_though_a_release_is_in_it(tmp_path):
+    """A release of the very table would be a trace of a ledger that was lost."""
     town(tmp_path)
-    assert list(ServerConfig.single(tmp_path).tables) == ["town"]
+    (tmp_path / "release").mkdir()
+    certificate = {"table": trials.SHOWN.format(parse(declaration(TABLE)).name)}
+    (tmp_path / "release" / "certificate.json").write_text(json.dumps(certificate))
+    config = ServerConfig.single(tmp_path)
+    assert list(config.tables) == ["town"]
+    assert "town: 17 attributes; 100.0% of the budget is left." in check(config)

@@ -22,7 +22,7 @@ from understudy.privacy.cost import UNITS
 
 def test_a_full_disk_refuses_and_recovers(sqlite):
     ledger = opened(sqlite)
-    ledger.close()
+    ledger.let_go()
 
     def fill(connection, _):
         connection.execute("PRAGMA max_page_count=24")
@@ -41,7 +41,7 @@ def test_a_full_disk_refuses_and_recovers(sqlite):
     with pytest.raises(LedgerError, match="full"):
         charge(ledger, TINY)
     assert ledger.spent.units == granted * UNITS // 10**6
-    ledger.close()
+    ledger.let_go()
     hooks.remove(ledger._database._engine, "connect", fill)
     charge(ledger, TINY)
     assert ledger.spent.units == (granted + 1) * UNITS // 10**6

@@ -97,7 +97,7 @@ def test_a_copy_put_in_place_of_a_ledger_does_not_double_the_budget(sqlite, tmp_
     ledger = opened(sqlite)
     for _ in range(2):
         charge(ledger)
-    ledger.close()  # the log is folded in
+    ledger.let_go()  # the log is folded in
     charge(ledger)
     shutil.copy(sqlite.database, tmp_path / "copy")
     (tmp_path / "copy").replace(sqlite.database)

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import understudy as us
@@ -116,6 +117,13 @@ def test_what_another_table_left_is_no_trace_of_this_one(folder):
     shutil.move(folder / "out", other)
     shutil.move(folder / "ledger_export.py", other)
     call("ask", "count by sex", cwd=other)
+
+
+def test_a_release_that_was_paid_from_a_ledger_in_memory_is_no_trace(folder):
+    declared = read(folder / "understudy.yml")
+    people = pd.read_csv(folder / "people.csv")
+    us.release(us.Project.frame(people, declared), us.marginals(1), epsilon=0.1).save(folder / "out")
+    call("ask", "count by sex", cwd=folder)
 
 
 def test_a_ledger_is_begun_anew_knowingly_and_says_so(folder):

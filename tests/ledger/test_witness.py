@@ -60,7 +60,7 @@ def test_a_running_program_notices_a_rollback_by_itself(sqlite, tmp_path):
     charge(ledger)
     copied(sqlite, tmp_path / "backup")
     charge(ledger)
-    ledger.close()
+    ledger.let_go()
     restore(sqlite, tmp_path / "backup")
     with pytest.raises(LedgerError, match="rolled back"):
         charge(ledger)

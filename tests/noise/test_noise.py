@@ -32,12 +32,12 @@ from understudy.noise.samplers import (
     _sampler,
     bernoulli,
     bernoulli_exp,
-    choose,
     discrete_gaussian,
     discrete_laplace,
     uniform_array,
     uniform_below,
 )
+from understudy.noise.selection import choose
 
 Sampler = Callable[..., NDArray[np.int64]]
 

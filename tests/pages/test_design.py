@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import page_checks
 from page_checks import HOSTILE, check_drawing, read_page
 from understudy.pages.bars import PlotBar, bars
+from understudy.pages.curves import curves
 from understudy.pages.heat import HeatCell, heat
 from understudy.pages.lettering import fitted, text_width
 from understudy.pages.markup import (
@@ -200,6 +201,22 @@ def test_labels_of_heat_maps_never_meet(rows, columns, thin, least):
     (drawing,) = read_page(document("test", "x", drawn)).drawings
     if least:
         assert len(drawing.texts) == len(rows) + len(columns) or thin
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=30),
+        st.lists(st.tuples(st.floats(1e-3, 1e9), st.floats(1e-6, 0.5)), max_size=5),
+        min_size=1,
+        max_size=16,
+    ).filter(lambda named: any(named.values())),
+    st.sampled_from([340, 720, 960]),
+)
+@settings(max_examples=60, deadline=None)
+def test_names_of_curves_never_meet(named, width):
+    drawn = curves(named, across="rows", up="half-width", words="curves", width=width)
+    (drawing,) = read_page(document("test", "x", drawn)).drawings
+    assert len(drawing.texts) >= sum(map(bool, named.values())) + 2
 
 
 def test_bars_show_their_numbers():

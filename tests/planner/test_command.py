@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from functools import partial
 
+import pytest
+
 import program
 
 run = partial(program.call, "plan")
@@ -80,3 +82,27 @@ def test_the_table(tmp_path):
     lines = [line for line in run("--table", cwd=tmp_path).stdout.splitlines() if line]
     assert len(lines) == 21 + 1 + 17  # a line for each situation, and what the columns are
     assert "0.1497" in next(line for line in lines if line.split()[:2] == ["100000", "10000"])
+
+
+@pytest.mark.parametrize("rows", ["200", "2000", "200000"])
+def test_a_plan_of_marginals_says_once_what_fits_and_recommends_once(tmp_path, rows):
+    """It said that nothing says anything, and in the next line how near each cell would be."""
+    (tmp_path / "understudy.yml").write_text(
+        "understudy: 1\nname: t\nsource: t.csv\nbudget: {epsilon: 1, delta: 1e-9}\nattributes:\n"
+        + "".join(f"  a{i}: {{type: category, values: [x, y, z]}}\n" for i in range(3))
+    )
+    told = run("--project", ".", "--rows", rows, "--marginals", "2", cwd=tmp_path).stdout
+    single, _ = told.split("all at once, as one release")
+    assert single.startswith("asked one by one, 48 questions")
+    for once in ("smalldb", "iterative-mw"):  # what a release says of its methods is said there alone
+        assert once not in single
+    assert "nothing here" not in told
+    assert "vacuous" not in told
+    assert ("says nothing: the error would be wider than the whole range" in told) == ("says nothing" in told)
+    assert told.count("recommended: ") == 1
+    assert "recommended: all at once, understudy release --method residual" in told.splitlines()[-1]
+    reply = json.loads(
+        run("--project", ".", "--rows", rows, "--marginals", "2", "--json", cwd=tmp_path).stdout
+    )
+    assert reply["recommended"] == "release --method residual"
+    assert not {"smalldb", "iterative-mw"} & {entry["mechanism"] for entry in reply["mechanisms"]}

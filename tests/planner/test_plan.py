@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import understudy as us
+from page_checks import read_page
 from understudy.errors import ParameterError
-from understudy.planner.frontier import frontier, save
+from understudy.planner.frontier import frontier
 from understudy.planner.mechanisms import MECHANISMS
 from understudy.planner.solve import Plan, plan, width_of
 from understudy.theory.planned import PlanInputs, Promise
@@ -166,15 +169,25 @@ def test_it_shows_itself():
     assert "needs the size of the universe" in found.left_out["median"]
 
 
-@pytest.mark.parametrize(
-    ("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("html", b"<!DOCTYPE html>")]
-)
-def test_frontiers_are_drawn(tmp_path: Path, ending, start):
+def test_a_frontier_is_a_page_of_the_one_design(tmp_path: Path):
     found = plan(rows=100_000, queries=1000, **VALIDITY)
-    target = tmp_path / f"frontier.{ending}"
-    save(frontier(found, against="rows"), target)
-    assert target.read_bytes().startswith(start)
-    assert b"https://cdn" not in target.read_bytes()
+    drawn = frontier(found, against="rows")
+    drawn.save(tmp_path / "frontier.html")
+    text = (tmp_path / "frontier.html").read_text(encoding="utf-8")
+    assert len(read_page(text).drawings) == 2  # for a wide screen and for a telephone; no labels meet
+    for option in found.options:
+        assert option.mechanism in text
+    assert "Recommended: bounded." in text
+
+
+def test_a_frontier_alone_carries_its_colours(tmp_path: Path):
+    frontier(plan(rows=100_000, queries=1000, **VALIDITY)).save(tmp_path / "frontier.svg")
+    text = (tmp_path / "frontier.svg").read_text(encoding="utf-8")
+    ElementTree.fromstring(text)  # well-formed
+    assert "prefers-color-scheme: dark" in text
+    assert "--paper" in text
+    assert "<script" not in text
+    assert re.findall(r"https?://[^\"]*", text.replace("http://www.w3.org/2000/svg", "")) == []
 
 
 def test_frontiers_that_cannot_be_drawn_say_why(tmp_path: Path):
@@ -183,5 +196,7 @@ def test_frontiers_that_cannot_be_drawn_say_why(tmp_path: Path):
         frontier(found, against="epsilon")
     with pytest.raises(ParameterError, match="one of"):
         frontier(found, against="time")
+    with pytest.raises(ParameterError, match="no mechanism says anything"):
+        frontier(plan(rows=2, queries=1000, **VALIDITY), against="queries")
     with pytest.raises(ParameterError, match="written as"):
-        save(frontier(found), tmp_path / "x.gif")
+        frontier(found).save(tmp_path / "x.gif")

@@ -57,6 +57,7 @@ def test_approved_then_run_once_then_answered(approvals, store):
     assert claimed is not None
     assert claimed.id == id
     assert approvals.claim() is None
+    assert Approvals(store).claim() is None  # nor does another part of this server
     approvals.answered(id)
     found = approvals.get(id)
     assert found is not None

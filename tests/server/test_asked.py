@@ -104,6 +104,18 @@ def test_a_history_tells_neither_numbers_nor_answers(asked):
     assert told["finished"].endswith("Z")
 
 
+def test_half_a_character_is_refused_and_blocks_nothing(asked):
+    for text in ("\ud800", "a\udfff"):
+        with pytest.raises(ParameterError, match="half a character"):
+            asked.note("town", "ada", text, "r1", {}, answer={}, source="repetition", currency="rho")
+        with pytest.raises(ParameterError, match="half a character"):
+            asked.begin("town", "ada", text, "r1", {})
+        with pytest.raises(ParameterError, match="half a character"):
+            asked.find("town", "ada", text)
+    id = asked.note("town", "ada", "count", "r1", {}, answer={}, source="repetition", currency="rho")
+    assert asked.get(id) is not None
+
+
 def test_an_answer_is_kept_in_one_step_and_only_once(asked):
     terms = {"rho": 0.1}
     given = {"price": ZCDP(10**14), "share": 0.1, "source": "bought", "ledger_request": "ada/r1"}

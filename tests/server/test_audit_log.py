@@ -25,6 +25,8 @@ def test_entries_follow_each_other_in_pages(log):
     assert first.as_dict()["facts"] == {"table": "town 0", "hours": 0}
     assert log.head == (5, log.entries(after=4)[0].hash)
     assert log.verify() == []
+    assert log.entries(after=10**40, limit=10**40) == []
+    assert log.entries(after=-1, limit=-1) == []
 
 
 @pytest.mark.parametrize(

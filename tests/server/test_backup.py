@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import sqlite3
 import stat
@@ -140,6 +142,39 @@ def test_a_damaged_ledger_and_a_damaged_state_are_replaced(config, tmp_path):
     config.state.write_bytes(b"not a database" * 100)
     assert set(states(restore(config, tmp_path / "copy")).values()) == {"restored", "kept"}
     assert entries(config.folder) == 5
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_a_restore_that_was_stopped_is_finished_by_the_next(config, tmp_path, monkeypatch, step):
+    backup(config, tmp_path / "copy")
+    ledger = config.folder / "understudy.ledger"
+    with sqlite3.connect(ledger) as raw:
+        raw.execute("UPDATE understudy_entry SET cost = 0")
+    raw.close()
+    lose(config.state)
+    config.state.write_bytes(b"not a database" * 100)
+    (config.folder / "witness.json").unlink()
+    left = [step]
+
+    def stopping(rename):
+        def renamed(*paths):
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+            return rename(*paths)
+
+        return renamed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.rename", stopping(os.rename))
+        with contextlib.suppress(KeyboardInterrupt):
+            restore(config, tmp_path / "copy")
+    restore(config, tmp_path / "copy")
+    assert entries(config.folder) == 5
+    ask(config.folder)
+    with ServerStore(config.state) as store:
+        assert [token.analyst for token in Tokens(store).all()] == ["ada"]
+        assert AuditLog(store).verify() == []
 
 
 def test_a_ledger_that_went_another_way_is_refused(config, tmp_path):

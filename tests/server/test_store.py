@@ -15,8 +15,11 @@ import pytest
 
 from understudy.errors import StoreError
 from understudy.server import schema
+from understudy.server.approvals import Approvals
+from understudy.server.asked import Asked
 from understudy.server.audit_log import AuditLog
 from understudy.server.store import ServerStore
+from understudy.server.tokens import Tokens
 
 NOTE = "INSERT OR IGNORE INTO fact VALUES (?, ?)"
 
@@ -146,6 +149,62 @@ with store.writing() as tx:
     with ServerStore(state) as store:
         assert {"kept True", "kept False"} <= facts(store)
         assert "lost" not in facts(store)
+
+
+WRITE_ON = """
+import sys
+from pathlib import Path
+from understudy.server.approvals import Approvals
+from understudy.server.asked import Asked
+from understudy.server.store import ServerStore
+from understudy.server.tokens import Caller, Tokens
+from understudy.privacy.cost import ZCDP
+store = ServerStore(Path(sys.argv[1]))
+tokens, asked, approvals = Tokens(store), Asked(store), Approvals(store)
+start = int(sys.argv[2])
+for i in range(start, start + 10_000):
+    token, _ = tokens.make("ada", doors=["http"])
+    id = approvals.ask(token.caller, "town", "count", f"r{i}", {}, ZCDP(1), 0.1)
+    approvals.approve(id, "cy")
+    answer = asked.keep(
+        "town", "ada", "count", f"r{i}", {}, answer={"value": i}, price=ZCDP(1), share=0.1, source="bought"
+    )
+    print(token.id, id, answer.id, i, flush=True)
+"""
+
+
+def killed_again_and_again(state: Path, times: int) -> None:
+    """Kill a program that writes, at a moment of no choice of its own; what it has said must be there."""
+    said: list[list[str]] = []
+    for run in range(times):
+        words = [sys.executable, "-c", WRITE_ON, str(state), str(run * 10_000)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for _ in range(1 + run % 7):
+                said.append(writer.stdout.readline().split())
+            time.sleep(0.001 * (run % 5))
+            writer.kill()
+            said += [line.split() for line in writer.stdout if line.endswith("\n")]
+        with ServerStore(state) as store:
+            assert AuditLog(store).verify() == []
+    with ServerStore(state) as store:
+        tokens, asked, approvals = Tokens(store), Asked(store), Approvals(store)
+        for token, approval, answer, number in said:
+            assert tokens.get(token) is not None
+            assert approvals.get(approval).state == "approved"
+            assert asked.get(answer).answer == {"value": int(number)}
+        acts = [entry.act for entry in AuditLog(store).entries(limit=10**6)]
+        assert len(said) <= acts.count("approve") == len(approvals.all("approved", limit=10**6))
+        assert acts.count("make token") == len(tokens.all())
+
+
+def test_what_was_said_survives_kills_and_is_all_in_the_log(state):
+    killed_again_and_again(state, 4)
+
+
+@pytest.mark.slow("300 kills of a program that writes")
+def test_what_was_said_survives_very_many_kills(state):
+    killed_again_and_again(state, 300)
 
 
 def test_threads_write_one_after_the_other(store):

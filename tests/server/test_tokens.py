@@ -89,6 +89,35 @@ def test_an_expired_token_stays_expired_when_the_clock_is_set_back(state, clock)
         assert Tokens(store).find(fresh, door="http") is not None
 
 
+def test_an_expired_token_stays_expired_after_a_kill_at_that_moment(state, clock):
+    store = ServerStore(state, clock=clock)
+    tokens = Tokens(store)
+    _, secret = tokens.make("ada", days=30)
+    clock.days(29.9999)
+    assert tokens.find(secret, door="http") is not None
+    clock.seconds += 20
+    assert tokens.find(secret, door="http") is None
+    store._waiting.clear()  # what a kill forgets
+    clock.days(-20)
+    with ServerStore(state, clock=clock) as another:
+        assert Tokens(another).find(secret, door="http") is None
+    store.close()
+
+
+def test_a_name_has_one_spelling(tokens):
+    tokens.make("Zoë")
+    with pytest.raises(ParameterError, match="no name"):
+        tokens.make("Zoe\u0308")
+
+
+def test_links_that_nobody_used_are_forgotten(tokens, store, clock):
+    tokens.make_link()
+    clock.days(1)
+    tokens.make_link()
+    with store.reading() as tx:
+        assert tx.execute("SELECT count(*) FROM token").fetchone()[0] == 1
+
+
 def test_a_revocation_is_final_and_ends_at_once_here(tokens):
     token, secret = tokens.make("ada")
     assert tokens.find(secret, door="http") is not None

@@ -445,3 +445,25 @@ def test_a_session_far_beyond_its_questions_still_answers():
     opened = session_of(curator(), alpha=0.02, queries=1, mechanism="direct")
     opened._buyer.policy.left = 1e-260
     assert opened.ask("count town = 'c' and sex = 'F'").source == "uncertified"
+
+
+def test_a_session_that_goes_on_simulates_no_band_again(monkeypatch):
+    """The bands of histograms and classes stand in the journal with their purchases, to the last digit."""
+    monkeypatch.setattr("understudy.sessions.ski_rental.SMALL", 0)
+    one = curator()
+    first = session_of(one, alpha=0.02, queries=5000, name="mine", classes=[ranges("age", "sex")])
+    asked = [conjunction(age=np.arange(10) < 4, town=np.arange(6) < 2), conjunction(town=np.arange(6) < 3)]
+    said = [first.ask_marginal(question).value.tolist() for question in asked]
+    assert {"histogram", "grids"} <= {plan["kind"] for plan in plans(first)}
+
+    def again(*args, **kwargs):
+        raise AssertionError("a band is simulated again")
+
+    monkeypatch.setattr("understudy.sessions.histogram.half_widths", again)
+    monkeypatch.setattr("understudy.sessions.product_class.band", again)
+    second = session_of(one, name="mine")
+    assert [second.ask_marginal(question).value.tolist() for question in asked] == said
+    for name, known in first._known.knowledge.one_ways.items():
+        assert (second._known.knowledge.one_ways[name].half_widths == known.half_widths).all()
+    held = [[c.width for _, c in s._known.knowledge.classes()] for s in (first, second)]
+    assert held[0] == held[1] != []

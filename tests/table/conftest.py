@@ -40,12 +40,12 @@ def spark() -> Iterator[Any]:
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": folder,
         "spark.local.dir": folder,
         "spark.log.level": "OFF",
     }
-    builder = sql.SparkSession.builder.master("local[2]")
+    builder = sql.SparkSession.builder.master("local[1]")
     for key, value in settings.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():

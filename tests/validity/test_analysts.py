@@ -6,6 +6,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
+from page_checks import read_page
 from statistical import FALSE_ALARM, assert_at_most
 from understudy.errors import RefusedError
 from understudy.noise.samplers import SeededNoise
@@ -19,7 +20,8 @@ from understudy_audit.analysts.others import (
     identification,
     queries_of,
 )
-from understudy_audit.validity import draw_findings, made, play, validity_audit
+from understudy_audit.validity import made, play, validity_audit
+from understudy_audit.validity_page import draw_findings, validity_page
 
 CERTIFIED = ("bounded", "gaussian", "check", "realised", "ladder")
 LONG = bool(os.environ.get("UNDERSTUDY_AUDIT"))
@@ -158,6 +160,9 @@ def test_the_audit_tells_plain_from_certified(tmp_path):
     assert all("rows would certify" in f.refused for f in refused)
     draw_findings(found, tmp_path / "audit.svg")
     assert "majority" in (tmp_path / "audit.svg").read_text(encoding="utf-8")
+    page = validity_page(found)
+    assert len(read_page(page).drawings) == len(ANALYSTS) + 3  # and three swatches of the legend
+    assert "was fooled in" in page
     with pytest.raises(ValueError, match="no analyst"):
         validity_audit(analysts=("T9",), runs=1)
 

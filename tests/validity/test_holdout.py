@@ -143,7 +143,7 @@ def test_the_last_score_is_the_last():
 
 
 def test_a_vacuous_certificate_is_refused_with_the_rows_it_takes():
-    with pytest.raises(RefusedError, match=r"vacuous.*[\d,]+ rows would certify 0.1"):
+    with pytest.raises(RefusedError, match=r"say nothing.*[\d,]+ rows would certify 0.1"):
         Holdout(SEALED[:1000], TRUTH[:1000], queries=5000, mode="gaussian")
     with pytest.raises(RefusedError, match=r"wider than 0.05.*rows would certify 0.05"):
         Holdout(SEALED, TRUTH, queries=5, mode="gaussian", tolerance=0.05)
@@ -170,7 +170,7 @@ def test_realised_failures_widen_the_answer_and_then_refuse():
         else:
             assert abs(score.value - 0.25) <= score.width
             widths.append(score.width)
-    assert re.search(r"vacuous.*rows would certify", refusal)
+    assert re.search(r"say nothing.*rows would certify", refusal)
     assert widths == sorted(widths)
     assert widths[-1] < 0.5
     assert len(widths) > 20

@@ -109,7 +109,7 @@ class ShareQuestion:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return cell_columns(self.marginal.by)
+        return cell_columns(self.marginal.by, "share")
 
     def answer(self, counts: SourceCounts) -> Answer:
         rows = RowBounds.measured(counts.cells[1]) if self.counts_everyone else counts.rows
@@ -135,7 +135,7 @@ class RateQuestion:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return cell_columns(self.marginal.by)
+        return cell_columns(self.marginal.by, "rate")
 
     def answer(self, counts: SourceCounts) -> Answer:
         source = weakest(cells.answer.source for cells in counts.cells)

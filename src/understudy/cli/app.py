@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from difflib import get_close_matches
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.exceptions import Abort, Exit, TyperException
@@ -105,17 +105,26 @@ def _usage(error: TyperException) -> str:
     while context is not None and context.parent is not None:
         names.insert(0, context.info_name)
         context = context.parent
-    if not names:  # told by a command itself
-        known = {
-            command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands
-        }
-        names = sys.argv[1:2] if sys.argv[1:2] and sys.argv[1] in known else []
+    if not names:  # told by a command itself, or by the parser of its options
+        names = _named(sys.argv[1:])
     text = error.format_message()
     possible = getattr(error, "possibilities", None)
     if possible:
         near = get_close_matches(getattr(error, "option_name", ""), possible, n=2, cutoff=0.0)
         text = f"{getattr(error, 'message', text)}. Did you mean {' or '.join(near)}?"
     return text if text.startswith("Usage: ") else f"{text} (try {' '.join(['understudy', *names])} --help)"
+
+
+def _named(words: list[str]) -> list[str]:
+    """The command, and the one within it, that the words of a command line begin with."""
+    names: list[str] = []
+    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    for word in words:
+        if word not in commands:
+            break
+        names.append(word)
+        commands = getattr(commands[word], "commands", {})
+    return names
 
 
 KINDS = {1: "OSError", 2: "Usage", INTERRUPTED: "Interrupted"}

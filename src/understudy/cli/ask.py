@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from understudy.cli.completion import complete_question
 from understudy.cli.interrupt import UNCHARGED, if_interrupted
 from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit, tell_unread
 from understudy.cli.prices import Charged, confirm, left_as_plain, left_told, price_told
@@ -25,7 +26,8 @@ def ask(
         list[str],
         typer.Argument(
             help="Such as: count age<30 and sex=F by district; rate smoker=true within district; "
-            "or: SELECT avg(age) FROM town"
+            "or: SELECT avg(age) FROM town",
+            autocompletion=complete_question,
         ),
     ],
     project: ProjectFile = Path("understudy.yml"),

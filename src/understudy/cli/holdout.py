@@ -147,14 +147,14 @@ def validity_audit(
     rejections: Annotated[int, typer.Option(help="Wrong guesses that the modes are made for.")] = 10,
     beta: Annotated[float, typer.Option(help="Chance that any of the widths does not hold.")] = 0.05,
     seed: Annotated[int, typer.Option(help="Of the invented data.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Draw claims and truths: .svg, .png or .html.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw claims and truths: .html or .svg.")] = None,
     *,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Attack a holdout seven ways, on invented data: what it claims, what is true, how often its widths hold."""
-    from understudy.planner.frontier import check_format
-    from understudy_audit.validity import MODES, draw_findings
+    from understudy.pages.plot_file import check_format
+    from understudy_audit.validity import MODES
     from understudy_audit.validity import validity_audit as attack
 
     if plot is not None:
@@ -171,6 +171,8 @@ def validity_audit(
         seed=seed,
     )
     if plot is not None:
+        from understudy_audit.validity_page import draw_findings
+
         draw_findings(found, plot, overwrite=overwrite)
     if as_json:
         emit([finding.as_dict() for finding in found])

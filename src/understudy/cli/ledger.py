@@ -12,14 +12,16 @@ import typer
 
 from understudy.cli.help import ProgramCommand, ProgramGroup
 from understudy.cli.options import Json, Overwrite, ProjectFile, check_output, emit
+from understudy.cli.prices import percent
 from understudy.cli.terminal import say, say_table
 from understudy.layout import shortened
 
 if TYPE_CHECKING:
     from understudy.declaration.declaration import Declaration
+    from understudy.privacy.budget import Budget
 
 LISTED = 20
-"""The newest entries that a terminal shows, unless told otherwise."""
+"""The newest charges that a terminal shows, unless told otherwise."""
 
 ledger = typer.Typer(
     cls=ProgramGroup,
@@ -33,7 +35,8 @@ ledger = typer.Typer(
 def show(
     project: ProjectFile = Path("understudy.yml"),
     last: Annotated[
-        int | None, typer.Option(min=0, help="How many of the newest entries to list: 20, on a page 200.")
+        int | None,
+        typer.Option(min=0, help="How many of the newest charges to list: 20, on a page 200 entries."),
     ] = None,
     html: Annotated[
         Path | None,
@@ -42,7 +45,12 @@ def show(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """What was spent and what remains, and the newest entries; with --html as a page, verified."""
+    """What was spent and what remains, and the newest charges; with --html as a page, verified.
+
+    Each charge is a line: its entry in the ledger, when it was made, what it took of the budget, and the question
+    as it was asked, with who asked and the request's name in parentheses. Answers and the steps of sessions
+    belong to charges; --json lists them all.
+    """
     if html is not None:
         _write_page(project, html, last, overwrite=overwrite, as_json=as_json)
         return
@@ -54,7 +62,8 @@ def show(
     books = open_ledger(read(path), base=path.parent, file=path)
     entries = document(books.url, books.name, answers=False)["entries"] if books.is_begun else []
     spent, left, cap = books.spent, books.remaining, books.budget.cap
-    newest = entries[max(0, len(entries) - (LISTED if last is None else last)) :]
+    most = LISTED if last is None else last
+    newest = entries[max(0, len(entries) - most) :]
     if as_json:
         totals = {"spent": spent.amount, "remaining": left.amount, "cap": cap.amount}
         emit(
@@ -69,12 +78,17 @@ def show(
             }
         )
         return
-    if newest:
-        say_table(_rows(newest, cap.currency), left={1, 2, 4, 5, 6})
+    charges = _charges(entries, books.budget)
+    listed = charges[max(0, len(charges) - most) :]
+    if listed:
+        say_table([("entry", "time (UTC)", "of budget", cap.currency, "question"), *listed], left={1, 4})
     many = f"{len(entries)} entries" if entries else "nothing was charged yet, and no entry written"
+    if len(listed) < len(charges):
+        many += f", the newest {len(listed)} of {len(charges)} charges listed (--last)"
     say(
-        f"{books.name} in {books.place}: {many}; budget {books.budget}; {cap.currency} spent "
-        f"{spent.amount:.6g} of {cap.amount:.6g}, {left.amount:.6g} left"
+        f"{books.name} in {books.place}: {many}; budget {books.budget}; "
+        f"{percent(books.budget.share(spent))} spent: {cap.currency} {spent.amount:.6g} of {cap.amount:.6g}, "
+        f"{left.amount:.6g} left"
     )
 
 
@@ -115,24 +129,42 @@ def _write_page(project: Path, page: Path, last: int | None, *, overwrite: bool,
         sys.exit(1)
 
 
-def _rows(entries: list[dict[str, Any]], currency: str) -> list[tuple[str, ...]]:
-    """Entries for people, under heads; names that were drawn at random tell nothing and are left out."""
-    from understudy.ledger.interface import is_fresh
-    from understudy.ledger.verifier import UNITS
+def _charges(entries: list[dict[str, Any]], budget: Budget) -> list[tuple[str, ...]]:
+    """What was charged, for people, a row for each charge, without heads.
 
-    rows = [("entry", "time (UTC)", "kind", currency, "analyst", "name", "question")]
+    Answers and steps belong to charges and are no rows of their own; what a session asked stands with the charge
+    that it led to. Names that were drawn at random tell nothing and are left out.
+    """
+    from understudy.ledger.interface import SEPARATOR, is_fresh
+    from understudy.ledger.statement import asked_words
+
+    called = {entry["number"]: entry["request"] or "" for entry in entries if entry["event"]}
+    answered = {entry["debit"] for entry in entries if entry["kind"] == "answer"}
+    steps = {
+        f"{called.get(entry['debit'], '')}{SEPARATOR}{entry['step']}": entry["question"]
+        for entry in entries
+        if entry["kind"] == "step" and entry["question"]
+    }
+    rows: list[tuple[str, ...]] = []
     for entry in entries:
-        question = entry["question"] or (f"for entry {entry['debit']}" if entry["debit"] else "")
-        name = entry["request"] or ""
+        if not entry["event"] and entry["kind"] != "open":
+            continue
+        name, cost = entry["request"] or "", type(budget.cap)(int(entry["cost"] or 0))
+        said = asked_words(steps.get(name) or entry["question"] or "")
+        if entry["kind"] == "open":
+            said = "the ledger was opened"
+        elif cost.units and entry["number"] not in answered:
+            said += ", never answered"
+        who = [
+            shortened(told, 30) for told in (entry["analyst"] or "", "" if is_fresh(name) else name) if told
+        ]
         rows.append(
             (
                 str(entry["number"]),
-                entry["at"][:19].replace("T", " "),
-                entry["kind"],
-                f"{entry['cost'] / UNITS:.6g}" if entry["event"] else "",
-                shortened(entry["analyst"] or "", 20),
-                "" if is_fresh(name) else shortened(name, 30),
-                shortened(question, 70),
+                entry["at"][:16].replace("T", " "),
+                percent(budget.share(cost)),
+                f"{cost.amount:.4g}",
+                shortened(said, 100) + (f" ({', '.join(who)})" if who else ""),
             )
         )
     return rows

@@ -75,9 +75,7 @@ def plan(
         bool,
         typer.Option("--expected", help="Also the typical error, simulated on invented data: no promise."),
     ] = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the frontier into a .svg, .png or .html file.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the frontier into an .html or .svg file.")] = None,
     against: Annotated[str, typer.Option(help="The plot's axis: rows, queries or epsilon.")] = "rows",
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -91,10 +89,11 @@ def plan(
         _show_table(as_json=as_json)
         return
     if plot is not None:
-        from understudy.planner.frontier import check_format
+        from understudy.pages.plot_file import check_format
 
         check_format(plot)
         check_output(plot, overwrite=overwrite)
+    from understudy.planner.solve import SAYS_NOTHING
     from understudy.planner.solve import plan as solve
 
     declared = _declared(project, marginals, queries) if project else {}
@@ -113,15 +112,20 @@ def plan(
         guesses=guesses, failures=failures, best_only=best_only, **known,
     )  # fmt: skip
     if plot is not None:
-        from understudy.planner.frontier import frontier, save
+        from understudy.planner.frontier import frontier
 
-        save(frontier(found, against=against), plot, overwrite=overwrite)
-    simulated = _simulated(found) if typical else {}
+        frontier(found, against=against).save(plot, overwrite=overwrite)
     released = _as_release(project, marginals, found, beta) if project and marginals is not None else []
+    if released:
+        found = found.without(RELEASED)
+    simulated = _simulated(found) if typical else {}
     if as_json:
         reply = found.as_dict()
         if released:
-            reply["release"] = [asdict(one) for one in released]
+            reply |= {
+                "release": [asdict(one) for one in released],
+                "recommended": _recommended(found, released),
+            }
         for entry in reply["mechanisms"]:
             if entry["mechanism"] in simulated:
                 entry["expected"] = simulated[entry["mechanism"]]
@@ -129,10 +133,20 @@ def plan(
             reply["plot"] = str(plot)
         emit(reply)
         return
-    for line in found.lines(columns_of(sys.stdout)):
-        say(line)
-    for line in _release_lines(released):
-        say(line)
+    if released:
+        asked = f"{found.situation.queries:,} questions"
+        say(f"asked one by one, {asked}, each of which may be chosen after the answers before it:")
+        for line in found.table_lines(columns_of(sys.stdout)):
+            say(line)
+        told = list(_release_lines(released))
+        for line in told:
+            say(line)
+        if any(o.vacuous for o in found.options) or any("says nothing" in line for line in told):
+            say(SAYS_NOTHING)
+        say(_verdict(found, released))
+    else:
+        for line in found.lines(columns_of(sys.stdout)):
+            say(line)
     if typical:
         say("typical largest error, simulated on invented data (not a promise):")
         simulations = [(name, f"{error:.4g}") for name, error in simulated.items()]
@@ -154,16 +168,56 @@ def _as_release(project: Path, marginals: int, found: Plan, beta: float) -> list
     return list(plan_release(declaration, workload, rows=found.situation.rows, beta=beta))
 
 
+RELEASED = ("smalldb", "iterative-mw")
+"""Mechanisms that are methods of a release: where that is forecast, it alone says whether they fit."""
+
+
+def _best_release(released: list[MethodPlan]) -> MethodPlan | None:
+    """The method that `auto` takes, else the best that certifies something."""
+    from understudy.planner.solve import VACUOUS
+
+    useful = [one for one in released if one.width is not None and one.width < VACUOUS and not one.obstacle]
+    chosen = [one for one in useful if one.chosen]
+    return next(iter(chosen), min(useful, key=lambda one: one.width or 1.0, default=None))
+
+
+def _recommended(found: Plan, released: list[MethodPlan]) -> str | None:
+    """Asked one by one, or released at once: whichever certifies the smaller error."""
+    release, single = _best_release(released), found.recommended
+    if release is None or (single is not None and single.width < (release.width or 1.0)):
+        return None if single is None else single.mechanism
+    return f"release --method {release.method}"
+
+
+def _verdict(found: Plan, released: list[MethodPlan]) -> str:
+    from understudy.planner.solve import NOTHING_HELPS
+
+    best = _recommended(found, released)
+    if best is None:
+        return f"nothing here says anything for certain: {NOTHING_HELPS}"
+    if not best.startswith("release"):
+        return f"recommended: {best}, asked one by one"
+    release = _best_release(released)
+    assert release is not None
+    told = f"recommended: all at once, understudy {best} (every cell within ± {release.error:,.0f} people)"
+    taken = next((one.method for one in released if one.chosen), release.method)
+    if taken == release.method:
+        return told
+    return f"{told}; or {taken}, which auto takes: often nearer, with an error that is known afterwards only"
+
+
 def _release_lines(released: list[MethodPlan]) -> Iterator[str]:
-    if not released:
-        return
-    yield "as one release (understudy release), by method; * is what auto takes:"
+    from understudy.planner.solve import VACUOUS
+
+    yield "all at once, as one release (understudy release), by method; * is what auto takes:"
     for one in released:
         mark = "*" if one.chosen else " "
         if one.obstacle:
             yield f"  {mark} {one.method:<10} does not fit: {one.obstacle}"
         elif one.width is None:
             yield f"  {mark} {one.method:<10} what it measures, and so its error, depends on the table"
+        elif one.width >= VACUOUS:
+            yield f"  {mark} {one.method:<10} says nothing (every cell within ± {one.error:,.0f} people)"
         else:
             yield f"  {mark} {one.method:<10} {one.width:>10.4g}  (every cell within ± {one.error:,.0f} people)"
 

@@ -6,6 +6,7 @@ from itertools import islice
 from math import isfinite
 
 from understudy.answer.answer import Answer
+from understudy.answer.reader import RATE
 from understudy.answer.sql_answer import SqlAnswer, shown
 from understudy.cli.prices import Charged, price_told
 from understudy.cli.terminal import say, say_table
@@ -54,7 +55,9 @@ def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
         zip(answer.query.cell_labels(), answer.value.reshape(-1), answer.error.reshape(-1), strict=True), most
     )
     values = [
-        (labels, f"{value:,.{digits}f}", f"± {error:,.{digits}f}" if isfinite(error) else "error unknown")
+        (labels, f"{value:,.{digits}f}", f"± {error:,.{digits}f}{_doubt(answer, float(value), float(error))}")
+        if isfinite(error)
+        else (labels, f"{value:,.{digits}f}", "error unknown")
         for labels, value, error in cells
     ]
     heads = [(*answer.query.by, answer.unit, "")] if answer.query.by else []
@@ -62,6 +65,17 @@ def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:
         values = [(labels, value, f"{error}  {answer.unit}") for labels, value, error in values]
     errors = max((len(error) for _, _, error in values), default=0)
     return [*heads, *((*labels, value, f"{error:<{errors}}") for labels, value, error in values)]
+
+
+def _doubt(answer: Answer, value: float, error: float) -> str:
+    """What is said beside a group that may be empty, so that nobody takes its number for a finding."""
+    if not answer.query.by:
+        return ""
+    if answer.unit.startswith(RATE):  # any rate is possible where the group may have no rows
+        return "  nothing known" if value - error <= 0 and value + error >= 1 else ""
+    if value == error == 0:
+        return "  certainly 0"
+    return "  consistent with 0" if value - error <= 0 else ""
 
 
 def _sql_rows(answer: SqlAnswer, everything: bool) -> list[tuple[str, ...]]:

@@ -179,6 +179,10 @@ class Curator:
                 raise
             return under(before)
 
+    def close(self) -> None:
+        """Let go of the table: whatever would look at it, or charge for it, is refused from then on."""
+        self._truth.close()
+
     # ---- what is public about the number of rows
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 
 from understudy.domain.attribute import Attribute
 from understudy.domain.domain import Domain
@@ -156,7 +157,7 @@ class Declaration:
     def __repr__(self) -> str:
         return f"Declaration({self.name!r}, {len(self.domain)} attributes, budget {self.budget})"
 
-    @property
+    @cached_property
     def relation(self) -> Relation:
         """The neighbouring relation, with the most rows of one person that are kept."""
         return Relation(self.neighbours, 1 if self.unit is None else self.unit.max_rows)

@@ -27,8 +27,8 @@ CROWDED = 0.5
 COMMON = 0.2
 """A value with more of the sample than this, zero for instance, is in one bin however the range is cut."""
 
-STEPS = ((1, 2, 5), (1, 3), (1,))
-"""Multiples of powers of ten at which a range is cut: the first that make no more than `2 * BINS` bins."""
+STEPS = {(1, 2, 5): "1, 2 and 5 times ", (1, 3): "1 and 3 times ", (1,): ""}
+"""Multiples of powers of ten at which a range is cut, in words: the first that make at most `2 * BINS` bins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,12 @@ def _powers(
     """
     sizes = sorted(abs(value) for value in sample if value)
     least = Fraction(sizes[len(sizes) // 20])
-    for multiples in STEPS:
+    tried: list[tuple[list[Fraction], str]] = []
+    for multiples, said in STEPS.items():
         steps = list(_rising(least, max(abs(low), abs(high)), multiples, whole=whole))
         inner = {*(-step for step in steps), Fraction(0), *steps}
-        edges = sorted({low, high, *(edge for edge in inner if low < edge < high)})
-        if len(edges) <= 2 * BINS + 1:
-            break
-    said = {(1, 2, 5): "1, 2 and 5 times ", (1, 3): "1 and 3 times ", (1,): ""}[multiples]
-    return edges, said
+        tried.append((sorted({low, high, *(edge for edge in inner if low < edge < high)}), said))
+    return next((one for one in tried if len(one[0]) <= 2 * BINS + 1), tried[-1])
 
 
 def _rising(least: Fraction, most: Fraction, multiples: Iterable[int], *, whole: bool) -> Iterable[Fraction]:

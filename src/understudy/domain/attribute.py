@@ -228,14 +228,28 @@ def unique_label(word: str, taken: Collection[str]) -> str:
     return word
 
 
+MOST_NAMED = 12
+"""Choices that a message names, all of them; of more it names the nearest, and says where all are listed."""
+
+
 def close_to(value: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Up to five of the known names, those most like `value` first; the first of all where none is like it."""
-    return tuple(difflib.get_close_matches(value, known, n=3, cutoff=0.5) or known[:5])
+    """Up to three of the known names, those most like `value` first, whatever their case; else the first five."""
+    alike = {name.casefold(): name for name in reversed(known)}
+    found = difflib.get_close_matches(value.casefold(), list(alike)[::-1], n=3, cutoff=0.5)
+    return tuple(alike[name] for name in found) or tuple(known[:5])
 
 
-def listed(close: Sequence[str], known: Sequence[str]) -> str:
-    """Names in a row, with a sign that there are more."""
-    return ", ".join(close) + ("" if len(close) == len(known) else ", …")
+def listed(close: Sequence[str], known: Sequence[str], where: str) -> str:
+    """Names in a row, the close ones first and all of a few; of many, the close ones and `where` all of them are.
+
+    >>> listed(["smoker"], ["age", "sex", "smoker"], "`domain.names`")
+    'smoker, age, sex'
+    >>> listed(["Town 7"], [f"Town {i}" for i in range(40)], "`domain.names`")
+    'Town 7, … (40 in all: see the declaration, or `domain.names` in Python)'
+    """
+    if len(known) <= MOST_NAMED:
+        return ", ".join((*close, *(name for name in known if name not in close)))
+    return f"{', '.join(close)}, … ({len(known):,} in all: see the declaration, or {where} in Python)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,7 +313,7 @@ class Categories(Attribute):
             close = close_to(str(value), self.values)
             raise QueryError(
                 f"{value!r} is not a declared value of {self.name}",
-                remedy=f"try: {listed(close, self.values)}",
+                remedy=f"try: {listed(close, self.values, f'`domain[{self.name!r}].values`')}",
                 suggestions=close,
             )
         return self._equals(cell, operator)

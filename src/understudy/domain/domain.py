@@ -79,7 +79,7 @@ class Domain:
             close = close_to(name, self.names)
             raise DomainError(
                 f"there is no attribute {name!r}",
-                remedy=f"the domain has: {listed(close, self.names)}",
+                remedy=f"the domain has: {listed(close, self.names, '`domain.names`')}",
                 suggestions=close,
             )
         return position

@@ -8,7 +8,7 @@ and opens the thing anew. A session or a holdout goes on from its journal.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
@@ -42,8 +42,8 @@ class AskingLock:
         self._lock.release()
 
     @contextmanager
-    def if_free(self) -> Iterator[bool]:
-        """Enter where no other thread is inside, and go on without waiting where one is: whether it was entered."""
+    def if_free(self) -> Generator[bool]:
+        """Enter where no other thread is inside, and wait for none: gives whether it was entered."""
         entered = not self._is_orphan and self._lock.acquire(blocking=False)
         try:
             yield entered

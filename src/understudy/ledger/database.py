@@ -15,7 +15,7 @@ from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from understudy.errors import LedgerError
+from understudy.errors import ClosedError, LedgerError
 from understudy.ledger import file, schema
 from understudy.ledger.fork import ForkGate
 
@@ -30,6 +30,9 @@ _SQLITE_SETTINGS = (
     "PRAGMA wal_autocheckpoint=4000",  # each checkpoint syncs twice more; 16 MiB between them
     "PRAGMA secure_delete=ON",  # a superseded state is overwritten with zeros, not only unlinked from its page
 )
+
+KEPT_OPEN = 32
+"""Connections to a file that are kept for the next one who needs one: to open another costs more than a debit."""
 
 WIPES_APART = 1.0
 """Seconds between two emptyings of the log: each costs three syncs."""
@@ -46,6 +49,7 @@ class Database:
         self._file: file.FileIdentity | None = None
         self._wiped = -WIPES_APART
         self._unwiped = False
+        self._closed = False
         weakref.finalize(self, self._engine.dispose)
 
     @property
@@ -58,10 +62,22 @@ class Database:
         return self.url.database or "" if self.is_sqlite else self.url.render_as_string(hide_password=True)
 
     def close(self) -> None:
+        """Let go of the store for good: every later transaction is refused. Closing twice does nothing."""
+        if not self._closed:
+            self.let_go()
+            self._closed = True
+
+    def let_go(self) -> None:
+        """Close every connection; the next transaction makes another."""
         if self._unwiped:
             self._wipe()
         self._engine.dispose()
         self._file = None
+
+    def check_open(self) -> None:
+        """Refuse a store that was closed."""
+        if self._closed:
+            raise ClosedError("the ledger was closed", remedy="open the project again; nothing was spent")
 
     def wipe(self) -> None:
         """Empty SQLite's write-ahead log, which holds pages as they were before a state was erased from them.
@@ -133,6 +149,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, begin: str) -> Generator[Connection, None, None]:
+        self.check_open()
         with self._gate.inside(), self._clear_errors(), self._begun(begin) as tx:
             try:
                 self._check_file(tx)
@@ -189,7 +206,10 @@ class Database:
         if self.is_sqlite:
             path = Path(self.place)
             engine = create_engine(
-                self.url, isolation_level="AUTOCOMMIT", creator=lambda: _connected(path, timeout)
+                self.url,
+                isolation_level="AUTOCOMMIT",
+                creator=lambda: _connected(path, timeout),
+                pool_size=KEPT_OPEN,
             )
             event.listen(engine, "connect", _on_connection(_set_up_sqlite, timeout))
             return engine

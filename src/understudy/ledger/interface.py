@@ -232,6 +232,13 @@ class Ledger(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Let go of the store's connections; a durable ledger that was closed refuses every call.
+
+        Closing twice does nothing, and a ledger in memory has nothing to let go of.
+        """
+        ...
+
     def find(self, request: str) -> Debit | None:
         """The debit of a request, or None where nothing was charged under it. Charges nothing."""
         ...

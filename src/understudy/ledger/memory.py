@@ -107,6 +107,9 @@ class MemoryLedger:
     def quote(self, event: Event) -> Cost:
         return self._books.quote(event)
 
+    def close(self) -> None:
+        pass
+
     def due(self, event: Event, *, analyst: str = "") -> Due:
         with self._lock:
             return self._books.due(event, analyst=checked_analyst(analyst), at=self._latest)

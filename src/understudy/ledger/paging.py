@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import BigInteger, Select, bindparam, select
 
 from understudy.errors import ParameterError
 from understudy.ledger.chain import Entry, is_sealed
@@ -61,7 +61,7 @@ class PageRequest:
 @cache
 def _statement(selected: tuple[str, ...], *, newest_first: bool) -> Select[Any]:
     number: Any = ENTRY.c.number
-    after: Any = bindparam("after")
+    after = bindparam("after", type_=BigInteger())
     wanted = select(ENTRY).where(ENTRY.c.ledger == bindparam("of"))
     wanted = wanted.where(number < after if newest_first else number > after)
     for name in selected:

@@ -268,6 +268,16 @@ def _listed(entries: Sequence[Mapping[str, Any]], cap: int, last: int) -> str:
     )  # fmt: skip
 
 
+def asked_words(question: str) -> str:
+    """A recorded question as it was asked, or, without words, what was measured; fingerprints are left out.
+
+    >>> asked_words("count by sex -> measure everyone by sex #" + 64 * "a" + " @" + 16 * "b")
+    'count by sex'
+    """
+    words, found, _ = question.partition(" -> measure ")
+    return words if found else _DIGESTS.sub("", question)
+
+
 def question_words(entry: Mapping[str, Any]) -> str:
     """What was asked, or which debit an answer belongs to; request names that were drawn at random tell
     nothing.

@@ -200,9 +200,18 @@ class DurableLedger:
         recorded = self._now()
         return (recorded.entries, recorded.head) if self.is_begun else (0, START)
 
+    @property
+    def seen(self) -> tuple[int, str]:
+        """The end of the ledger as this object last saw it, without another look; (0, …) where it saw none."""
+        return self._recorded.entries, self._recorded.head
+
     def close(self) -> None:
-        """Let go of the store's connections."""
+        """Let go of the store's connections; what is asked of the ledger afterwards is refused."""
         self._database.close()
+
+    def let_go(self) -> None:
+        """Close the store's connections; the next call makes another."""
+        self._database.let_go()
 
     # ---- reading what was charged
 
@@ -419,6 +428,7 @@ class DurableLedger:
 
     def _is_held(self) -> bool:
         """Whether the store holds this ledger; one that it holds is opened. Looking for one writes nothing."""
+        self._database.check_open()
         if self._recorded.entries:
             return True
         if not self._is_stored():

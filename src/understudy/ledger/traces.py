@@ -3,10 +3,10 @@
 A table of which nothing was ever charged has no ledger, and the first charge makes one. Where the file of a ledger
 was deleted, or is looked for in another place, that would begin with the whole budget anew, and forget what was
 told about the people. So before a ledger is begun, what only a charge can have left beside the declaration is
-looked for: the coded copy of the table, which the first look makes; releases, and notes of unfinished ones; an
-export of the ledger; SQLite's log of the file. Where one is found nothing is opened, until the ledger is put back
-or, knowingly, begun anew (`understudy ledger new`). The custodian's reading (`check --read`) comes before the
-first charge, and proves nothing.
+looked for: the coded copy of the table, which the first look makes; releases that were not paid from a ledger in
+memory, and notes of unfinished ones; an export of the ledger; SQLite's log of the file. Where one is found nothing
+is opened, until the ledger is put back or, knowingly, begun anew (`understudy ledger new`). What `check --read`
+writes comes before the first charge, and proves nothing.
 
 This guards against a mistake, not against a custodian who removes the traces as well: that is what a witness is
 for (`witness`).
@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy.engine import URL
 
@@ -66,11 +66,12 @@ def _traces(declaration: Declaration, place: URL, *, base: Path, file: Path | No
     if declaration.protect is Protect.PRIVACY and copy_place(file).exists():
         yield f"{copy_place(file).name} was made by a look at the table, and every look is charged"
     for path in islice(sorted(base.glob("*/certificate.json")), MOST_FOLDERS):
-        if _read(path).get("table") == declaration.name:
+        told = _read(path)
+        if told.get("table") == declaration.name and told.get("ledger") != "in memory":
             yield f"{path.parent.name} holds a release of the table"
     for path in islice(sorted(base.glob(".*.unfinished.json")), MOST_FOLDERS):
-        asked = _read(path).get("asked")
-        if isinstance(asked, dict) and asked.get("table") == declaration.name:
+        asked = cast("object", _read(path).get("asked"))
+        if isinstance(asked, dict) and cast("dict[str, Any]", asked).get("table") == declaration.name:
             yield f"{path.name} is the note of a release that was begun"
     export = base / "ledger_export.py"
     named = f'"table": {json.dumps(declaration.name)}'
@@ -84,7 +85,7 @@ def _read(path: Path) -> dict[str, Any]:
         found = json.loads(_text(path))
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _text(path: Path) -> str:

@@ -1,7 +1,8 @@
 """Check an Understudy ledger with nothing but Python: this file imports the standard library only.
 
 It shares no code with the program that wrote the ledger. Every price is worked out again, in exact fractions, from
-the recorded event; every hash, number, sum, link and bound is checked.
+the recorded event; every hash, number, sum, link and bound is checked. It is one long file on purpose: an auditor
+copies it to a machine where Understudy was never installed, reads it from the first line to the last, and runs it.
 
     Laplace noise of scale b on values that one person moves by l1       epsilon = l1/b      rho = epsilon^2/2
     Gaussian noise of variance v on values moved by sqrt(l2_squared)     no epsilon          rho = l2_squared/(2v)

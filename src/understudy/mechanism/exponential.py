@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from understudy.errors import ParameterError
 from understudy.mechanism.card import Card, ChoiceSubject, Family
 from understudy.mechanism.parameters import lattice_sensitivity, whole
-from understudy.noise.samplers import NoiseSource, choose_many
+from understudy.noise.samplers import NoiseSource
+from understudy.noise.selection import choose_many
 from understudy.privacy.event import Selection
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import privacy_parameter, probability

@@ -14,14 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import pi
-from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import ParameterError
 from understudy.noise.rounded import magnitude, pi_enclosure
-from understudy.noise.samplers import WORD, NoiseSource
+from understudy.noise.samplers import WORD, NoiseSource, draw_count
 from understudy.rational import Number, positive
 
 MAX_REACH = 2**50
@@ -36,10 +34,7 @@ def rounded_cosine(reach: Number, size: int, *, noise: NoiseSource) -> NDArray[n
 
     Complexity  One word a draw. At R = 2³² about one draw in 10,000 needs the exact comparison, of a few 0.1 ms.
     """
-    count = index(size)
-    if count < 0:
-        raise ParameterError(f"size must not be negative: {size}")
-    return RoundedCosine(positive(reach, "reach", at_most=MAX_REACH)).draw(count, noise)
+    return RoundedCosine(positive(reach, "reach", at_most=MAX_REACH)).draw(draw_count(size), noise)
 
 
 @dataclass(frozen=True, slots=True)

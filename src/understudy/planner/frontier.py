@@ -1,51 +1,111 @@
-"""The frontier: each mechanism's width against rows, queries or epsilon, as one Vega-Lite chart."""
+"""The frontier: each mechanism's width against rows, queries or epsilon, as curves on a page or in a drawing."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import log10
 from pathlib import Path
-from typing import Any
-
-import altair as alt
-import vl_convert
 
 from understudy.errors import ParameterError
 from understudy.output import write_file
+from understudy.pages.curves import Points, curves
+from understudy.pages.markup import facts, figure, glossary, paragraph, section, table
+from understudy.pages.plot_file import plot_text
+from understudy.pages.shell import document
 from understudy.planner.mechanisms import MECHANISMS
-from understudy.planner.solve import VACUOUS, Plan, width_of
+from understudy.planner.solve import NOTHING_HELPS, VACUOUS, Plan, width_of
 from understudy.theory.planned import PlanInputs, Promise
 
 POINTS = 25
 AXES = {"rows": "rows", "queries": "adaptive queries", "epsilon": "epsilon"}
-FORMATS = (".svg", ".png", ".html")
+UP = "half-width that is certified, as a part of all rows"
+
+WORDS = {
+    "half-width": "How far every answer can be off, as a part of all rows: 0.01 is one in a hundred.",
+    "adaptive queries": "Questions of which each may be chosen after the answers before it.",
+    "says nothing": "An error bar that is wider than the whole range from 0 to 1. Such points are not drawn.",
+    "theory only": "A theorem promises it, and no program can run it at this size.",
+    "epsilon, delta": (
+        "With probability at least 1 - delta, nothing becomes more likely by a factor above e to the epsilon when "
+        "one person's data change."
+    ),
+}
 
 
-def frontier(plan: Plan, *, against: str = "rows") -> alt.Chart:
-    """A chart of the widths around a plan's situation, one line for each mechanism that applies."""
+@dataclass(frozen=True)
+class Frontier:
+    """The widths around a plan's situation: a curve for each mechanism that applies and says something there."""
+
+    plan: Plan
+    against: str
+    named: dict[str, Points]
+
+    def drawing(self, width: float = 720, height: float = 400) -> str:
+        """The curves."""
+        words = f"Certified half-width against {AXES[self.against]}, for {len(self.named)} mechanisms"
+        return curves(self.named, across=AXES[self.against], up=UP, words=words, width=width, height=height)
+
+    def page(self) -> str:
+        """The curves with the situation, what each mechanism reaches in it, and what the words mean."""
+        situation = self.plan.situation
+        told = {
+            "promise": str(situation.promise.value),
+            "rows": f"{situation.rows:,}",
+            "queries": f"{situation.queries:,}",
+            "probability": f"{1 - situation.beta:g}",
+        }
+        if situation.epsilon is not None and self.plan.unknown != "epsilon":
+            told["epsilon"] = f"{situation.epsilon:g}" + (
+                f", delta {situation.delta:g}" if situation.delta else ""
+            )
+        if self.plan.unknown in told:
+            told[self.plan.unknown] = "solved for"
+        both = f'<div class="desk">{self.drawing(960, 460)}</div><div class="phone">{self.drawing(340, 360)}</div>'
+        name = f"Half-width against {AXES[self.against]}"
+        drawn = section(name, figure(both, remark="lower is better; both axes are logarithmic"))
+        (heads, rows), verdict = self.plan.cells(), self.plan.verdict
+        listed = table(heads, rows, numbers=(1,), words="What each mechanism reaches", stack=True)
+        return document(
+            "plan", "What the known quantities buy", facts(told), drawn,
+            section("In this situation", listed + paragraph(f"{verdict[0].upper()}{verdict[1:]}.")),
+            glossary(WORDS),
+            lead="Every number follows from a theorem, which is named; no data was read.",
+            made="Made by Understudy.",
+        )  # fmt: skip
+
+    def save(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the page as .html, or the curves alone as .svg: files that fetch nothing and run nothing."""
+        title = _title(self.plan.situation)
+        text = plot_text(path, self.page(), [(title, self.drawing())], words=title)
+        write_file(path, text, overwrite=overwrite)
+
+
+def frontier(plan: Plan, *, against: str = "rows") -> Frontier:
+    """The widths from a hundredth to a hundred times a plan's situation.
+
+    Raises a `ParameterError` where the axis makes no sense, or nothing says anything there.
+    """
     if against not in AXES:
         raise ParameterError(f"a frontier is drawn against one of {', '.join(AXES)}, not {against!r}")
     if against == "epsilon" and plan.situation.promise is Promise.VALIDITY:
         raise ParameterError("a promise of validity alone has no epsilon to draw against")
-    points = [
-        {"mechanism": mechanism.name, against: value, "width": width}
-        for value in _grid(plan.situation, against)
+    grid = _grid(plan.situation, against)
+    found = {
+        mechanism.name: [
+            (float(value), width)
+            for value in grid
+            if 0 < (width := width_of(mechanism, replace(plan.situation, **{against: value}))[0]) < VACUOUS
+        ]
         for mechanism in MECHANISMS
         if not mechanism.lacks(plan.situation)
-        and (width := width_of(mechanism, replace(plan.situation, **{against: value}))[0]) < VACUOUS
-    ]
-    if not points:
-        raise ParameterError("every mechanism is vacuous around this situation: there is nothing to draw")
-    return (
-        alt.Chart(alt.Data(values=points), title=_title(plan.situation), width=640, height=400)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X(f"{against}:Q", scale=alt.Scale(type="log"), title=AXES[against]),
-            y=alt.Y("width:Q", scale=alt.Scale(type="log"), title="certified half-width"),
-            color=alt.Color("mechanism:N", sort=[option.mechanism for option in plan.options]),
-            tooltip=["mechanism:N", f"{against}:Q", "width:Q"],
+    }
+    named = {name: points for name, points in found.items() if points}
+    if not named:
+        raise ParameterError(
+            f"no mechanism says anything around this situation, so there is nothing to draw: {NOTHING_HELPS}"
         )
-    )
+    best = sorted(named, key=lambda name: named[name][-1][1])
+    return Frontier(plan, against, {name: named[name] for name in best})
 
 
 def _grid(situation: PlanInputs, against: str) -> list[float | int]:
@@ -53,7 +113,7 @@ def _grid(situation: PlanInputs, against: str) -> list[float | int]:
     centre = log10(float(getattr(situation, against) or 1))
     values = [10 ** (centre - 2 + 4 * i / (POINTS - 1)) for i in range(POINTS)]
     if against == "epsilon":
-        return [min(max(value, 1e-6), 1000.0) for value in values]
+        return sorted({min(max(value, 1e-6), 1000.0) for value in values})
     least = situation.failures + 1
     return sorted({max(least, round(value)) for value in values})
 
@@ -62,23 +122,4 @@ def _title(s: PlanInputs) -> str:
     parts = [f"{s.rows:,} rows", f"{s.queries:,} queries", f"1 - beta = {1 - s.beta:g}"]
     if s.epsilon is not None:
         parts.append(f"epsilon {s.epsilon:g}" + (f", delta {s.delta:g}" if s.delta else ""))
-    return f"{s.promise}: " + ", ".join(parts)
-
-
-def check_format(path: Path) -> None:
-    """Refuse, before any work, a plot in a format that nobody here writes."""
-    if path.suffix not in FORMATS:
-        raise ParameterError(f"a plot is written as {', '.join(FORMATS)}, not {path.suffix or path.name!r}")
-
-
-def save(chart: alt.Chart, path: Path, *, overwrite: bool = False) -> None:
-    """Write a chart as SVG, PNG or a self-contained HTML page; nothing is fetched from anywhere."""
-    check_format(path)
-    spec: dict[str, Any] = chart.to_dict()
-    if path.suffix == ".svg":
-        drawn: str | bytes = vl_convert.vegalite_to_svg(spec)
-    elif path.suffix == ".png":
-        drawn = vl_convert.vegalite_to_png(spec, scale=2)
-    else:
-        drawn = vl_convert.vegalite_to_html(spec, bundle=True)
-    write_file(path, drawn, overwrite=overwrite)
+    return f"{s.promise.value}: " + ", ".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -16,7 +16,10 @@ from understudy.rational import MAX_EPSILON, exact
 from understudy.theory.planned import PlanInputs, Planned, Promise, Width
 
 VACUOUS = 0.5
-"""Answering 1/2 to everything is never further off than this."""
+"""Answering 1/2 to everything is never further off than this: such a width says nothing."""
+
+SAYS_NOTHING = "says nothing: the error would be wider than the whole range from 0 to 1"
+NOTHING_HELPS = "more rows, a larger epsilon or fewer queries would help"
 
 MAX_ROWS = 10**15
 MAX_QUERIES = 10**15
@@ -96,7 +99,7 @@ class Plan:
 
     def __repr__(self) -> str:
         best = self.recommended
-        told = "nothing says more than 1/2" if best is None else f"{best.mechanism} recommended"
+        told = "nothing recommended" if best is None else f"{best.mechanism} recommended"
         return f"Plan(solved for {self.unknown}, {len(self.options)} mechanisms, {told})"
 
     def _repr_html_(self) -> str:
@@ -124,25 +127,39 @@ class Plan:
         if option.solved is None:
             return "out of reach"
         if self.unknown == "alpha":
-            return "vacuous" if option.vacuous else f"{option.width:.4f}"
+            return "says nothing" if option.vacuous else f"{option.width:.4f}"
         return f"{option.solved:,}" if isinstance(option.solved, int) else f"{option.solved:.4g}"
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    def without(self, names: Collection[str]) -> Plan:
+        """The plan without some mechanisms, of which more is known elsewhere."""
+        return replace(self, options=tuple(o for o in self.options if o.mechanism not in names))
+
     def lines(self, columns: int | None = None) -> list[str]:
         """The lines of the plan as a table with its recommendation, no wider than `columns` characters."""
-        rows = [("mechanism", self._heading, "theorem")]
-        rows += [(o.mechanism, self._shown(o), _cited(o)) for o in self.options]
-        lines = table(rows, columns, left={0, 2})
-        best = self.recommended
-        if best is not None:
-            lines.append(f"recommended: {best.mechanism}")
-        elif any(o.theory_only and not o.vacuous for o in self.options):
-            lines.append("nothing that can be run here says more than 1/2")
-        else:
-            lines.append("nothing here says more than 1/2")
-        return lines
+        explained = [SAYS_NOTHING] if self.unknown == "alpha" and any(o.vacuous for o in self.options) else []
+        return [*self.table_lines(columns), *explained, self.verdict]
+
+    def table_lines(self, columns: int | None = None) -> list[str]:
+        """The mechanisms as a table."""
+        heads, rows = self.cells()
+        return table([heads, *rows], columns, left={0, 2})
+
+    def cells(self) -> tuple[tuple[str, str, str], list[tuple[str, str, str]]]:
+        """The heads of the table of mechanisms, and its rows, as words."""
+        rows = [(o.mechanism, self._shown(o), _cited(o)) for o in self.options]
+        return ("mechanism", self._heading, "theorem"), rows
+
+    @property
+    def verdict(self) -> str:
+        """What is recommended, or that nothing is."""
+        if self.recommended is not None:
+            return f"recommended: {self.recommended.mechanism}"
+        if any(o.theory_only and not o.vacuous for o in self.options):
+            return f"nothing that can be run here says anything: {NOTHING_HELPS}"
+        return f"nothing here says anything: {NOTHING_HELPS}"
 
 
 def _cited(option: Option) -> str:

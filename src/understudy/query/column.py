@@ -35,12 +35,12 @@ def type_of(keys: Iterable[object]) -> ColumnType:
     return found.pop() if len(found) == 1 else "text"
 
 
-def cell_columns(by: tuple[str, ...]) -> tuple[Column, ...]:
+def cell_columns(by: tuple[str, ...], measure: str = "value") -> tuple[Column, ...]:
     """The columns of an answer with one number for each cell of a marginal: labels, and the number.
 
-    They are those that the answer's frame begins with: where an attribute is called `value`, the number is not.
+    They are those that the answer's frame begins with: `measure` is what heads the numbers, with an underscore
+    where an attribute has that name.
     """
-    name = "value"
-    while name in by:
-        name += "_"
-    return (*(Column(label, "key", "text") for label in by), Column(name, "value", "float"))
+    while measure in by:
+        measure += "_"
+    return (*(Column(label, "key", "text") for label in by), Column(measure, "value", "float"))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from understudy import __version__
+from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import UNITS
 from understudy.project import Project
 from understudy.query.constraint import described
@@ -36,6 +37,7 @@ def certificate_of(project: Project, run: Run, outcome: Outcome) -> dict[str, An
             "rows_of_a_person": declared.relation.max_rows,
         },
         "cost": {"currency": spent.currency, "amount": spent.amount, "units": spent.units},
+        **({"ledger": "in memory"} if isinstance(project.ledger, MemoryLedger) else {}),
         "run": run.name,
         "requests": list(dict.fromkeys(f"{run.name} {step.name}" for step in run.steps)),
         "steps": [

@@ -1,21 +1,23 @@
 """A question on the server's threads: what is free, what needs an approval, what is bought and what is kept.
 
-The order is the promise. A question is noted before it is bought, so that its request id belongs to it; the
-ledger charges before the library looks; the answer is kept before it is sent. Where the process dies in between,
-the same request finds how far it came: an answer that was kept is sent again, a question that was noted is asked
-again under the same name in the ledger, which charges nothing twice and tells what was charged.
+The order is the promise. The ledger charges before the library looks, under the request id of the question; the
+answer is kept before it is sent. Where the process dies in between, the same request finds how far it came: an
+answer that was kept is sent again, and a question that was charged is asked again under the same name in the
+ledger, which charges nothing twice, refuses another question under it, and tells what was charged.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from understudy.errors import LedgerError, RequestConflictError, SourceError, StoreError, UnderstudyError
 from understudy.privacy.cost import Cost
 from understudy.server.approvals import Approval, Approvals
-from understudy.server.asked import ANSWERED, ASKING, Asked, AskedQuestion
+from understudy.server.asked import ANSWERED, Asked, AskedQuestion
 from understudy.server.config import ServerConfig
 from understudy.server.house import OpenTable, Table
 from understudy.server.inquiry import Inquiry
@@ -92,15 +94,16 @@ class Answering:
             asked.request,
             inquiry.terms,
             answer=known.plain,
+            text=known.text,
             source="repeat",
             currency=next(iter(known.plain["cost"])),
         )
-        return _answered(id, asked, known.body)
+        return _answered(id, asked, known.text)
 
     def free_or_none(self, asked: AskedBy) -> Reply | None:
         """The reply that costs nothing: one that was sent before, a free answer, or that approval is needed.
 
-        None where the question has to be bought, which its price permits, or where its purchase was begun before.
+        None where the question has to be bought, which its price permits.
         """
         sent = self._sent_before(asked)
         if sent is not None:
@@ -112,12 +115,7 @@ class Answering:
             if answer is not None:
                 return self._keep(opened, asked, answer, session.name)
             _check_pays(caller)
-            if self._is_begun(asked):
-                return None
-            price = session.price(question, caller.analyst)
-            if price.units <= opened.project.ledger.available(caller.analyst).units:
-                return self._waiting(opened, asked, price)
-        return None
+            return self._waiting(opened, asked, session.price(question, caller.analyst))
 
     def bought(self, asked: AskedBy, approved: Approval | None = None) -> Reply:
         """Ask in the session, which buys what is missing; the answer is kept before it is sent."""
@@ -126,7 +124,6 @@ class Answering:
             session = opened.session(caller.analyst)
             if approved is not None:
                 _check_price(session.price(inquiry.question, caller.analyst), approved)
-            self._begin(asked, session.name)
             answer = self._noted(
                 asked,
                 lambda: session.ask(
@@ -153,11 +150,8 @@ class Answering:
             price = prepared.quote.cost
             if approved is not None:
                 _check_price(price, approved)
-            elif price.units <= opened.project.ledger.available(analyst).units:
-                waiting = None if self._is_begun(asked) else self._waiting(opened, asked, price)
-                if waiting is not None:
-                    return waiting
-            self._begin(asked, name)
+            elif (waiting := self._waiting(opened, asked, price)) is not None:
+                return waiting
             answer = self._noted(asked, lambda: prepared.run(request=name, analyst=analyst))
             return self._keep(opened, asked, answer, name)
 
@@ -179,20 +173,18 @@ class Answering:
         if found is None:
             return None
         if found.state == ANSWERED and found.answer is not None:
-            return _answered(found.id, asked, encoded(found.answer))
+            return _answered(found.id, asked, encoded(found.answer).decode())
         kept = self._approvals.find(asked.inquiry.table, asked.caller.analyst, asked.request)
         return None if kept is None else _of_approval(found, kept)
 
-    def _is_begun(self, asked: AskedBy) -> bool:
-        """Whether a purchase for this request was begun, perhaps by a process that did not live to answer."""
-        found = self._found(asked)
-        return found is not None and found.state == ASKING
-
     def _waiting(self, opened: OpenTable, asked: AskedBy, price: Cost) -> Reply | None:
-        """Keep a question for approval where its price is above the threshold; None where it is not."""
-        caller, inquiry = asked.caller, asked.inquiry
-        share = opened.project.ledger.budget.share(price)
-        if share <= self.threshold(caller):
+        """Keep a question for approval where its price is above the threshold; None where it is not.
+
+        What the caller cannot pay needs no approval: the ledger refuses it, or the session answers uncertified.
+        """
+        caller, inquiry, ledger = asked.caller, asked.inquiry, opened.project.ledger
+        share = ledger.budget.share(price)
+        if share <= self.threshold(caller) or price.units > ledger.available(caller.analyst).units:
             return None
         self._approvals.ask(
             caller, inquiry.table, inquiry.question, asked.request, inquiry.terms, price, share, inquiry.why
@@ -213,14 +205,6 @@ class Answering:
             ledger_request=name,
         )
 
-    def _begin(self, asked: AskedBy, name: str) -> None:
-        """Note a question before it is bought, so that nobody else's has its request id.
-
-        One whose caller named no request cannot be asked for again: it is noted with its answer.
-        """
-        if asked.inquiry.request:
-            self._noted_question(asked, name)
-
     def _noted(self, asked: AskedBy, ask: Callable[[], Given]) -> Given:
         """Ask; where that is refused, the history tells why."""
         try:
@@ -237,7 +221,8 @@ class Answering:
         budget, inquiry = opened.project.ledger.budget, asked.inquiry
         if not inquiry.is_direct and answer.source != "uncertified":
             again = answer_as_plain(as_repeat(answer), budget)
-            self._shelf.keep(self._key(asked, opened.generation), KnownAnswer(again, encoded(again)))
+            text = encoded(again).decode()
+            self._shelf.keep(self._key(asked, opened.generation), KnownAnswer(again, text, len(text)))
         found = self._asked.keep(
             inquiry.table,
             asked.caller.analyst,
@@ -250,7 +235,7 @@ class Answering:
             source=answer.source,
             ledger_request=name,
         )
-        return _answered(found.id, asked, encoded(found.answer))
+        return _answered(found.id, asked, encoded(found.answer).decode())
 
     def _key(self, asked: AskedBy, generation: int) -> Key:
         return asked.inquiry.table, generation, self.whose(asked.caller), asked.inquiry.question
@@ -333,13 +318,15 @@ def _of_approval(found: AskedQuestion, kept: Approval) -> Reply:
     return Reply(encoded(told), is_waiting=True)
 
 
-def _answered(id: str, asked: AskedBy, answer: bytes) -> Reply:
-    inquiry = asked.inquiry
-    head = {
-        "id": id,
-        "question": inquiry.question,
-        "request": asked.request,
-        "state": ANSWERED,
-        "table": inquiry.table,
-    }
-    return Reply(b'{"answer":' + answer + b"," + encoded(head)[1:])
+def _answered(id: str, asked: AskedBy, answer: str) -> Reply:
+    """The document of an answer, put together from parts that are JSON already: ids need no escapes."""
+    question, table = _quoted(asked.inquiry.question), _quoted(asked.inquiry.table)
+    return Reply(
+        f'{{"answer":{answer},"id":"{id}","question":{question},"request":"{asked.request}",'
+        f'"state":"{ANSWERED}","table":{table}}}'.encode()
+    )
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

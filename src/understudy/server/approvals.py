@@ -70,7 +70,7 @@ class Approvals:
     def __init__(self, store: ServerStore) -> None:
         self._store = store
         self._log = AuditLog(store)
-        self._run = secrets.token_hex(8)
+        self._run = store.opening
 
     def ask(
         self, caller: Caller, table: str, question: str, request: str, terms: Mapping[str, Any], price: Cost,

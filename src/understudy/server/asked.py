@@ -54,7 +54,7 @@ class AskedQuestion:
     share: float | None
     source: str
     ledger_request: str
-    answer: dict[str, Any] | None
+    answer: Mapping[str, Any] | None
     problem: dict[str, Any] | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Asked:
 
     def note(
         self, table: str, analyst: str, question: str, request: str, terms: Mapping[str, Any], *,
-        answer: Mapping[str, Any], source: str, currency: str, ledger_request: str = "",
+        answer: Mapping[str, Any], source: str, currency: str, ledger_request: str = "", text: str = "",
     ) -> str:  # fmt: skip
         """Note a question that was answered free of charge; its id. Written soon, together with others.
 
@@ -99,11 +99,11 @@ class Asked:
         forgets it.
         """
         row = list(self._row(table, analyst, question, request, _text(terms), ANSWERED, ledger_request))
-        row[8:15] = (row[6], currency, 0.0, 0.0, source, ledger_request, _text(answer))
+        row[8:15] = (row[6], currency, 0.0, 0.0, source, ledger_request, text or _text(answer))
         found = AskedQuestion(
             number=0, id=row[0], table=table, analyst=analyst, request=request, question=question,
             terms=dict(terms), at=row[6], state=ANSWERED, finished=row[6], currency=currency, price=0.0,
-            share=0.0, source=source, ledger_request=ledger_request, answer=dict(answer), problem=None,
+            share=0.0, source=source, ledger_request=ledger_request, answer=answer, problem=None,
         )  # fmt: skip
         with self._noting:
             self._noted[table, analyst, request] = found
@@ -128,8 +128,7 @@ class Asked:
 
     def find(self, table: str, analyst: str, request: str) -> AskedQuestion | None:
         """The question of an analyst's request."""
-        with self._store.reading() as tx:
-            row = tx.execute(_OF_REQUEST, (table, analyst, request)).fetchone()
+        row = self._store.row(_OF_REQUEST, (table, analyst, request))
         return self._noted.get((table, analyst, request)) if row is None else _question(row)
 
     def get(self, id: str) -> AskedQuestion | None:

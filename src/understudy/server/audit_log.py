@@ -27,6 +27,9 @@ MOST_CHARACTERS = 20_000
 NEVER = frozenset(("answer", "answers", "value", "values", "secret", "cookie", "password", "body"))
 """Names of facts that are refused: released numbers belong into answers, and secrets nowhere."""
 
+_MOST = (1 << 63) - 1
+"""The largest number of an entry that SQLite could keep."""
+
 Fact = str | int | float | bool | None
 
 
@@ -82,6 +85,7 @@ class AuditLog:
 
     def entries(self, after: int = 0, limit: int = 100) -> list[AuditEntry]:
         """Entries with higher numbers than `after`, in order, at most `limit`."""
+        after, limit = min(after, _MOST), min(max(limit, 0), _MOST)
         with self._store.reading() as tx:
             rows = tx.execute(
                 "SELECT * FROM audit WHERE number > ? ORDER BY number LIMIT ?", (after, limit)

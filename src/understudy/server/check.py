@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from contextlib import ExitStack
 
 from understudy.declaration.file import read as read_declaration
 from understudy.declaration.outline import unreviewed
@@ -22,21 +23,32 @@ def check(config: ServerConfig) -> list[str]:
     Tables are opened and no row of them is read. Where a server is running already its addresses and locks are
     not looked at.
     """
+    check_doors(config)
     found = [line for name in config.tables for line in _check_table(config, name)]
     if config.tls is not None:
         _check_tls(config)
         found.append("The certificate and its key belong together.")
     found += _check_state(config)
-    try:
-        with only_server(config.state, config.sqlite_ledgers):
-            for address in config.listen.all.values():
-                check_free(address)
-        found.append(
-            f"Its addresses are free: {', '.join(f'{n} {a}' for n, a in config.listen.all.items())}."
+    with ExitStack() as held:
+        try:
+            held.enter_context(only_server(config.state, config.sqlite_ledgers))
+        except StoreError as busy:
+            return [*found, f"A server is running: {busy}."]
+        for address in config.listen.all.values():
+            check_free(address)
+    doors = ", ".join(f"{name} {address}" for name, address in config.listen.all.items())
+    return [*found, f"Its addresses are free: {doors}."]
+
+
+def check_doors(config: ServerConfig) -> None:
+    """Refuse an address for a door that this version does not have: it would be shut without a word."""
+    if config.listen.postgres is not None:
+        raise DeclarationError(
+            "this version does not speak the protocol of Postgres yet",
+            remedy="Remove `postgres:` from `listen:`",
+            field="listen.postgres",
+            file=config.file.name if config.file else "",
         )
-    except StoreError as busy:
-        found.append(f"A server is running: {busy.problem}.")
-    return found
 
 
 def check_free(address: Address) -> None:
@@ -57,7 +69,7 @@ def check_free(address: Address) -> None:
 def _check_table(config: ServerConfig, name: str) -> list[str]:
     path = config.tables[name]
     declaration = read_declaration(path)
-    check_ledger(declaration, base=path.parent)
+    check_ledger(declaration, base=path.parent, file=path)
     project = open_project(path)
     left, cap = project.ledger.remaining, project.ledger.budget.cap
     found = [

@@ -145,6 +145,6 @@ def session_as_plain(session: Session, *, is_shared: bool) -> dict[str, Any]:
         "beta": float(session.terms.beta),
         "queries": session.terms.queries,
         "width": session.width,
-        "purchases": session._known.step,
+        "purchases": session.purchases,
         "contradicted": session.contradicted,
     }

@@ -23,6 +23,7 @@ from understudy.errors import (
     SourceError,
     UnderstudyError,
 )
+from understudy.ledger.store import DurableLedger
 from understudy.project import Project, open_project
 from understudy.server.problems import away
 from understudy.sessions.session import Session, session
@@ -107,8 +108,24 @@ class OpenTable:
         )
 
 
-def _close(project: Project) -> None:
-    project.ledger.close()  # TODO
+def _seen(project: Project) -> tuple[int, str]:
+    """The end of the ledger as this process last saw it."""
+    ledger = project.ledger
+    return ledger.seen if isinstance(ledger, DurableLedger) else (0, "")
+
+
+def _check_goes_on(project: Project, seen: tuple[int, str]) -> None:
+    """Refuse a ledger that does not go on from where it was seen before.
+
+    A file that is missing is no ledger yet, to whoever opens it; to a server that has charged to it, its budget
+    would be there once more.
+    """
+    number, head = seen
+    if number and [entry.hash for entry in project.ledger.entries(after=number - 1, limit=1)] != [head]:
+        raise LedgerError(
+            f"the ledger is gone or another one: it does not have entry {number}, which this server saw",
+            remedy="Put it back, or its newest copy; nothing was spent",
+        )
 
 
 class Table:
@@ -123,17 +140,19 @@ class Table:
         self._lock = threading.Lock()
         self._next_try = 0.0
         self.generation = 0
+        self._seen: tuple[int, str] = (0, "")
         self._open: OpenTable | None = self._opened()
         self.name = self._open.project.declaration.name
 
     def _opened(self) -> OpenTable:
         opened = OpenTable(open_project(self.path), self._terms, self.generation + 1)
-        if not self._terms.own:
-            try:
+        try:
+            _check_goes_on(opened.project, self._seen)
+            if not self._terms.own:
                 opened.session("")
-            except BaseException:
-                _close(opened.project)
-                raise
+        except BaseException:
+            opened.project.close()
+            raise
         self.generation += 1
         return opened
 
@@ -168,7 +187,7 @@ class Table:
             opened, self._open = self._open, None
             self._next_try = float("inf")
         if opened is not None and not opened.users:
-            _close(opened.project)
+            opened.project.close()
 
     def _entered(self) -> OpenTable:
         with self._lock:
@@ -190,19 +209,22 @@ class Table:
             is_last = opened is not self._open and not opened.users
         if is_last:
             with suppress(UnderstudyError):
-                _close(opened.project)
+                opened.project.close()
 
     def reload(self) -> None:
         """Have the declaration read and the table opened again for the next caller."""
         with self._lock:
             opened, self._open, self._next_try = self._open, None, 0.0
+            if opened is not None:
+                self._seen = max(self._seen, _seen(opened.project))
         if opened is not None and not opened.users:
-            _close(opened.project)
+            opened.project.close()
 
     def _distrust(self, opened: OpenTable) -> None:
         with self._lock:
             if self._open is opened:
                 self._open = None
+                self._seen = max(self._seen, _seen(opened.project))
 
 
 class House:

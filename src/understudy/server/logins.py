@@ -71,7 +71,10 @@ class Logins:
             kept = self._known.get(hashed)
         if kept is None or kept[2] <= time.monotonic():
             kept = self._read(hashed)
-        if kept is None or self._store.now() >= kept[1]:
+        if kept is None:
+            return None
+        if self._store.now() >= kept[1]:
+            self._store.note_time(kept[1])
             return None
         return kept[0]
 

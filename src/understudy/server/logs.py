@@ -55,6 +55,17 @@ def start_logging(stream: TextIO | None = None, *, level: int = logging.INFO) ->
     return handler
 
 
+def log_request(door: str, method: str, route: str, status: int, seconds: float, analyst: str) -> None:
+    """Log that a request was answered: by whom it was sent and how long it took, and nothing of what it said.
+
+    Answers that went well are many, and are counted by the metrics; they are logged where the level is `debug`.
+    """
+    level = logging.DEBUG if 0 < status < 400 else logging.INFO
+    if REQUESTS.isEnabledFor(level):
+        told = {"door": door, "method": method, "route": route, "status": status, "analyst": analyst}
+        REQUESTS.log(level, "request", extra=told | {"ms": round(1000 * seconds, 1)})
+
+
 def log_failure(error: BaseException, where: str) -> str:
     """Log an error that a user is told nothing about; returns the reference under which it stands in the log."""
     reference = secrets.token_hex(4)

@@ -24,7 +24,8 @@ def priced(opened: OpenTable, caller: Caller, inquiry: Inquiry, threshold: float
         inquiry.check()
         if inquiry.is_direct:
             prepared = opened.project.prepare(inquiry.question, **inquiry.price)  # pyright: ignore[reportArgumentType]
-            price, error, beta = prepared.quote.cost, prepared.quote.error, prepared.quote.beta
+            price = prepared.due(analyst=caller.analyst).cost
+            error, beta = prepared.quote.error, prepared.quote.beta
             forecast = [{"column": f.column, "unit": f.unit, "error": f.error} for f in prepared.forecast()]
             told["forecast"] = without_infinity(forecast)
         else:

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from understudy.errors import (
+    ClosedError,
     DeclarationError,
     HandleClosedError,
     InsufficientBudgetError,
     LedgerError,
     OvertakenError,
-    ProjectClosedError,
     RequestConflictError,
     SourceError,
     StoreError,
@@ -118,7 +118,7 @@ def problem_of(error: BaseException) -> Problem:
         return _told(error, 402, more=_money(error))
     if isinstance(error, RequestConflictError | HandleClosedError):
         return _told(error, 409)
-    if isinstance(error, OvertakenError | ProjectClosedError):
+    if isinstance(error, OvertakenError | ClosedError):
         return _told(error, 503, retry_after=1.0)
     return _told(error, 413 if isinstance(error, TooLongError) else 422)
 

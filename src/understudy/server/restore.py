@@ -210,15 +210,15 @@ def _restore_witness(found: TableBooks, listed: dict[str, Any] | None) -> list[R
     return [Restored(what, "restored", f"it has seen {listed['witness']['entries']} entries")]
 
 
-def _restore_state(config: ServerConfig, folder: Path, listed: dict[str, Any], *, keeps: bool) -> Restored:
+def _restore_state(config: ServerConfig, copies: Path, listed: dict[str, Any], *, keeps: bool) -> Restored:
     if keeps:
         return Restored(STATE, "kept", "it is sound, and newer than the backup")
     if listed["state"] is None:
         return Restored(STATE, "absent", "the backup has none: make new tokens")
-    _put(folder / STATE, config.state)
-    with ServerStore(config.state, new=False) as store, store.writing() as tx:
+    with ServerStore(copies / STATE, new=False) as store, store.writing() as tx:
         tx.execute("DELETE FROM login")
         AuditLog(store).write_in(tx, "restore", "restore server.db", {"backup": listed["at"]})
+    _put(copies / STATE, config.state)
     return Restored(
         STATE,
         "restored",
@@ -249,7 +249,7 @@ def _put(copy: Path, place: Path) -> None:
     for ending in ("", *_BESIDE):
         old = Path(f"{place}{ending}")
         if old.exists():
-            old.rename(f"{aside}{ending}")
+            os.rename(old, f"{aside}{ending}")
     os.rename(fresh, place)
     handle = os.open(place.parent, os.O_RDONLY)
     try:

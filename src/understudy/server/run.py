@@ -13,14 +13,15 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 
 import uvicorn
 import uvloop
+from fastapi import FastAPI
 
 from understudy.server.config import Address, ServerConfig
 from understudy.server.gate import Gate
 from understudy.server.http.app import Rooms, admin_app, http_app
+from understudy.server.http.asks import AskLane
 from understudy.server.http.protocol import LimitedProtocol
 from understudy.server.http.security import App, Guard, hosts_of
 from understudy.server.logs import LOG, log_failure, start_logging
@@ -65,6 +66,7 @@ class Service:
         self.rooms = Rooms.behind(gate, self.metrics)
         self.stop = asyncio.Event()
         self.addresses: dict[str, Address] = {}
+        self._approving: asyncio.Task[None] | None = None
 
     async def run(self, announce: Callable[[str], None], *, signals: bool = True) -> None:
         """Open the doors, and keep them open until `stop` is set or a signal comes; then close in order."""
@@ -76,7 +78,10 @@ class Service:
         apps = {"http": http_app(self.rooms), "admin": admin_app(self.rooms)}
         for name, app in apps.items():
             add_pages(app, self.gate, door=name)
-        doors = {"http": (apps["http"], config.listen.http), "admin": (apps["admin"], config.listen.admin)}
+        doors = {
+            "http": (_with_lane(apps["http"]), config.listen.http),
+            "admin": (apps["admin"], config.listen.admin),
+        }
         servers: list[_Server] = []
         tasks: list[asyncio.Task[None]] = []
         try:
@@ -85,7 +90,8 @@ class Service:
                 self.addresses[name] = Address(address.host, listening.getsockname()[1])
                 servers.append(_Server(self._configured(app, name, address)))
                 tasks.append(asyncio.create_task(servers[-1].serve(sockets=[listening])))
-            tasks.append(asyncio.create_task(self._run_approved()))
+            self._approving = asyncio.create_task(self._run_approved())
+            tasks.append(self._approving)
             scheme = "http" if config.tls is None else "https"
             announce(f"Serving {', '.join(self.gate.house.tables)} at {scheme}://{self.addresses['http']}")
             LOG.info("started", extra={name: str(address) for name, address in self.addresses.items()})
@@ -95,9 +101,9 @@ class Service:
             ended = await self.gate.close(STOP_SECONDS)
             for server in servers:
                 server.should_exit = True
-            tasks[-1].cancel() if tasks else None
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(*tasks)
+            if self._approving is not None:
+                self._approving.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self.rooms.releases.close()
             self.rooms.boards.close()
             LOG.info("stopped", extra={"finished": ended})
@@ -143,6 +149,10 @@ class Service:
                 asked = False
             if not asked:
                 await asyncio.sleep(APPROVED_SECONDS)
+
+
+def _with_lane(app: FastAPI) -> App:
+    return AskLane(app, app.state)
 
 
 class _Server(uvicorn.Server):

@@ -17,10 +17,11 @@ Key = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """An answer as everybody who asks again gets it: as plain values, and the same as JSON."""
+    """An answer as everybody who asks again gets it: as plain values, as JSON, and the size of that."""
 
     plain: dict[str, Any]
-    body: bytes
+    text: str
+    size: int
 
 
 class AnswerShelf:
@@ -45,6 +46,6 @@ class AnswerShelf:
             if key in self._kept:
                 return
             self._kept[key] = known
-            self._bytes += len(known.body)
+            self._bytes += known.size
             while len(self._kept) > MOST_REPLIES or self._bytes > MOST_REPLY_BYTES:
-                self._bytes -= len(self._kept.popitem(last=False)[1].body)
+                self._bytes -= self._kept.popitem(last=False)[1].size

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from understudy.errors import StoreError
+from understudy.errors import ParameterError, StoreError
 from understudy.ledger.fork import ForkGate
 from understudy.server import schema
 
@@ -65,6 +65,8 @@ class ServerStore:
 
     def __init__(self, path: Path, *, new: bool = True, clock: Callable[[], float] = time.time) -> None:
         self.path = path
+        self.opening = secrets.token_hex(8)
+        """A name of this opening of the file, which no other has: what it claims is free again after it."""
         self._clock = clock
         self._idle: list[StoreConnection] = []
         self._pool = threading.Lock()
@@ -119,6 +121,16 @@ class ServerStore:
             self.later(_NOTE, (_LATEST, str(self._floor)))
         return self._floor
 
+    def note_time(self, at_least: float) -> None:
+        """Have it on disk that a time has passed, before somebody is told that something expired by then.
+
+        A clock that is set back right after a kill would else revive it.
+        """
+        if self._noted < at_least <= self.now():
+            with self.writing() as tx:
+                tx.execute(_NOTE, (_LATEST, str(self._floor)))
+            self._noted = self._floor
+
     @property
     def clock_is_behind(self) -> float:
         """By how many seconds the machine's clock is behind the latest time that was noted; 0 where it is not."""
@@ -160,8 +172,19 @@ class ServerStore:
                 with suppress(sqlite3.Error):
                     tx.execute("ROLLBACK")
 
+    def row(self, statement: str, values: Sequence[Any]) -> sqlite3.Row | None:
+        """The first row of one SELECT statement, which is a transaction of its own."""
+        with self._connection() as tx:
+            return tx.execute(statement, values).fetchone()
+
     def later(self, statement: str, values: Sequence[Any]) -> None:
-        """Have a statement written soon, together with others; lost if the process is killed just then."""
+        """Have a statement written soon, together with others; lost if the process is killed just then.
+
+        It must be one that cannot fail for what it says, such as an INSERT OR IGNORE.
+        """
+        for value in values:
+            if isinstance(value, str):
+                _check_text(value)
         if os.getpid() != self._process:  # a forked child has none of its parent's threads, and not its work
             self._process, self._flusher = os.getpid(), None
             self._waiting.clear()
@@ -306,6 +329,17 @@ def as_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _half_a_character() from None
+
+
+def _half_a_character() -> ParameterError:
+    return ParameterError("a text has half a character in it (a lone surrogate): write whole characters")
+
+
 def _fact(tx: sqlite3.Connection, name: str) -> str | None:
     row = tx.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
@@ -371,6 +405,8 @@ def _clear_errors() -> Generator[None, None, None]:
     """What SQLite says, as a StoreError. Its own words may hold what was to be stored: dropped."""
     try:
         yield
+    except UnicodeEncodeError:
+        raise _half_a_character() from None
     except sqlite3.Error as error:
         name = str(getattr(error, "sqlite_errorname", None) or "")
         for prefix, problem, remedy in _CAUSES:

@@ -12,6 +12,7 @@ import secrets
 import sqlite3
 import threading
 import time
+import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -177,6 +178,7 @@ class Tokens:
             token = kept[0]
         now = self._store.now()
         if door not in token.doors or token.state(now) != "valid":
+            self._store.note_time(token.expires)
             return None
         self._note_use(token.id, now)
         return token
@@ -254,6 +256,7 @@ class Tokens:
         )  # fmt: skip
         written = ",".join(sorted(doors))
         with self._store.writing() as tx:
+            tx.execute("DELETE FROM token WHERE kind = 'link' AND used IS NULL AND expires <= ?", (now,))
             tx.execute(
                 "INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
                 (
@@ -270,7 +273,8 @@ class Tokens:
 
 
 def _check(analyst: str, role: str, doors: Collection[str], *, agent: bool, read_only: bool) -> None:
-    if not _NAME.fullmatch(analyst) or analyst != analyst.strip():
+    plain = unicodedata.normalize("NFC", analyst)  # one name has one spelling
+    if not _NAME.fullmatch(analyst) or analyst != plain.strip():
         raise ParameterError(
             f"{analyst!r} is no name for an analyst: write letters, digits, spaces and . @ - _ , at most 64"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any
 
 from understudy.answer.answer import Answer
@@ -27,7 +28,8 @@ class AnswerMemory:
                 known, so that forgetting it loses no promise.
     Cost        Memory in the answers paid for, and at most `MOST_FREE_CELLS` cells of the others.
 
-    Safe for threads. None of them waits for a purchase: the lock is held while an answer is looked up.
+    Safe for threads: an answer is found without a lock, by single operations of dictionaries, and remembered
+    under one that is held for no longer than that takes.
     """
 
     def __init__(self) -> None:
@@ -40,11 +42,9 @@ class AnswerMemory:
         """The answer that was given to a question, if it is remembered."""
         asked = identity(marginal)
         known = self.paid.get(asked)
-        if known is None:
-            with self._lock:
-                known = self.free.get(asked)
-                if known is not None:
-                    self.free.move_to_end(asked)
+        if known is None and (known := self.free.get(asked)) is not None:
+            with suppress(KeyError):  # another thread forgot it just now: it is the answer all the same
+                self.free.move_to_end(asked)
         return known
 
     def keep_free(self, marginal: Marginal, answer: Answer) -> Answer:

@@ -184,7 +184,7 @@ class Buyer:
         bought something first: then nothing is written or charged.
         """
         self.funds(asking.analyst).check([purchase])
-        plan = {**purchase.plain(), **asking.plain(self.owner)}
+        plan = {**purchase.plain(), **purchase.band(self.calibrator), **asking.plain(self.owner)}
         step = self.journal.plan(purchase.kind, plan, asking.words)
         draft = self.known.knowledge.copy()
         try:

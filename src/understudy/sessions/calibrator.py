@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from understudy.curator.curator import Curator
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique
+from understudy.errors import ParameterError
 from understudy.mechanism.additive import amount_for, noise_for
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
@@ -21,7 +22,7 @@ from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.rational import exact
+from understudy.rational import MIN_PARAMETER, exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,14 @@ class Calibrator:
             sensitivity = self._sensitivities[key] = self.strategy(marginal, matrices, some).sensitivity
         return Price(self.currency, digits(amount_for(self.currency, sensitivity, spread)))
 
+    def is_drawable(self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Price) -> bool:
+        """Whether noise on the combinations can be drawn at a price; not where it is larger than any sampler's."""
+        try:
+            self.strategy(marginal, matrices, price)
+        except ParameterError:
+            return False
+        return True
+
     def price_of_counts(self, marginal: Marginal, share: float, cells: int) -> Price:
         """The smallest price at which `cells` counts of a marginal are all within the width, except with
         probability `share`.
@@ -110,8 +119,11 @@ def coarse(share: float) -> float:
 
 
 def digits(price: float) -> Fraction:
-    """A price rounded up to four digits, so that plans are short and the noise is no larger than was asked for."""
-    return exact(float(f"{price * 1.0005:.4g}"))
+    """A price rounded up to four digits, so that plans are short and the noise is no larger than was asked for.
+
+    It is at least the smallest price that a mechanism takes: on very large tables noise could be larger still.
+    """
+    return max(exact(float(f"{price * 1.0005:.4g}")), MIN_PARAMETER)
 
 
 @lru_cache(maxsize=1 << 14)

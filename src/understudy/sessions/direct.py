@@ -107,6 +107,10 @@ class DirectPurchase:
         cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
         return {**cells, "share": self.share, **self.price.as_plain()}
 
+    def band(self, calibrator: Calibrator) -> dict[str, Any]:
+        """Nothing: the band is the session's width."""
+        return {}
+
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the counts, located at the cells that the question reads."""
         mechanism, _ = calibrator.curator.mechanism(self.marginal, self.price)

@@ -10,6 +10,13 @@ Promise     A band holds for all members of a class at once, except with its sha
 Why         A member is a fixed linear function of the noise N on the combinations that are measured, so that the
             largest error over all members is a function of N alone, whoever chooses which members to look at and
             when. A quantile of that function is a band for the class.
+Rounding    The weights of combinations are whole multiples of the largest over a resolution r. Nothing rests on
+            the weights that were rounded: what is measured, inverted, simulated and priced are the whole numbers
+            W themselves. So for any r at which W has full rank, W⁺·(W·c + N) = c + W⁺·N, the band holds, and the
+            price is that of W's own columns. What r decides is how near W is to the best weights, which is a
+            matter of price, and how far one step of the lattice reaches (`slack`), in people Σ|W⁺| ~ 1/r for each
+            axis; and how large the noise is in steps, of which there can be 2^30. Hence r is as large as the noise
+            permits (`product_class.resolution_for`): noise that is large in people needs few steps to each.
 Cost        No privacy: N is simulated with a public seed (`simulation`). Time: for each draw a maximum over every
             member, along the largest family by its extreme (a maximum of prefix sums, of cells, or a sum of
             positive parts), along the others one member after the other.
@@ -69,6 +76,10 @@ MOST_MEMBERS = 1 << 11
 """Members of a family up to which they are listed one by one."""
 
 
+SURELY_APART = 1 << 8
+"""From this resolution on, rounded weights are not looked at for telling all cells apart: they do by far."""
+
+
 @dataclass(frozen=True)
 class CellFamily:
     """The non-empty sets of one kind of an attribute's `size` cells; `laplace` names the noise they have."""
@@ -104,11 +115,18 @@ class CellFamily:
         return self.kind in {"ranges", "subsets", "cells"} or self.size == 1
 
     def matrix(self, resolution: int) -> NDArray[np.int64]:
-        """The combinations of cells that are measured, one a row: integers, the largest of them `resolution`."""
-        if self.laplace or self.size == 1:
-            return np.eye(self.size, dtype=np.int64)
+        """The combinations of cells that are measured, one a row: integers, the largest of them `resolution`.
+
+        They tell the cells apart: where rounding would confuse some, the cells themselves are measured.
+        """
+        cells = np.eye(self.size, dtype=np.int64)
+        if self.laplace or self.size == 1 or resolution == 1:
+            return cells
         whole = self._weights()
-        return np.rint(whole * (resolution / np.abs(whole).max())).astype(np.int64)
+        found = np.rint(whole * (resolution / np.abs(whole).max())).astype(np.int64)
+        if resolution < SURELY_APART and np.linalg.matrix_rank(found) < self.size:
+            return cells
+        return found
 
     def _weights(self) -> Values:
         fits = 2 < self.size <= MINIMAX_CELLS
@@ -176,15 +194,24 @@ def _tilt(size: int) -> float:
 
 @dataclass(frozen=True)
 class Product:
-    """A product of families, one for each axis of a table: its members are products of members."""
+    """A product of families, one for each axis of a table: its members are products of members.
+
+    `resolution` is the largest weight along each axis; None stands for `finest`.
+    """
 
     families: tuple[CellFamily, ...]
+    resolution: int | None = None
 
     @cached_property
     def matrices(self) -> tuple[NDArray[np.int64], ...]:
         """The combinations that are measured, along each axis."""
-        each = min(1024, int(MAX_WEIGHT ** (1 / len(self.families))))
+        each = self.finest if self.resolution is None else self.resolution
         return tuple(family.matrix(each) for family in self.families)
+
+    @property
+    def finest(self) -> int:
+        """The largest resolution at which the sums of all rows stay within 64 bits."""
+        return min(1024, int(MAX_WEIGHT ** (1 / len(self.families))))
 
     @cached_property
     def inverses(self) -> tuple[Values, ...]:
@@ -292,6 +319,9 @@ def slack(product: Product) -> float:
     return product.norm(1)
 
 
-def product_of(sizes: Sequence[int], kinds: Sequence[Kind], *, laplace: bool) -> Product:
+def product_of(
+    sizes: Sequence[int], kinds: Sequence[Kind], *, laplace: bool, resolution: int | None = None
+) -> Product:
     """The product of families of these sizes."""
-    return Product(tuple(CellFamily(size, kind, laplace) for size, kind in zip(sizes, kinds, strict=True)))
+    families = tuple(CellFamily(size, kind, laplace) for size, kind in zip(sizes, kinds, strict=True))
+    return Product(families, resolution)

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.one_marginal import Strategy
+from understudy.mechanism.matrix.ranges import MINIMAX_RESOLUTION
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.region import located
@@ -63,6 +65,10 @@ class RowCountPurchase:
         """The plan: the share of β, the error in people and the price."""
         return {"share": self.share, "error": self.error, **self.price.as_plain()}
 
+    def band(self, calibrator: Calibrator) -> dict[str, Any]:
+        """Nothing: the band is `error`."""
+        return {}
+
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the number of rows, located at every cell."""
         everyone = calibrator.marginal(())
@@ -83,7 +89,8 @@ class HistogramPurchase:
     where `plain_cells`, for each cell only.
 
     Promise     Except with probability `share` every such count is within its half-width.
-    Why         `one_way` gives the largest error over all of them, from the law of the noise alone.
+    Why         `one_way` gives the largest error over all of them, from the law of the noise alone, for the whole
+                weights of the design at this `resolution` (None: the finest), whatever was rounded to get them.
     Cost        `price`, once for each attribute, and at most `MOST` times that of a single count.
     """
 
@@ -92,19 +99,27 @@ class HistogramPurchase:
     plain_cells: bool
     share: float
     price: Price
+    resolution: int | None = None
+    widths: tuple[float, ...] | None = None
+    """The half-widths for each size of set, in people, where they were found before."""
 
     @classmethod
     def of(cls, calibrator: Calibrator, name: str, share: float, unit: float) -> HistogramPurchase:
         """Bands for all ranges or sets, a little narrower than the session's width.
 
-        They are wider where that would cost more than `MOST` times `unit`, the price of a single count.
+        They are wider where that would cost more than `MOST` times `unit`, the price of a single count. The
+        weights of the design are halved until the noise on the combinations can be drawn.
         """
-        design = _design(calibrator, name, plain_cells=False)
-        mean, deviation, kappa = shape(design, share)
-        spread = LARGEST_BAND * calibrator.width / float((mean + kappa * deviation).max())
-        wanted = calibrator.price_of_spread(calibrator.marginal((name,)), (design.matrix,), spread)
-        price = Price(wanted.currency, min(wanted.amount, digits(MOST * unit)))
-        return cls(name, plain_cells=False, share=share, price=price)
+        resolution, whole = None, calibrator.marginal((name,))
+        while True:
+            design = _design(calibrator, name, plain_cells=False, resolution=resolution)
+            mean, deviation, kappa = shape(design, share)
+            spread = LARGEST_BAND * calibrator.width / float((mean + kappa * deviation).max())
+            wanted = calibrator.price_of_spread(whole, (design.matrix,), spread)
+            price = Price(wanted.currency, min(wanted.amount, digits(MOST * unit)))
+            if design.is_plain or calibrator.is_drawable(whole, (design.matrix,), price):
+                return cls(name, plain_cells=False, share=share, price=price, resolution=resolution)
+            resolution = design.resolution // 2
 
     @classmethod
     def cells(cls, calibrator: Calibrator, name: str, share: float, unit: float) -> HistogramPurchase:
@@ -119,15 +134,35 @@ class HistogramPurchase:
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> HistogramPurchase:
         """The purchase of a plan in the ledger."""
-        return cls(plan["name"], plan["cells"], plan["share"], Price.from_plain(plan))
+        fixed = plan["name"], plan["cells"], plan["share"], Price.from_plain(plan)
+        widths = plan.get("widths")
+        return cls(*fixed, plan.get("resolution"), None if widths is None else tuple(widths))
 
     def plain(self) -> dict[str, Any]:
-        """The plan: the attribute, whether for cells only, the share of β and the price."""
-        return {"name": self.name, "cells": self.plain_cells, "share": self.share, **self.price.as_plain()}
+        """The plan: the attribute, whether for cells only, the share of β and the price.
+
+        A resolution other than the finest is written as well; before there were others, none was.
+        """
+        plan = {"name": self.name, "cells": self.plain_cells, "share": self.share, **self.price.as_plain()}
+        return plan if self.resolution is None else {**plan, "resolution": self.resolution}
+
+    def _design(self, calibrator: Calibrator) -> HistogramDesign:
+        return _design(calibrator, self.name, plain_cells=self.plain_cells, resolution=self.resolution)
 
     def _strategy(self, calibrator: Calibrator) -> Strategy:
-        matrix = _design(calibrator, self.name, plain_cells=self.plain_cells).matrix
+        matrix = self._design(calibrator).matrix
         return calibrator.strategy(calibrator.marginal((self.name,)), (matrix,), self.price)
+
+    def band(self, calibrator: Calibrator) -> dict[str, Any]:
+        """The half-widths, which are simulated."""
+        return {} if self.plain_cells else {"widths": self._widths(calibrator).tolist()}
+
+    def _widths(self, calibrator: Calibrator) -> NDArray[np.float64]:
+        if self.widths is not None:
+            return np.array(self.widths, np.float64)
+        return half_widths(
+            self._design(calibrator), self._strategy(calibrator).mechanism.parameter, self.share
+        )
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the combinations of cells that are measured."""
@@ -135,7 +170,7 @@ class HistogramPurchase:
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, and keep the histogram with its bands; one for cells only replaces no other."""
-        design = _design(calibrator, self.name, plain_cells=self.plain_cells)
+        design = self._design(calibrator)
         strategy = self._strategy(calibrator)
         combinations, cost = request.run(calibrator.curator, strategy)
         released = np.array(combinations, np.float64)
@@ -145,8 +180,7 @@ class HistogramPurchase:
             knowledge.one_ways.setdefault(self.name, OneWay(released, _sums(design, each), ordered=False))
             return PurchaseResult(cost)
         counts = design.histogram(released, knowledge.total[0])
-        widths = half_widths(design, mechanism.parameter, self.share)
-        knowledge.one_ways[self.name] = OneWay(counts, widths, design.ordered)
+        knowledge.one_ways[self.name] = OneWay(counts, self._widths(calibrator), design.ordered)
         return PurchaseResult(cost)
 
 
@@ -155,12 +189,15 @@ def rows_error(width: int) -> int:
     return max(width // 8, 1)
 
 
-def _design(calibrator: Calibrator, name: str, *, plain_cells: bool) -> HistogramDesign:
+def _design(
+    calibrator: Calibrator, name: str, *, plain_cells: bool, resolution: int | None = None
+) -> HistogramDesign:
     return HistogramDesign(
         calibrator.curator.domain[name].size,
         ordered=not plain_cells and calibrator.is_ordered(name),
         centred=calibrator.relation.rows_are_public and not plain_cells,
         laplace=calibrator.is_pure,
+        resolution=MINIMAX_RESOLUTION if resolution is None else resolution,
     )
 
 

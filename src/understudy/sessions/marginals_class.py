@@ -19,11 +19,13 @@ from scipy.stats import norm
 from understudy.domain.domain import Clique, Domain
 from understudy.mechanism.additive import amount_for
 from understudy.mechanism.matrix.residuals_of_order import (
+    LARGEST,
     Places,
     ResidualColumns,
     ResidualLook,
     ResidualsOfOrder,
 )
+from understudy.noise.law import MAX_VARIANCE
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells, as_text, from_text
@@ -125,21 +127,30 @@ class MarginalsPurchase:
     ) -> MarginalsPurchase | None:
         """The purchase at the smallest price that keeps its promise.
 
-        None where every cell is known well enough already, and where the noise's being on integers alone makes the
-        band too wide.
+        None where every cell is known well enough already, where the noise's being on integers alone makes the
+        band too wide, and where there are so many rows that the noise cannot be drawn. The weights are made
+        smaller until it can: band, noise and price are those of the whole weights, whatever was rounded.
         """
         parts = _parts(calibrator, order)
         paid = {part: _unknown(knowledge, part, calibrator.width) for part in parts.all}
         unknown = np.array([int(paid[part].sum()) for part in parts.all])
         if not unknown.any():
             return None
-        weights = parts.weights(unknown > 0)
-        sup = float(norm.isf(share / unknown.sum() / 2)) * float(parts.spreads(weights)[unknown > 0].max())
-        spread = (PART * calibrator.width - _steps(parts, weights)) / sup
-        if spread <= 0:
-            return None
-        moved = calibrator.relation.moves(ResidualColumns(parts, weights))
-        price = Price("rho", digits(amount_for("rho", moved, spread)))
+        tail, largest = float(norm.isf(share / unknown.sum() / 2)), float(LARGEST)
+        while True:
+            weights = parts.weights(unknown > 0, largest=largest)
+            sup = tail * float(parts.spreads(weights)[unknown > 0].max())
+            spread = (PART * calibrator.width - _steps(parts, weights)) / sup
+            if spread <= 0:
+                return None
+            moved = calibrator.relation.moves(ResidualColumns(parts, weights))
+            price = Price("rho", digits(amount_for("rho", moved, spread)))
+            noise = float(moved.l2_squared / (2 * price.amount))
+            if noise <= MAX_VARIANCE / 2:
+                break
+            if max(weights) == 1:
+                return None
+            largest *= min((MAX_VARIANCE / 4 / noise) ** 0.5, 0.5)
         return cls(order, tuple(weights), paid, share, price)
 
     @classmethod
@@ -161,6 +172,10 @@ class MarginalsPurchase:
     def _look(self, calibrator: Calibrator) -> ResidualLook:
         parts = _parts(calibrator, self.order)
         return ResidualLook(calibrator.curator.domain, parts, self.weights, calibrator.relation, self.price)
+
+    def band(self, calibrator: Calibrator) -> dict[str, Any]:
+        """Nothing: the band is the session's width."""
+        return {}
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on all residuals together."""

@@ -82,6 +82,13 @@ class Purchase(Protocol):
         """The plan of the purchase in plain values, as the ledger keeps it beside its kind."""
         ...
 
+    def band(self, calibrator: Calibrator) -> dict[str, Any]:
+        """What of the band takes long to find, in plain values: kept with the plan, so that nobody finds it again.
+
+        It follows from the plan, and `read` takes it where it is there. Nothing for most kinds.
+        """
+        ...
+
     def event(self, calibrator: Calibrator) -> Event:
         """The event that will be charged."""
         ...

@@ -123,6 +123,11 @@ class Session:
         return self.curator.ledger.remaining
 
     @property
+    def purchases(self) -> int:
+        """How many purchases of the session this process knows: its own, and those that it has read."""
+        return self._known.step
+
+    @property
     def population(self) -> Population:
         """How far shares of rows can be from those of the population behind the table, or why nobody can tell."""
         return self._promise.population
@@ -387,13 +392,13 @@ class Session:
 
     def __repr__(self) -> str:
         promise = f"±{self.width:,} people, beta {float(self.terms.beta):g}"
-        return f"Session({self.name!r}, {promise}, {self._asked:,} questions, {self._known.step:,} purchases)"
+        return f"Session({self.name!r}, {promise}, {self._asked:,} questions, {self.purchases:,} purchases)"
 
     def _repr_html_(self) -> str:
         sure = notebook.certainty(float(self.terms.beta))
         known = {
             "promise": f"every answer within {self.width:,} people, all with probability {sure}",
-            "asked here": f"{self._asked:,} questions, {self._known.step:,} purchases",
+            "asked here": f"{self._asked:,} questions, {self.purchases:,} purchases",
             "budget": spent_of(self.curator.ledger),
         }
         contradiction = "What was released contradicts itself: a band failed, which beta allows for."

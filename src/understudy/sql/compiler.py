@@ -153,7 +153,7 @@ def attribute_of(domain: Domain, node: Node) -> Attribute:
     close = close_to(name[:60], domain.names)
     raise QueryError(
         f"there is no attribute {name[:60]!r}",
-        remedy=f"the domain has: {listed(close, domain.names)}; {hint}",
+        remedy=f"the domain has: {listed(close, domain.names, '`domain.names`')}; {hint}",
         suggestions=close,
     )
 

@@ -74,6 +74,10 @@ class Engine(Protocol):
         """A view of the table as it is now; where the engine can, the same for all that is read from it."""
         ...
 
+    def close(self, expression: Expression) -> None:
+        """Let go of the connection that the table's expression is read through, where one is kept."""
+        ...
+
 
 def as_numpy(column: pa.Array) -> NDArray[Any]:
     """The values of an Arrow column. Whole numbers without nulls are shared, and pandas is not loaded for them."""
@@ -154,6 +158,10 @@ class Embedded:
     def look(self) -> Iterator[View]:
         yield IbisView()
 
+    def close(self, expression: Expression) -> None:
+        for backend in expression._find_backends()[0]:
+            backend.disconnect()
+
 
 HABITS = Habits(few_groups=8, narrow=False)
 """Of engines about which nothing is known."""
@@ -178,3 +186,7 @@ class AnyIbis:
     @contextmanager
     def look(self) -> Iterator[View]:
         yield IbisView()
+
+    def close(self, expression: Expression) -> None:
+        del expression
+        self.connection.disconnect()

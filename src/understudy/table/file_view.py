@@ -87,13 +87,17 @@ def nothing_lost() -> LostLines:
     return LostLines()
 
 
+def nothing_to_release() -> None:
+    """Of a file that is read as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileTable:
     """The expression over a file's table; `names` are all its columns, of which that may have the declared only.
 
     `pinned` says whether the stamps of the files tell of every change of the rows. They do not where a view
     reads something else, or a column is computed when it is read. `lost` counts the lines that are no rows;
-    `copy` is what has to live as long as the expression does.
+    `copy` is what has to live as long as the expression does, and `release` lets go of it.
     """
 
     expression: Any
@@ -101,6 +105,7 @@ class FileTable:
     pinned: bool = True
     lost: Callable[[], LostLines] = nothing_lost
     copy: Any = None
+    release: Callable[[], None] = nothing_to_release
 
 
 def literal_path(connection: Connection, path: Path) -> str:

@@ -153,6 +153,9 @@ class PostgresEngine:
             self._check(connection)
             yield PostgresView(connection)
 
+    def close(self, expression: Expression) -> None:
+        """Every look has a connection of its own, which ended with it."""
+
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
         with _connected(self.address) as connection, connection.transaction():

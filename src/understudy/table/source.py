@@ -8,7 +8,7 @@ somebody's row: so what was read from a source is named to the custodian only (`
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import entry_points, metadata
@@ -43,7 +43,8 @@ class Source:
 
     Whether an engine drops a malformed line of text depends on the columns it reads; `text` makes it read the
     same ones always, so that every look sees the same rows. `count` says where a remote engine's rows are
-    counted. `candid` lets errors list what the source's schema says: for the custodian's eyes only.
+    counted. `candid` lets errors list what the source's schema says: for the custodian's eyes only. `late` says
+    that nothing was opened yet.
     """
 
     opening: Callable[[], FileTable]
@@ -55,6 +56,7 @@ class Source:
     engine: Engine = field(default_factory=Embedded)
     count: Counting = Counting.AUTO
     candid: bool = False
+    late: bool = False
     token: str = field(default_factory=lambda: token_hex(8), repr=False)
 
     @cached_property
@@ -70,6 +72,14 @@ class Source:
     def names(self) -> tuple[str, ...]:
         """All columns, of which the expression may have the declared ones only."""
         return self._table.names
+
+    def close(self) -> None:
+        """Let go of the engine's connection and of what was copied for it. The source cannot be read any more."""
+        if self.late and "_table" not in self.__dict__:  # it was never opened
+            return
+        with suppress(Exception):  # a server that is gone has let go already
+            self.engine.close(self.expression)
+        self._table.release()
 
     def lost(self) -> LostLines:
         """How many lines of a text file are no rows: for the custodian's eyes only."""
@@ -246,8 +256,8 @@ def open_source(
     def opening() -> FileTable:
         return open_file(path, spec, columns=columns, candid=candid)
 
-    pinned = True
-    if is_database(path) or not late:  # whether stamps tell of every change, an open database says
+    pinned, late = True, late and not is_database(path)
+    if not late:  # whether stamps tell of every change, an open database says
         table = opening()
         pinned, opening = table.pinned, lambda: table
     source = Source(
@@ -258,6 +268,7 @@ def open_source(
         pinned=pinned,
         text=is_text(path),
         candid=candid,
+        late=late,
     )
     source.check_unchanged()
     return source

@@ -113,6 +113,10 @@ class SparkEngine:
     def look(self) -> Iterator[View]:
         yield SparkView(self)
 
+    def close(self, expression: Expression) -> None:
+        """Forget the view of the table; the session is the process's own, and may serve others."""
+        self.session.catalog.dropTempView(expression.get_name())
+
     @contextmanager
     def limited(self) -> Iterator[None]:
         """Interrupt what runs longer than the limit: the session then reports an error."""

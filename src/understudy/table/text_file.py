@@ -33,6 +33,7 @@ from understudy.table.file_view import (
     connect,
     identifier,
     literal_path,
+    nothing_to_release,
     quoted,
     view_of,
     wanted_of,
@@ -95,7 +96,11 @@ def text_table(
         return _bytes(path) if copy is None else open(copy.place, "rb")
 
     return FileTable(
-        expression, tuple(names), lost=lambda: _lost(reader, wanted, opened), copy=(copy, connection)
+        expression,
+        tuple(names),
+        lost=lambda: _lost(reader, wanted, opened),
+        copy=(copy, connection),
+        release=nothing_to_release if copy is None else copy.close,
     )
 
 
@@ -275,7 +280,7 @@ class _Copy:
                 shutil.copyfileobj(text, file, 1 << 20)
             file.flush()
             handle = os.dup(file.fileno())
-        weakref.finalize(self, os.close, handle)
+        self.close: Callable[[], None] = weakref.finalize(self, os.close, handle)
         self.place = f"/proc/self/fd/{handle}"
         if not os.path.exists(self.place):  # no such folder on this system
             self.place = f"/dev/fd/{handle}"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from understudy.declaration.declaration import Unit
 from understudy.domain.domain import CELL_LIMIT, Clique, Domain
-from understudy.errors import QueryError, TooLargeError
+from understudy.errors import ClosedError, QueryError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.query.tables import RememberedTables
 from understudy.table.coded_copy import CodedCopy
@@ -68,8 +68,12 @@ class Truth:
         self._counted: OrderedDict[Clique, Counts] = OrderedDict()
         self._expected: tuple[Clique, ...] = ()
         self._places: tuple[Clique, NDArray[np.intp]] | None = None
-        self._tables = RememberedTables(
-            domain, lambda clique: self._count_codes([clique], iter(self._kept or ()))[clique]
+        self._tables = self._remembering()
+        self._closed = False
+
+    def _remembering(self) -> RememberedTables:
+        return RememberedTables(
+            self.domain, lambda clique: self._count_codes([clique], iter(self._kept or ()))[clique]
         )
 
     @cached_property
@@ -107,8 +111,27 @@ class Truth:
         return self.source.stamps is not None and self.source.pinned
 
     def check_unchanged(self) -> None:
-        """Refuse to go on with another table than the one that was opened. Reads no data."""
+        """Refuse to go on with another table than the one that was opened, or after `close`. Reads no data."""
+        self._check_open()
         self.source.check_unchanged()
+
+    def close(self) -> None:
+        """Let go of the engine, of the codes and of every count, once the look under way has ended."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._kept, self._places = None, None
+            self._counted.clear()
+            self._tables = self._remembering()
+            self.source.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(
+                "the project was closed, and its table cannot be asked any more",
+                remedy="open it again; nothing was spent",
+            )
 
     def count(self, clique: Clique) -> Counts:
         """The number of rows in each cell of a clique."""
@@ -130,7 +153,7 @@ class Truth:
         if not self._in_memory():
             return None
         with self._lock:
-            self.source.check_unchanged()
+            self.check_unchanged()
             table = self._tables.over(marginal.clique)
             if table is not None:
                 return self._weigh(marginal, table, resolution)
@@ -283,6 +306,7 @@ class Truth:
     def _look(self) -> Iterator[ViewReader | None]:
         """A look at the table; there is nothing to read with where all codes are in memory."""
         with self._lock:
+            self._check_open()
             self._looks += 1
             if self._kept:
                 self.source.check_unchanged()

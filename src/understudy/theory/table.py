@@ -44,7 +44,7 @@ theorem, corrected. c2: Bassily et al. with Rogers et al.'s constants. d: Jung e
 Theorem T with normal noise, and with bounded noise. e: GuessAndCheck with no wrong guess, half of the rows
 checking; e': its guesses typically off. f: median mechanism,
 |X| = 1024. f*: GuessAndCheck with multiplicative weights, |X| = 2^20. g: private multiplicative weights,
-|X| = 1024. Lad: the running best only. Tr: rounded exact means. 1 is vacuous."""
+|X| = 1024. Lad: the running best only. Tr: rounded exact means. 1 says nothing."""
 
 
 def certificates() -> list[dict[str, float | int]]:

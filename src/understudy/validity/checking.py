@@ -156,8 +156,8 @@ class Realised(_SlackAndGrid):
         if width >= VACUOUS:
             rows = rows_needed(self._after(heard.failures), USEFUL)
             raise HandleClosedError(
-                f"{heard.failures} guesses were wrong: the next answer's certificate would be vacuous (half-width "
-                f"{width:.3f}); {rows:,} rows would certify {USEFUL:g}"
+                f"{heard.failures} guesses were wrong: the next answer's certificate would say nothing "
+                f"(half-width {width:.3f}, wider than the whole range); {rows:,} rows would certify {USEFUL:g}"
             )
         if abs(look.mean - guess) <= self.eta:
             return {"accepted": True, "value": guess}

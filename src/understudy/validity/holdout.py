@@ -343,7 +343,7 @@ class Holdout:
     def close(self) -> None:
         """Let go of the file that the memory is kept in; the next question opens it again."""
         if isinstance(self._ledger, DurableLedger):
-            self._ledger.close()
+            self._ledger.let_go()
 
     def _tell(self, looks: Sequence[SealedLook], how: dict[str, Any]) -> Score:
         """Say what the mode says of all looks of a score; `how` it was asked for is kept with the answer."""

@@ -357,8 +357,11 @@ def check_worth(mode: HoldoutMode, tolerance: float = VACUOUS) -> None:
         remedy = f"{rows_needed(mode.width_with, wanted):,} rows would certify {wanted:g}"
     except ParameterError:
         remedy = f"no number of rows certifies {wanted:g}"
-    reason = "vacuous" if width >= VACUOUS else f"wider than {tolerance:g}"
+    shown = f"half-width {min(width, 1.0):.3f}"
+    reason = f"be wider than {tolerance:g} ({shown})"
+    if width >= VACUOUS:
+        reason = f"say nothing ({shown}, wider than the whole range)"
     raise RefusedError(
-        f"the certificate would be {reason} (half-width {min(width, 1.0):.3f}): {remedy}; or ask fewer queries, "
-        f"bring guesses from other rows, or use the ladder"
+        f"the certificate would {reason}: {remedy}; or ask fewer queries, bring guesses from other rows, "
+        f"or use the ladder"
     )

@@ -24,7 +24,7 @@ def seen(subject: str, fault: Fault, *, pair: int, samples: int) -> bool:
     """Whether the runs of a subject certify more than their price on one pair of tables."""
     (composite,) = [found for found in composites() if found.name == subject]
     with fault():
-        chosen = composite.subject().pairs()[pair]
+        chosen = composite.pair(pair)
         found = audit_pair(chosen, samples=samples, error=ERROR, noise=SeededNoise(2))
     return any(finding.excess for finding in found)
 

@@ -19,6 +19,7 @@ from understudy.mechanism.matrix.many_marginals import AttributeFactor, Centred,
 from understudy.mechanism.matrix.ranges import (
     LEAST_SUM_CELLS,
     MINIMAX_CELLS,
+    MINIMAX_RESOLUTION,
     least_sum_ranges,
     minimax_ranges,
     range_ends,
@@ -172,25 +173,40 @@ class HistogramDesign:
 
     The histogram itself is as good as anything for sets of cells, and is what is measured under Laplace noise; for
     ranges of an `ordered` attribute under Gaussian noise combinations are measured. `centred` says that the number
-    of rows is public, so that only differences between cells matter.
+    of rows is public, so that only differences between cells matter. `resolution` is the largest weight of a
+    combination; at 1 the histogram itself is measured.
+
+    Everything here is made of the whole weights after rounding, so that any resolution gives a valid design as
+    long as the weights tell the cells apart; where they do not, the histogram itself is measured.
     """
 
     size: int
     ordered: bool
     centred: bool
     laplace: bool = False
+    resolution: int = MINIMAX_RESOLUTION
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         """Whether the histogram itself is measured."""
-        return not self.ordered or self.laplace or not 2 < self.size <= MINIMAX_CELLS
+        if not self.ordered or self.laplace or not 2 < self.size <= MINIMAX_CELLS or self.resolution == 1:
+            return True
+        if self.resolution == MINIMAX_RESOLUTION:
+            return False
+        apart = self._combinations @ zero_sum_basis(self.size) if self.centred else self._combinations
+        return bool(np.linalg.matrix_rank(apart) < apart.shape[1])
+
+    @property
+    def _combinations(self) -> NDArray[np.int64]:
+        whole = minimax_ranges(self.size, centred=self.centred)
+        if self.resolution == MINIMAX_RESOLUTION:
+            return whole
+        return np.rint(whole * (self.resolution / MINIMAX_RESOLUTION)).astype(np.int64)
 
     @cached_property
     def matrix(self) -> NDArray[np.int64]:
         """The combinations that are measured."""
-        if self.is_plain:
-            return np.eye(self.size, dtype=np.int64)
-        return minimax_ranges(self.size, centred=self.centred)
+        return np.eye(self.size, dtype=np.int64) if self.is_plain else self._combinations
 
     @cached_property
     def mixing(self) -> Values:

@@ -110,11 +110,14 @@ class ResidualsOfOrder:
             pull = 0.7 * pull + 0.3 * (self.moved @ (hard / hard.sum()))
         return found
 
-    def weights(self, needed: NDArray[np.bool_]) -> list[int]:
-        """Whole weights w_A in proportion to the precisions; 0 where a part is not needed."""
+    def weights(self, needed: NDArray[np.bool_], *, largest: float = LARGEST) -> list[int]:
+        """Whole weights w_A in proportion to the precisions, at least 1; 0 where a part is not needed.
+
+        `largest` is the weight of a combination that the most precise part has.
+        """
         areas = np.array([prod(self.sizes[i] for i in part) for part in self.all], np.float64)
         wanted = np.sqrt(self.precisions(needed))
-        scale = LARGEST / (wanted.max() if wanted.max() else 1.0)
+        scale = largest / (wanted.max() if wanted.max() else 1.0)
         return [
             max(round(scale * w / area), 1) if w > 0 else 0 for w, area in zip(wanted, areas, strict=True)
         ]

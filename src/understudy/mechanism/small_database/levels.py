@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from understudy.errors import QueryError, RefusedError
 from understudy.mechanism.small_database.shells import Kind, Shape
-from understudy.noise.samplers import NoiseSource, choose_many, uniform_below
+from understudy.noise.samplers import NoiseSource, uniform_below
+from understudy.noise.selection import choose_many
 from understudy.theory.logarithm import log_binomial
 
 Whole = NDArray[np.int64]

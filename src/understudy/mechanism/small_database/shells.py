@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import RefusedError
-from understudy.noise.samplers import NoiseSource, bernoulli_exp, choose, choose_many, uniform_below
+from understudy.noise.samplers import NoiseSource, bernoulli_exp, uniform_below
+from understudy.noise.selection import choose, choose_many
 from understudy.theory.logarithm import log_binomial
 
 WORK_LIMIT = 1 << 32

@@ -46,7 +46,7 @@ class Rooms:
 def http_app(rooms: Rooms) -> FastAPI:
     """The application of the analysts' port. `Guard` stands before it."""
     app = bare_app(rooms, title="Understudy")
-    app.router.add_api_route(**asks.ASK, route_class_override=asks.AskRoute)
+    app.add_api_route(**asks.ASK)
     for part in (tables, asks, sessions, history, releases, boards, ledger):
         app.include_router(part.router)
     app.add_api_route("/healthz", _alive, include_in_schema=False)

@@ -1,46 +1,94 @@
-"""Questions over HTTP. The route of `ask` reads its body itself: it is the one that has to be quick."""
+"""Questions over HTTP. `ask` has a lane of its own before the routes: it is the one that has to be quick."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.routing import APIRoute
+from starlette.datastructures import State
 from starlette.responses import Response
 
-from understudy.server.http.bodies import AskBody, asked, body_of
+from understudy.server.answering import Reply
+from understudy.server.http.bodies import AskBody, asked, check_json, parsed
 from understudy.server.http.replying import json_reply, refusals
-from understudy.server.http.who import ANYBODY
+from understudy.server.http.security import App, Receive, Scope, Send
+from understudy.server.http.who import ANYBODY, header
+from understudy.server.problems import Problem
 from understudy.server.tokens import Caller
 
 router = APIRouter(tags=["questions"])
 
 
-class AskRoute(APIRoute):
-    """A route whose endpoint gets the request alone: nothing is validated, injected or serialised for it."""
+class AskLane:
+    """An application before the others that takes questions alone: no routing, validation or serialising."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        return self.endpoint
+    def __init__(self, app: App, state: State) -> None:
+        self._app = app
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST" or (table := _table(scope["path"])) is None:
+            await self._app(scope, receive, send)
+            return
+        scope["route"] = ROUTE
+        reply = await _asked(self._state, scope, table, await _body(receive))
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(reply.body)).encode())]
+        await send({"type": "http.response.start", "status": _status(reply), "headers": headers})
+        await send({"type": "http.response.body", "body": reply.body})
 
 
-async def ask(request: Request) -> Response:
+@dataclass(frozen=True, slots=True)
+class _Route:
+    path: str
+
+
+ROUTE = _Route("/v1/tables/{table}/ask")
+
+
+async def ask(table: str, request: Request) -> Response:
     """Ask a question. The same `request` gets the same answer again and pays once.
 
     Without a price the question is asked in the session of the table: free where it follows from what anybody
     bought, else at most at the price that `price` tells. With `epsilon`, `rho` or `error` it is measured by
-    itself. The reply is 202 where a custodian has to approve the question first: `/v1/asks/{id}` tells what
-    becomes of it.
+    itself. The reply is 202 where a custodian has to approve the question first: `/v1/asks/{id}` tells then
+    what becomes of it.
     """
-    state = request.app.state
-    caller = state.doorman.caller(request)
-    inquiry = asked(request.path_params["table"], await body_of(request))
-    reply = await state.gate.ask(caller, inquiry)
-    return Response(reply.body, 202 if reply.is_waiting else 200, media_type="application/json")
+    reply = await _asked(request.app.state, request.scope, table, await request.body())
+    return Response(reply.body, _status(reply), media_type="application/json")
+
+
+async def _asked(state: State, scope: Scope, table: str, body: bytes) -> Reply:
+    caller = state.doorman.caller(scope)
+    check_json(header(scope, b"content-type"))
+    return await state.gate.ask(caller, asked(table, parsed(body)))
+
+
+def _status(reply: Reply) -> int:
+    return 202 if reply.is_waiting else 200
+
+
+def _table(path: str) -> str | None:
+    """The name of the table to which a path puts a question; None for every other path."""
+    if not path.startswith("/v1/tables/") or not path.endswith("/ask"):
+        return None
+    name = path[11:-4]
+    return name if name and "/" not in name else None
+
+
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise Problem(400, "gone", "The request was not sent to its end.", hint="Send it again.")
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
 
 
 ASK: dict[str, Any] = {
-    "path": "/v1/tables/{table}/ask",
+    "path": ROUTE.path,
     "endpoint": ask,
     "methods": ["POST"],
     "tags": ["questions"],
@@ -49,7 +97,6 @@ ASK: dict[str, Any] = {
         **refusals(400, 402, 404, 409, 413, 415, 422),
     },
     "openapi_extra": {
-        "parameters": [{"name": "table", "in": "path", "required": True, "schema": {"type": "string"}}],
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": AskBody.model_json_schema()}},

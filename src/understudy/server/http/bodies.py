@@ -50,12 +50,16 @@ _PRICE = frozenset(PriceBody.model_fields)
 
 async def body_of(request: Request) -> dict[str, Any]:
     """The JSON object in a request's body; a `Problem` 415 or 400 where there is none."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    check_json(request.headers.get("content-type", ""))
+    return parsed(await request.body())
+
+
+def check_json(content_type: str) -> None:
+    """Refuse a body that is not said to be JSON: a form on another site can send any other type."""
+    if content_type.partition(";")[0].strip().lower() != "application/json":
         raise Problem(
             415, "content-type", "The body must be JSON.", hint="Send content-type: application/json."
         )
-    return parsed(await request.body())
 
 
 def parsed(body: bytes) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 
-from understudy.server.logs import REQUESTS, log_failure
+from understudy.server.logs import log_failure, log_request
 from understudy.server.metrics import Metrics
 from understudy.server.problems import Problem, problem_of
 
@@ -90,6 +90,8 @@ class Guard:
             self._check(scope, limit)
             await self._app(scope, _Counted(receive, limit).receive, sending)
         except Problem as problem:
+            if problem.status >= 500 and problem.__cause__ is not None:
+                log_failure(problem, self._door)
             if not status:
                 await send_problem(problem, sending)
         except Exception as error:
@@ -102,18 +104,7 @@ class Guard:
             seconds = time.perf_counter() - began
             route = getattr(scope.get("route"), "path", "unknown")
             self._metrics.note_request(self._door, scope["method"], route, status, seconds)
-            if REQUESTS.isEnabledFor(20):
-                REQUESTS.info(
-                    "request",
-                    extra={
-                        "door": self._door,
-                        "method": scope["method"],
-                        "route": route,
-                        "status": status,
-                        "ms": round(1000 * seconds, 1),
-                        "analyst": scope.get("analyst", ""),
-                    },
-                )
+            log_request(self._door, scope["method"], route, status, seconds, scope.get("analyst", ""))
 
     def _check(self, scope: Scope, limit: int) -> None:
         hosts = [value for name, value in scope["headers"] if name == b"host"]

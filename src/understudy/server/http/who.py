@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from understudy.server.config import ServerConfig
 from understudy.server.gate import Gate
+from understudy.server.http.security import Scope
 from understudy.server.logins import Logins
 from understudy.server.pace import RateLimiter
 from understudy.server.problems import Problem
@@ -59,27 +60,28 @@ class Doorman:
         self.logins = Logins(gate.store, gate.tokens)
         self._failures = RateLimiter(FAILURES)
 
-    def caller(self, request: Request) -> Caller:
+    def caller(self, scope: Scope) -> Caller:
         """Who calls; a `Problem` 401 where nobody known does, 403 where a cookie came from another site."""
-        kind, _, secret = request.headers.get("authorization", "").partition(" ")
-        if secret:
+        given = header(scope, b"authorization")
+        if given:
+            kind, _, secret = given.partition(" ")
             found = self._tokens.find(secret.strip(), door=DOOR) if kind.lower() == "bearer" else None
         else:
-            found = self._logged_in(request)
+            found = self._logged_in(Request(scope))
         if found is None:
-            self.note_failure(request)
+            self.note_failure(scope)
             raise Problem(
                 401,
                 "token",
                 "There is no valid token in this request.",
                 hint="Send the header `Authorization: Bearer TOKEN`; a custodian makes tokens.",
             )
-        request.scope["analyst"] = found.analyst
+        scope["analyst"] = found.analyst
         return found
 
-    def note_failure(self, request: Request) -> None:
+    def note_failure(self, scope: Scope) -> None:
         """Count a token that was none; a `Problem` 429 where its address has tried too many."""
-        self._failures.admit(request.client.host if request.client else "")
+        self._failures.admit(scope["client"][0] if scope.get("client") else "")
 
     def visitor(self, request: Request) -> tuple[Caller, str] | None:
         """Who is logged in with a browser, and the cookie that says so; None where nobody is.
@@ -103,6 +105,14 @@ class Doorman:
         return None if found is None else found[0]
 
 
+def header(scope: Scope, name: bytes) -> str:
+    """The value of a request's header; empty where it has none."""
+    for found, value in scope["headers"]:
+        if found == name:
+            return value.decode("latin-1")
+    return ""
+
+
 def check_same_origin(request: Request) -> None:
     """Refuse a request that another site had a browser send."""
     if request.headers.get("sec-fetch-site") != "same-origin":
@@ -120,7 +130,7 @@ def allowed(*roles: str) -> Callable[[Request], Awaitable[Caller]]:
     assert not unknown, unknown
 
     async def caller(request: Request) -> Caller:
-        found = request.app.state.doorman.caller(request)
+        found = request.app.state.doorman.caller(request.scope)
         if found.role not in roles:
             raise Problem(
                 403,

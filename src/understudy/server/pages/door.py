@@ -1,7 +1,7 @@
 """The pages as a door: which address shows what, who may see it, and how refusals look.
 
 Every page's reply passes one function: it finds out who is logged in, checks the role and, for a form, where it
-came from; a `Problem` becomes a page that says what to do. Nobody who is not logged in gets anything but the login.
+came from; a `Problem` becomes a page that says what to do. Whoever is not logged in gets the login alone.
 """
 
 from __future__ import annotations

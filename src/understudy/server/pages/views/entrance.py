@@ -40,7 +40,7 @@ async def logged_in(request: Request, gate: Gate, doorman: Doorman, door: str) -
     secret = (link or token)[:MOST_SECRET]
     found = await gate.free.run(lambda: opened(secret) if secret else None, analyst="")
     if found is None:
-        doorman.note_failure(request)
+        doorman.note_failure(request.scope)
         return _shown(door, wanted, said=USED if link else WRONG, status=401)
     return with_cookie(see(local(wanted)), gate, found[1], door=door)
 

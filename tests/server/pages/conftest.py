@@ -1,0 +1,22 @@
+"""A served town in which something has happened, one for all tests of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from page_checks import HOSTILE
+from served_town import ServedTown, live, served_town
+
+
+@pytest.fixture(scope="session")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTown]:
+    """Its labels, a submission's name and a question's reason are hostile, on every page."""
+    with served_town(tmp_path_factory.mktemp("town"), rows=2000, labels=LABELS) as served:
+        live(served)
+        served.client("ada").ask("count by mark", "town")
+        yield served
+
+
+LABELS = [text for text in HOSTILE if "\x00" not in text]

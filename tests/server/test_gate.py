@@ -1,0 +1,247 @@
+"""Questions through a running server: prices, free answers, request ids, approvals, and who may do what."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import pytest
+
+from served import Client, config, people, serving, tokens
+from understudy.server.config import ApproveAbove, Rates
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    """A server for tests that do not mind what others asked before."""
+    configured = config(people(tmp_path_factory.mktemp("town")))
+    ada, bob = tokens(configured, "ada", "bob")
+    [reader] = tokens(configured, "eve", read_only=True)
+    [auditor] = tokens(configured, "aud", role="auditor")
+    with serving(configured) as service:
+        yield {
+            "ada": Client(service, ada),
+            "bob": Client(service, bob),
+            "eve": Client(service, reader),
+            "aud": Client(service, auditor),
+        }
+
+
+def test_an_answer_has_value_error_price_and_source_and_is_free_for_everybody_afterwards(town):
+    status, first = town["ada"].ask("count by sex")
+    assert status == 200
+    answer = first["answer"]
+    assert [row["cell"] for row in answer["rows"]] == [["F"], ["M"], ["other"]]
+    assert abs(answer["rows"][0]["value"] - 1000) <= answer["rows"][0]["error"] <= 0.02 * 2000
+    assert answer["source"] == "measured"
+    assert answer["cost"]["rho"] > 0
+    again = town["bob"].ask("count by sex")[1]["answer"]
+    assert again["rows"] == answer["rows"]
+    assert (again["source"], again["cost"], again["share"]) == ("repeat", {"rho": 0}, 0)
+
+
+def test_a_price_is_what_is_charged_at_most_and_nothing_once_it_is_known(town):
+    [price] = town["ada"]("POST", "/v1/tables/people/price", {"questions": ["count by area"]})[1]["prices"]
+    assert price["affordable"]
+    assert not price["free"]
+    cost = town["ada"].ask("count by area")[1]["answer"]["cost"]["rho"]
+    assert 0 < cost <= price["cost"]["rho"] * (1 + 1e-9)
+    assert town["bob"]("POST", "/v1/tables/people/price", {"question": "count by area"})[1]["free"]
+
+
+def test_a_select_statement_is_answered_with_its_columns(town):
+    told = town["ada"].ask("SELECT job, count(*) AS n FROM people GROUP BY job")[1]["answer"]
+    assert [column["name"] for column in told["columns"]] == ["job", "n"]
+    assert {"value", "low", "high"} <= set(told["rows"][0][1])
+
+
+def test_a_request_gets_the_same_bytes_and_pays_once_and_is_nobody_elses(town):
+    asked = {"question": "count age < 18", "rho": 0.001, "request": "r-1"}
+    first = town["ada"]("POST", "/v1/tables/people/ask", asked)
+    before = town["ada"].get("/v1/tables/people/budget")[1]["left"]["amount"]
+    assert town["ada"]("POST", "/v1/tables/people/ask", asked)[:2] == first[:2]
+    assert town["ada"].get("/v1/tables/people/budget")[1]["left"]["amount"] == before
+    status, told = town["ada"].ask("count age < 65", rho=0.001, request="r-1")
+    assert (status, told["code"]) == (409, "request-conflict")
+    assert town["ada"].ask("count age < 18", rho=0.002, request="r-1")[0] == 409
+    assert town["bob"].ask("count age < 65", rho=0.001, request="r-1")[0] == 200  # another analyst's name
+
+
+def test_a_session_question_under_a_request_is_kept_with_what_it_cost(town):
+    first = town["ada"].ask("count by age, sex", request="s-1")[1]
+    again = town["ada"].ask("count by age, sex", request="s-1")[1]
+    assert first == again
+    assert first["answer"]["cost"]["rho"] > 0
+    assert town["ada"].ask("count by age, sex")[1]["answer"]["cost"]["rho"] == 0
+    assert town["ada"].ask("count by age, sex", request="s-1", uncertified=False)[0] == 409
+
+
+def test_a_read_only_token_gets_prices_and_what_is_free(town):
+    town["ada"].ask("count by job")
+    assert town["eve"]("POST", "/v1/tables/people/price", {"question": "count by area, job"})[0] == 200
+    assert town["eve"].ask("count by job")[0] == 200
+    for given in ({}, {"rho": 0.001}):
+        status, told = town["eve"].ask("count area = n and job = true and age < 18", **given)
+        assert (status, told["code"]) == (403, "read-only")
+
+
+def test_an_auditor_asks_nothing_and_sees_all_history_an_analyst_only_their_own(town):
+    town["ada"].ask("count by area, sex")
+    assert town["aud"].ask("count")[0] == 403
+    seen = {one["analyst"] for one in town["aud"].get("/v1/history?limit=500")[1]["questions"]}
+    assert {"ada", "bob"} <= seen
+    mine = town["bob"].get("/v1/history?limit=500")[1]["questions"]
+    assert {one["analyst"] for one in mine} == {"bob"}
+    assert town["bob"].get("/v1/history?analyst=ada")[0] == 403
+    theirs = town["ada"].get("/v1/history")[1]["questions"][0]["id"]
+    assert town["bob"].get(f"/v1/asks/{theirs}")[0] == 404
+    assert town["aud"].get(f"/v1/asks/{theirs}")[1]["answer"]
+
+
+def test_pages_of_a_history_follow_each_other(town):
+    for _ in range(5):
+        town["bob"].ask("count by sex")
+    whole = [one["id"] for one in town["bob"].get("/v1/history?limit=500")[1]["questions"]]
+    found, cursor = [], ""
+    while True:
+        page = town["bob"].get(f"/v1/history?limit=2&after={cursor}")[1]
+        found += [one["id"] for one in page["questions"]]
+        cursor = page["next"]
+        if not cursor:
+            break
+    assert found == whole
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"question": "count by nothing"}, 422, "question"),
+        ({"question": "count sexx = F"}, 422, "question"),
+        ({"question": "SELECT * FROM people"}, 422, "question"),
+        ({"question": ""}, 422, "question"),
+        ({"question": "count " + "x" * 10_000}, 413, "too-long"),
+        ({"question": "count " * 2_001}, 413, "too-long"),
+        ({"question": "count", "epsilon": -1}, 422, "parameter"),
+        ({"question": "count", "epsilon": 1, "rho": 1}, 422, "parameter"),
+        ({"question": "count", "epsilon": True}, 422, "parameter"),
+        ({"question": "count", "epsilon": 10**400}, 422, "parameter"),
+        ({"question": "count", "request": "a b"}, 422, "request-id"),
+        ({"question": "count", "request": "x" * 129}, 422, "request-id"),
+        ({"question": "count", "analyst": "bob"}, 422, "body"),
+        ({"question": 5}, 422, "body"),
+        ({"question": "count", "uncertified": "yes"}, 422, "body"),
+        ({"question": "count \ud800"}, 422, "question"),
+        ({"question": "count \0"}, 422, "question"),
+        ({}, 422, "body"),
+    ],
+)  # fmt: skip
+def test_a_question_that_is_none_is_refused_in_one_shape_and_costs_nothing(town, body, status, code):
+    before = town["ada"].get("/v1/tables/people/budget")[1]["left"]
+    found, told, headers = town["ada"]("POST", "/v1/tables/people/ask", body)
+    assert (found, told["code"], told["status"]) == (status, code, status), told
+    assert headers["content-type"] == "application/problem+json"
+    assert set(told) >= {"type", "title", "status", "code", "detail", "hint", "suggestions"}
+    assert town["ada"].get("/v1/tables/people/budget")[1]["left"] == before
+
+
+def test_the_budget_refuses_with_its_numbers_and_answers_on_uncertified(tmp_path):
+    configured = config(people(tmp_path, budget="{epsilon: 0.01}"))
+    [ada] = tokens(configured, "ada")
+    with serving(configured) as service:
+        ask = Client(service, ada).ask
+        status, told = ask("count by sex", epsilon=1)
+        assert (status, told["code"]) == (402, "budget")
+        assert told["requested"] > told["remaining"] > 0
+        assert (told["currency"], told["limit"]) == ("epsilon", "")
+        assert ask("count by sex, area", uncertified=False)[0] == 402
+        answer = ask("count by sex, area")[1]["answer"]
+        assert answer["source"] == "uncertified"
+        assert answer["rows"][0]["error"] is None
+        states = [one["state"] for one in Client(service, ada).get("/v1/history")[1]["questions"]]
+        assert states == ["answered", "refused", "refused"]
+
+
+def test_a_limit_of_one_analyst_leaves_others_their_part(tmp_path):
+    folder = people(tmp_path, budget="{epsilon: 1}", more="limits: {analysts: {ada: 0.01, '*': 0.5}}\n")
+    configured = config(folder)
+    ada, bob = tokens(configured, "ada", "bob")
+    with serving(configured) as service:
+        status, told = Client(service, ada).ask("count age < 18", epsilon=0.02)
+        assert (status, told["limit"]) == (402, "analyst 'ada'")
+        assert Client(service, bob).ask("count age < 18", epsilon=0.02)[0] == 200
+        mine = Client(service, bob).get("/v1/tables/people/budget")[1]["yours"]
+        assert mine["spent"]["amount"] == pytest.approx(0.02)
+        assert mine["limit"]["amount"] == 0.5
+
+
+def test_a_question_above_the_threshold_waits_is_approved_and_asked_by_the_server(tmp_path):
+    configured = config(
+        people(tmp_path), approve_above=ApproveAbove(people=Fraction(1, 100), agents=Fraction(1, 10**6))
+    )
+    [ada] = tokens(configured, "ada")
+    [robot] = tokens(configured, "robot", agent=True)
+    [keeper] = tokens(configured, "cus", role="custodian")
+    with serving(configured) as service:
+        ask, keep = Client(service, ada).ask, Client(service, keeper)
+        status, kept = ask("count age < 18", rho=2, request="w", why="a study")
+        assert (status, kept["state"], kept["approval"]["state"]) == (202, "waiting", "waiting")
+        assert ask("count age < 18", rho=2, request="w") == (status, kept)
+        assert ask("count age < 65", rho=2, request="w")[0] == 409
+        assert ask("count age < 18", rho=0.001)[0] == 200
+        assert Client(service, robot).ask("count age < 18", rho=0.001, request="x")[0] == 202
+        waiting = keep("GET", "/approvals?state=waiting", door="admin")[1]["approvals"]
+        assert [(one["analyst"], one["why"]) for one in waiting] == [("ada", "a study"), ("robot", "")]
+        first, second = (one["id"] for one in waiting)
+        assert keep("POST", f"/approvals/{second}", {"decision": "deny"}, door="admin")[0] == 422
+        denied = {"decision": "deny", "reason": "too much"}
+        assert keep("POST", f"/approvals/{second}", denied, door="admin")[0] == 200
+        assert keep("POST", f"/approvals/{second}", denied, door="admin")[0] == 409
+        status, told = Client(service, robot).ask("count age < 18", rho=0.001, request="x")
+        assert (status, told["code"]) == (403, "denied")
+        assert "too much" in told["detail"]
+        assert keep("POST", f"/approvals/{first}", {"decision": "approve"}, door="admin")[0] == 200
+        for _ in range(100):
+            status, told = ask("count age < 18", rho=2, request="w")
+            if status == 200:
+                break
+            time.sleep(0.05)
+        assert told["answer"]["cost"] == {"rho": 2}
+        assert Client(service, ada).get(f"/v1/asks/{kept['id']}")[1]["approval"]["state"] == "answered"
+
+
+def test_a_paused_table_refuses_questions_and_tells_why(town, tmp_path):
+    configured = config(people(tmp_path))
+    [ada] = tokens(configured, "ada")
+    [keeper] = tokens(configured, "cus", role="custodian")
+    with serving(configured) as service:
+        ask, keep = Client(service, ada).ask, Client(service, keeper)
+        assert keep("POST", "/pause", {"table": "people", "reason": "audit"}, door="admin")[0] == 200
+        status, told = ask("count by sex")
+        assert (status, told["code"]) == (503, "paused")
+        assert "audit" in told["detail"]
+        assert keep("DELETE", "/pause/people", door="admin")[0] == 200
+        assert ask("count by sex")[0] == 200
+
+
+def test_who_asks_too_fast_is_told_when_to_come_back(tmp_path):
+    configured = config(people(tmp_path), rates=Rates(requests=2.0, at_once=4, waiting=64))
+    ada, bob = tokens(configured, "ada", "bob")
+    with serving(configured) as service:
+        found = [Client(service, ada)("GET", "/v1/tables") for _ in range(4)]
+        assert [status for status, _, _ in found][:2] == [200, 200]
+        status, told, headers = found[-1]
+        assert (status, told["code"]) == (429, "rate")
+        assert 1 <= int(headers["retry-after"]) <= 2
+        assert Client(service, bob).get("/v1/tables")[0] == 200
+
+
+def test_own_sessions_pay_for_themselves(tmp_path):
+    configured = config(people(tmp_path), own_sessions=True)
+    ada, bob = tokens(configured, "ada", "bob")
+    with serving(configured) as service:
+        for token in (ada, bob):
+            client = Client(service, token)
+            assert client("POST", "/v1/tables/people/sessions")[0] == 201
+            assert client.ask("count by sex")[1]["answer"]["source"] == "measured"
+            [mine] = client.get("/v1/tables/people/sessions")[1]["sessions"]
+            assert (mine["shared"], mine["purchases"]) == (False, 1)
