@@ -33,11 +33,33 @@ class Shown:
         assert found is not None, name
         return found[1]
 
+    @property
+    def foreign(self) -> list[str]:
+        """What a page of the server must not hold: scripts and styles of its own, addresses elsewhere."""
+        reader = _Words()
+        if self.headers.get("content-type", "").startswith("text/html"):
+            reader.feed(self.text)
+        return reader.foreign
+
 
 class _Words(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.said: list[str] = []
+        self.foreign: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "style" or (
+            tag == "script" and not re.fullmatch(r"/static/page\.js\?\w+", given.get("src") or "")
+        ):
+            self.foreign.append(f"<{tag}>")
+        for name, value in attrs:
+            is_elsewhere = name in ("src", "href", "action", "formaction", "srcset") and not re.match(
+                r"/(?!/)|#|\?", value or ""
+            )
+            if name.startswith("on") or name == "style" or is_elsewhere:
+                self.foreign.append(f"<{tag} {name}={value}>")
 
     def handle_data(self, data: str) -> None:
         self.said.append(data)

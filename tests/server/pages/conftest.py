@@ -13,7 +13,7 @@ from served_town import ServedTown, live, served_town
 @pytest.fixture(scope="session")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTown]:
     """Its labels, a submission's name and a question's reason are hostile, on every page."""
-    with served_town(tmp_path_factory.mktemp("town"), rows=2000, labels=LABELS) as served:
+    with served_town(tmp_path_factory.mktemp("town"), rows=20_000, labels=LABELS) as served:
         live(served)
         served.client("ada").ask("count by mark", "town")
         yield served

@@ -195,10 +195,7 @@ def test_what_every_page_carries(path: str, visitors: dict[tuple[str, str], Page
     assert reply.headers["cache-control"] == "no-store"
     assert reply.headers["referrer-policy"] == "no-referrer"
     assert "set-cookie" not in reply.headers
-    if reply.headers["content-type"].startswith("text/html"):
-        assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", reply.text)
-        assert re.findall(r"<script\b[^>]*>", reply.text) == re.findall(r'<script src="/static/page\.js\?\w+" defer>', reply.text)  # fmt: skip
-        assert not re.search(r"""(src|href|action)=["'](https?:)?//""", reply.text)
+    assert not reply.foreign
 
 
 def test_static_files_are_kept_until_they_change(town: ServedTown) -> None:
@@ -309,7 +306,7 @@ def test_prices_are_parts_of_the_budget_and_never_powers_of_ten(town: ServedTown
     for shown in pages:
         assert not re.search(r"\b\d(\.\d+)?e-?\d+\b", shown.words), shown.words
     asking = ada.get("/tables/town/ask").words
-    assert re.search(r"[\d.]+% left : about [\d,]+ more counts within ± \d+ people", asking)
+    assert re.search(r"[\d.]+% left ?: about [\d,]+ more counts within ± \d+ people", asking)
 
 
 # ---- asking without a script
@@ -404,7 +401,7 @@ def test_a_token_is_shown_once_and_ends_when_it_is_revoked(town: ServedTown) -> 
     ):
         refused = carl.post("/admin/tokens", wrong)
         assert refused.status == 422
-        assert "What to do" in refused.words or "is no" in refused.words
+        assert 'class="banner bad"' in refused.text
 
 
 def test_a_table_is_paused_and_resumed(town: ServedTown) -> None:
