@@ -21,7 +21,7 @@ import understudy as us
 from served import Client, config, serving, tokens
 from understudy.declaration.file import read
 from understudy.ledger.memory import MemoryLedger
-from understudy.server.config import ApproveAbove, Listen, Rates, ServerConfig
+from understudy.server.config import ApproveAbove, Listen, Rates, ServerConfig, SharedSession
 from understudy.server.run import Service
 from understudy.validity.board import create
 from understudy_demo.town import declaration, people
@@ -56,7 +56,13 @@ class ServedTown:
 
 
 def write_town(
-    folder: Path, *, rows: int, release: bool = True, labels: Sequence[str] = (), name: str = "town"
+    folder: Path,
+    *,
+    rows: int,
+    release: bool = True,
+    labels: Sequence[str] = (),
+    name: str = "town",
+    alpha: Fraction = Fraction(1, 50),
 ) -> ServerConfig:
     """The town with a release and a board, in a folder, and the configuration of its server.
 
@@ -81,6 +87,7 @@ def write_town(
         tables={name: folder / "understudy.yml"},
         approve_above=ApproveAbove(people=Fraction(1, 50), agents=Fraction(1, 1000)),
         rates=Rates(requests=1e6, at_once=64, waiting=10_000),
+        session=SharedSession(alpha=alpha),
         releases=folder / "releases",
         boards=(write_board(folder),),
     )
@@ -117,7 +124,7 @@ def served_town(
     """The town, served on free ports."""
     configured = write_town(folder, rows=rows, **given)
     configured = configured if listen is None else replace(configured, listen=listen)
-    made = dict(zip(("ada", "ben"), tokens(configured, "ada", "ben"), strict=True))
+    made: dict[str, str] = {name: tokens(configured, name)[0] for name in ("ada", "ben")}
     made["bot"] = tokens(configured, "bot", agent=True)[0]
     made["eve"] = tokens(configured, "eve", read_only=True)[0]
     made["olga"] = tokens(configured, "olga", role="auditor")[0]

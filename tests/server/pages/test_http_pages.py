@@ -40,7 +40,13 @@ FORMS: dict[str, tuple[str, ...]] = {
     "/tables/town/price": ASKS,
     "/boards/chronic/submissions": ASKS,
 }
-ADMIN_FORMS = ("/admin/approvals/x", "/admin/tokens", "/admin/tokens/x/revoke", "/admin/tables/town/pause", "/admin/releases")  # fmt: skip
+ADMIN_FORMS = (
+    "/admin/approvals/x",
+    "/admin/tokens",
+    "/admin/tokens/x/revoke",
+    "/admin/tables/town/pause",
+    "/admin/releases",
+)
 
 
 def test_the_tables_of_this_file_name_every_page() -> None:
@@ -177,7 +183,7 @@ def test_two_ports_have_two_logins(town: ServedTown) -> None:
     ada.cookies = carl.cookies = both
     assert "ada" in ada.get("/history").words
     assert carl.get("/").status == 200
-    # Without a login of its own a port takes the other's: a custodian reads the ledger, an analyst decides nothing.
+    # Without a login of its own a port takes the other's: a custodian reads the ledger, an analyst cannot decide.
     ada.cookies = {name: value for name, value in both.items() if name.endswith("-admin")}
     assert ada.get("/ledger").status == 200
     carl.cookies = {name: value for name, value in both.items() if not name.endswith("-admin")}
