@@ -210,7 +210,7 @@ def new_questions() -> Callable[[int], bytes]:
 
     def make(_: int) -> bytes:
         while True:
-            low, high = sorted(draw.choice(11, 2, replace=False))
+            low, high = sorted(draw.choice(10, 2, replace=False))
             parts = [f"age >= {10 * low}", f"age < {10 * high}"]
             for name in draw.permutation(["area", "job", "home", "sex"])[: draw.integers(2, 5)]:
                 some = [value for value in names[name] if draw.random() < 0.6] or [names[name][0]]
