@@ -1,9 +1,9 @@
 """A question on the server's threads: what is free, what needs an approval, what is bought and what is kept.
 
-The order is the promise. A question is noted before it is bought, so that its request id belongs to it; the
-ledger charges before the library looks; the answer is kept before it is sent. Where the process dies in between,
-the same request finds how far it came: an answer that was kept is sent again, a question that was noted is asked
-again under the same name in the ledger, which charges nothing twice and tells what was charged.
+The order is the promise. The ledger charges before the library looks, under the request id of the question; the
+answer is kept before it is sent. Where the process dies in between, the same request finds how far it came: an
+answer that was kept is sent again, and a question that was charged is asked again under the same name in the
+ledger, which charges nothing twice, refuses another question under it, and tells what was charged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from understudy.errors import LedgerError, RequestConflictError, SourceError, StoreError, UnderstudyError
 from understudy.privacy.cost import Cost
 from understudy.server.approvals import Approval, Approvals
-from understudy.server.asked import ANSWERED, ASKING, Asked, AskedQuestion
+from understudy.server.asked import ANSWERED, Asked, AskedQuestion
 from understudy.server.config import ServerConfig
 from understudy.server.house import OpenTable, Table
 from understudy.server.inquiry import Inquiry
@@ -103,7 +103,7 @@ class Answering:
     def free_or_none(self, asked: AskedBy) -> Reply | None:
         """The reply that costs nothing: one that was sent before, a free answer, or that approval is needed.
 
-        None where the question has to be bought, which its price permits, or where its purchase was begun before.
+        None where the question has to be bought, which its price permits.
         """
         sent = self._sent_before(asked)
         if sent is not None:
@@ -115,12 +115,7 @@ class Answering:
             if answer is not None:
                 return self._keep(opened, asked, answer, session.name)
             _check_pays(caller)
-            if self._is_begun(asked):
-                return None
-            price = session.price(question, caller.analyst)
-            if price.units <= opened.project.ledger.available(caller.analyst).units:
-                return self._waiting(opened, asked, price)
-        return None
+            return self._waiting(opened, asked, session.price(question, caller.analyst))
 
     def bought(self, asked: AskedBy, approved: Approval | None = None) -> Reply:
         """Ask in the session, which buys what is missing; the answer is kept before it is sent."""
@@ -129,7 +124,6 @@ class Answering:
             session = opened.session(caller.analyst)
             if approved is not None:
                 _check_price(session.price(inquiry.question, caller.analyst), approved)
-            self._begin(asked, session.name)
             answer = self._noted(
                 asked,
                 lambda: session.ask(
@@ -156,11 +150,8 @@ class Answering:
             price = prepared.quote.cost
             if approved is not None:
                 _check_price(price, approved)
-            elif price.units <= opened.project.ledger.available(analyst).units:
-                waiting = None if self._is_begun(asked) else self._waiting(opened, asked, price)
-                if waiting is not None:
-                    return waiting
-            self._begin(asked, name)
+            elif (waiting := self._waiting(opened, asked, price)) is not None:
+                return waiting
             answer = self._noted(asked, lambda: prepared.run(request=name, analyst=analyst))
             return self._keep(opened, asked, answer, name)
 
@@ -186,16 +177,14 @@ class Answering:
         kept = self._approvals.find(asked.inquiry.table, asked.caller.analyst, asked.request)
         return None if kept is None else _of_approval(found, kept)
 
-    def _is_begun(self, asked: AskedBy) -> bool:
-        """Whether a purchase for this request was begun, perhaps by a process that did not live to answer."""
-        found = self._found(asked)
-        return found is not None and found.state == ASKING
-
     def _waiting(self, opened: OpenTable, asked: AskedBy, price: Cost) -> Reply | None:
-        """Keep a question for approval where its price is above the threshold; None where it is not."""
-        caller, inquiry = asked.caller, asked.inquiry
-        share = opened.project.ledger.budget.share(price)
-        if share <= self.threshold(caller):
+        """Keep a question for approval where its price is above the threshold; None where it is not.
+
+        What the caller cannot pay needs no approval: the ledger refuses it, or the session answers uncertified.
+        """
+        caller, inquiry, ledger = asked.caller, asked.inquiry, opened.project.ledger
+        share = ledger.budget.share(price)
+        if share <= self.threshold(caller) or price.units > ledger.available(caller.analyst).units:
             return None
         self._approvals.ask(
             caller, inquiry.table, inquiry.question, asked.request, inquiry.terms, price, share, inquiry.why
@@ -215,14 +204,6 @@ class Answering:
             inquiry.terms,
             ledger_request=name,
         )
-
-    def _begin(self, asked: AskedBy, name: str) -> None:
-        """Note a question before it is bought, so that nobody else's has its request id.
-
-        One whose caller named no request cannot be asked for again: it is noted with its answer.
-        """
-        if asked.inquiry.request:
-            self._noted_question(asked, name)
 
     def _noted(self, asked: AskedBy, ask: Callable[[], Given]) -> Given:
         """Ask; where that is refused, the history tells why."""

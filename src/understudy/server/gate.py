@@ -41,7 +41,7 @@ from understudy.server.queue import FairQueue, stopping
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Caller, Tokens
 
-LOOK_THREADS = 12
+LOOK_THREADS = 28  # most of them wait for a disk: debits that come together share a transaction
 FREE_THREADS = 4
 
 PRICE_RISE = 1.1
