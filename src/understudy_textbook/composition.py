@@ -8,7 +8,7 @@ printed values to ten digits. The two that certificates use, `zcdp_delta` and `l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import exp, expm1, log, sqrt, tanh
 
