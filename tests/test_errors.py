@@ -171,7 +171,7 @@ def test_an_error_survives_a_process():
     [
         ("count agee < 18", ("age",)),
         ("count age < 17", ("age < 0", "age < 18")),
-        ("count sex = f", ("F", "M")),
+        ("count sex = f", ("F",)),
         ("SELECT count(*) FROM town WHERE agee < 18", ("age",)),
         ("SELECT count(*) FROM twon", ("town",)),
         ("SELECT count(*) FROM town WHERE age + 1 < 18", ("0", "18")),
@@ -193,7 +193,7 @@ def test_a_refused_question_says_what_could_be_written(question, suggestions):
 
 
 def test_an_unknown_attribute_of_a_domain_is_told_the_close_ones():
-    with pytest.raises(DomainError, match="there is no attribute 'ag'; the domain has: age, …") as refused:
+    with pytest.raises(DomainError, match="there is no attribute 'ag'; the domain has: age, sex") as refused:
         _ = project().domain["ag"]
     assert refused.value.suggestions == ("age",)
 
