@@ -384,7 +384,9 @@ class DurableLedger:
     def _now(self) -> Recorded:
         if not self._is_held():
             return self._declared
-        known = self._recorded  # before the transaction, which does not see what other threads commit meanwhile
+        known = (
+            self._recorded
+        )  # before the transaction, which does not see what other threads commit meanwhile
         with self._database.reading() as tx:
             recorded = self._caught_up(tx, known, locked=False)
         if recorded.entries > self._recorded.entries:

@@ -52,7 +52,7 @@ READERS = ("auditor", "custodian")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ServedPage:
     """An address, the view behind it, and who may see it. `files` is how many files its form may carry."""
 
     path: str
@@ -63,38 +63,38 @@ class Page:
 
 
 PAGES = (
-    Page("/", ask.first),
-    Page("/tables/{table}", table.table),
-    Page("/tables/{table}/ask", ask.ask, ("analyst",)),
-    Page("/tables/{table}/ask", ask.asked, ("analyst",), "POST"),
-    Page("/tables/{table}/price", ask.priced, ("analyst",), "POST"),
-    Page("/history", answers.history),
-    Page("/history.csv", answers.history_csv),
-    Page("/asks/{id}", answers.answer),
-    Page("/asks/{id}/answer.csv", answers.answer_csv),
-    Page("/releases", releases.releases),
-    Page("/releases/{release}", releases.release),
-    Page("/boards", boards.boards),
-    Page("/boards/{board}", boards.board),
-    Page("/boards/{board}/submissions", boards.submitted, ("analyst",), "POST", 1),
-    Page("/ledger", ledger.ledger, READERS),
-    Page("/audit", audit.audit, READERS),
-    Page("/api", api.api),
+    ServedPage("/", ask.first),
+    ServedPage("/tables/{table}", table.table),
+    ServedPage("/tables/{table}/ask", ask.ask, ("analyst",)),
+    ServedPage("/tables/{table}/ask", ask.asked, ("analyst",), "POST"),
+    ServedPage("/tables/{table}/price", ask.priced, ("analyst",), "POST"),
+    ServedPage("/history", answers.history),
+    ServedPage("/history.csv", answers.history_csv),
+    ServedPage("/asks/{id}", answers.answer),
+    ServedPage("/asks/{id}/answer.csv", answers.answer_csv),
+    ServedPage("/releases", releases.releases),
+    ServedPage("/releases/{release}", releases.release),
+    ServedPage("/boards", boards.boards),
+    ServedPage("/boards/{board}", boards.board),
+    ServedPage("/boards/{board}/submissions", boards.submitted, ("analyst",), "POST", 1),
+    ServedPage("/ledger", ledger.ledger, READERS),
+    ServedPage("/audit", audit.audit, READERS),
+    ServedPage("/api", api.api),
 )
 """The pages of the analysts' port."""
 
 CUSTODIAN = ("custodian",)
 ADMIN_PAGES = (
-    Page("/", admin.approvals, CUSTODIAN),
-    Page("/admin/approvals/{id}", admin.decided, CUSTODIAN, "POST"),
-    Page("/admin/tokens", admin.tokens, CUSTODIAN),
-    Page("/admin/tokens", admin.made, CUSTODIAN, "POST"),
-    Page("/admin/tokens/{id}/revoke", admin.revoked, CUSTODIAN, "POST"),
-    Page("/admin/tables", admin.tables, CUSTODIAN),
-    Page("/admin/tables/{table}/pause", admin.paused, CUSTODIAN, "POST"),
-    Page("/admin/releases", admin.jobs, CUSTODIAN),
-    Page("/admin/releases", admin.started, CUSTODIAN, "POST"),
-    Page("/admin/health", admin.health, CUSTODIAN),
+    ServedPage("/", admin.approvals, CUSTODIAN),
+    ServedPage("/admin/approvals/{id}", admin.decided, CUSTODIAN, "POST"),
+    ServedPage("/admin/tokens", admin.tokens, CUSTODIAN),
+    ServedPage("/admin/tokens", admin.made, CUSTODIAN, "POST"),
+    ServedPage("/admin/tokens/{id}/revoke", admin.revoked, CUSTODIAN, "POST"),
+    ServedPage("/admin/tables", admin.tables, CUSTODIAN),
+    ServedPage("/admin/tables/{table}/pause", admin.paused, CUSTODIAN, "POST"),
+    ServedPage("/admin/releases", admin.jobs, CUSTODIAN),
+    ServedPage("/admin/releases", admin.started, CUSTODIAN, "POST"),
+    ServedPage("/admin/health", admin.health, CUSTODIAN),
 )
 """The pages of the admin port."""
 
@@ -154,7 +154,7 @@ def _route(path: str, method: str, reply: Callable[[Request], Awaitable[Response
     return Route(path, endpoint, methods=[method], include_in_schema=False)
 
 
-def _visited(one: Page, gate: Gate, doorman: Doorman, door: str) -> Callable[[Request], Awaitable[Response]]:
+def _visited(one: ServedPage, gate: Gate, doorman: Doorman, door: str) -> Callable[[Request], Awaitable[Response]]:
     async def reply(request: Request) -> Response:
         found = doorman.visitor(request)
         if found is None:
