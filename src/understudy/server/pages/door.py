@@ -154,7 +154,9 @@ def _route(path: str, method: str, reply: Callable[[Request], Awaitable[Response
     return Route(path, endpoint, methods=[method], include_in_schema=False)
 
 
-def _visited(one: ServedPage, gate: Gate, doorman: Doorman, door: str) -> Callable[[Request], Awaitable[Response]]:
+def _visited(
+    one: ServedPage, gate: Gate, doorman: Doorman, door: str
+) -> Callable[[Request], Awaitable[Response]]:
     async def reply(request: Request) -> Response:
         found = doorman.visitor(request)
         if found is None:
