@@ -115,20 +115,18 @@ class Answering:
             if answer is not None:
                 return self._keep(opened, asked, answer, session.name)
             _check_pays(caller)
-            if self._is_begun(asked):
-                return None
-            price = session.price(question, caller.analyst)
-            if price.units <= opened.project.ledger.available(caller.analyst).units:
-                return self._waiting(opened, asked, price)
-        return None
+            return self._session_waiting(opened, asked, session.price(question, caller.analyst))
 
     def bought(self, asked: AskedBy, approved: Approval | None = None) -> Reply:
         """Ask in the session, which buys what is missing; the answer is kept before it is sent."""
         caller, inquiry = asked.caller, asked.inquiry
         with asked.table.use() as opened:
             session = opened.session(caller.analyst)
+            price = session.price(inquiry.question, caller.analyst)
             if approved is not None:
-                _check_price(session.price(inquiry.question, caller.analyst), approved)
+                _check_price(price, approved)
+            elif (waiting := self._session_waiting(opened, asked, price)) is not None:
+                return waiting  # it became dearer in the queue, where others' questions were before it
             self._begin(asked, session.name)
             answer = self._noted(
                 asked,
@@ -153,11 +151,13 @@ class Answering:
                 asked.inquiry.question,
                 **asked.inquiry.price,  # pyright: ignore[reportArgumentType]  # names that the inquiry checked
             )
-            price = prepared.quote.cost
+            # Not the quote: jointly with what was charged before it may be up to twice that. For a request that
+            # was charged before it is nothing.
+            due = prepared.due(request=name, analyst=analyst)
             if approved is not None:
-                _check_price(price, approved)
-            elif price.units <= opened.project.ledger.available(analyst).units:
-                waiting = None if self._is_begun(asked) else self._waiting(opened, asked, price)
+                _check_price(due.cost, approved)
+            elif due.payable and not self._is_begun(asked):
+                waiting = self._waiting(opened, asked, due.cost)
                 if waiting is not None:
                     return waiting
             self._begin(asked, name)
@@ -190,6 +190,12 @@ class Answering:
         """Whether a purchase for this request was begun, perhaps by a process that did not live to answer."""
         found = self._found(asked)
         return found is not None and found.state == ASKING
+
+    def _session_waiting(self, opened: OpenTable, asked: AskedBy, price: Cost) -> Reply | None:
+        """As `_waiting`, for a question to the session; None also where it cannot be paid, or was begun before."""
+        left = opened.project.ledger.available(asked.caller.analyst)
+        is_payable = price.units <= left.units and not self._is_begun(asked)
+        return self._waiting(opened, asked, price) if is_payable else None
 
     def _waiting(self, opened: OpenTable, asked: AskedBy, price: Cost) -> Reply | None:
         """Keep a question for approval where its price is above the threshold; None where it is not."""
