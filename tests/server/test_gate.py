@@ -275,7 +275,7 @@ def test_a_question_needs_an_approval_by_what_it_is_charged_not_by_what_it_would
 
 
 def test_a_question_that_became_dearer_in_the_queue_waits_for_approval(tmp_path, monkeypatch):
-    """What others ask meanwhile can make a class of answers due, which costs more than the question's own counts."""
+    """What others ask meanwhile can make a class of answers due, which costs more than a question's own counts."""
     configured = config(
         people(tmp_path), approve_above=ApproveAbove(people=Fraction(1, 2), agents=Fraction(1, 10**6))
     )
