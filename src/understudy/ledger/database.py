@@ -31,6 +31,9 @@ _SQLITE_SETTINGS = (
     "PRAGMA secure_delete=ON",  # a superseded state is overwritten with zeros, not only unlinked from its page
 )
 
+KEPT_OPEN = 32
+"""Connections to a file that are kept for the next one who needs one: to open another costs more than a debit."""
+
 WIPES_APART = 1.0
 """Seconds between two emptyings of the log: each costs three syncs."""
 
@@ -203,7 +206,10 @@ class Database:
         if self.is_sqlite:
             path = Path(self.place)
             engine = create_engine(
-                self.url, isolation_level="AUTOCOMMIT", creator=lambda: _connected(path, timeout)
+                self.url,
+                isolation_level="AUTOCOMMIT",
+                creator=lambda: _connected(path, timeout),
+                pool_size=KEPT_OPEN,
             )
             event.listen(engine, "connect", _on_connection(_set_up_sqlite, timeout))
             return engine

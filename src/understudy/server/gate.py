@@ -26,12 +26,12 @@ from typing import Any, TypeVar
 from understudy.errors import LedgerError, SourceError, StoreError
 from understudy.ledger.interface import fresh_request
 from understudy.server import described
-from understudy.server.answering import Answering, AskedBy, Reply, approval_as_plain, plainly, taken
+from understudy.server.answering import Answering, AskedBy, GateReply, approval_as_plain, plainly, taken
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import Asked
 from understudy.server.audit_log import AuditLog
 from understudy.server.config import ServerConfig
-from understudy.server.house import House, OpenTable, SessionTerms, Table
+from understudy.server.house import House, OpenTable, ServedTable, SessionTerms
 from understudy.server.inquiry import MOST_QUESTIONS, Inquiry
 from understudy.server.pace import RateLimiter, ResponseGrid
 from understudy.server.pauses import Pauses
@@ -41,7 +41,7 @@ from understudy.server.queue import FairQueue, stopping
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Caller, Tokens
 
-LOOK_THREADS = 12
+LOOK_THREADS = 28  # most of them wait for a disk: debits that come together share a transaction
 FREE_THREADS = 4
 
 PRICE_RISE = 1.1
@@ -69,7 +69,7 @@ class Gate:
         self.looks = FairQueue("look", threads=LOOK_THREADS, **limits)
         self.free = FairQueue("free", threads=FREE_THREADS, **limits)
         self.answering = Answering(config, self.asked, self.approvals)
-        self._flying: dict[tuple[str, str, str], tuple[Inquiry, asyncio.Task[Reply]]] = {}
+        self._flying: dict[tuple[str, str, str], tuple[Inquiry, asyncio.Task[GateReply]]] = {}
         self._is_stopping = False
 
     @classmethod
@@ -86,7 +86,7 @@ class Gate:
 
     # ---- asking
 
-    async def ask(self, caller: Caller, inquiry: Inquiry) -> Reply:
+    async def ask(self, caller: Caller, inquiry: Inquiry) -> GateReply:
         """Answer a question, or keep it for approval. The reply leaves on the grid of times.
 
         Raises a `Problem`: 402 where the budget cannot pay, 403 where the token may not ask or pay, 404 where
@@ -100,7 +100,7 @@ class Gate:
         finally:
             await self.grid.wait(arrived)
 
-    async def _ask(self, caller: Caller, inquiry: Inquiry) -> Reply:
+    async def _ask(self, caller: Caller, inquiry: Inquiry) -> GateReply:
         self.admit(caller)
         _check_asks(caller)
         table = self.table(inquiry.table)
@@ -125,7 +125,7 @@ class Gate:
                 raise taken(asked.request)
         return await asyncio.shield(task)  # a client that goes away does not stop what may be debited
 
-    async def _fly(self, asked: AskedBy) -> Reply:
+    async def _fly(self, asked: AskedBy) -> GateReply:
         """Ask on threads: what is free on its own, then the look."""
         if not asked.inquiry.is_direct:
             work = partial(self.answering.free_or_none, asked)
@@ -134,7 +134,7 @@ class Gate:
                 return reply
         return await self._look(asked)
 
-    async def _look(self, asked: AskedBy, approved: Approval | None = None) -> Reply:
+    async def _look(self, asked: AskedBy, approved: Approval | None = None) -> GateReply:
         """Have a question bought: in the session, one at a time, or by itself."""
         is_direct = asked.inquiry.is_direct
         run = self.answering.direct if is_direct else self.answering.bought
@@ -212,7 +212,7 @@ class Gate:
 
         return await self.on_free(caller, told)
 
-    def _table_line(self, name: str, table: Table) -> dict[str, Any]:
+    def _table_line(self, name: str, table: ServedTable) -> dict[str, Any]:
         pause = self.pauses.of(name)
         line: dict[str, Any] = {"name": name, "paused": None if pause is None else pause.reason}
         try:
@@ -335,7 +335,7 @@ class Gate:
 
         return await self.on_free(caller, told, alone=alone)
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> ServedTable:
         """A table by its name; a `Problem` 404 where there is none."""
         found = self.house.tables.get(name)
         if found is None:

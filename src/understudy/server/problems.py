@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from understudy.errors import (
+    ClosedError,
     DeclarationError,
     HandleClosedError,
     InsufficientBudgetError,
     LedgerError,
     OvertakenError,
-    ClosedError,
     RequestConflictError,
     SourceError,
     StoreError,
