@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
@@ -294,3 +296,37 @@ def test_a_question_that_became_dearer_in_the_queue_waits_for_approval(tmp_path,
         status, told = client.ask("count area = n and job = true", request="later")
         assert (status, told["state"], len(asked)) == (202, "waiting", 2)
         assert client.get("/v1/tables/people/budget")[1]["left"]["amount"] == before
+
+
+@pytest.mark.parametrize("how", ["revoked", "paused"])
+def test_what_waits_in_line_is_not_bought_once_its_token_is_revoked_or_its_table_paused(
+    tmp_path, monkeypatch, how
+):
+    configured = config(people(tmp_path))
+    ada, bob = tokens(configured, "ada", "bob")
+    begun, goes_on, ask = threading.Event(), threading.Event(), Session.ask
+
+    def slowly(self, question, **given):
+        begun.set()
+        assert goes_on.wait(30)
+        return ask(self, question, **given)
+
+    monkeypatch.setattr(Session, "ask", slowly)
+    with serving(configured) as service, ThreadPoolExecutor(2) as crowd:
+        gate = service.gate
+        first = crowd.submit(Client(service, ada).ask, "count area = n and job = true")
+        assert begun.wait(30)
+        second = crowd.submit(Client(service, bob).ask, "count area = s and job = true and age < 18")
+        while not gate.looks.length:  # the session is asked by one at a time
+            time.sleep(0.01)
+        if how == "revoked":
+            [id] = [token.id for token in gate.tokens.all() if token.analyst == "bob"]
+            gate.tokens.revoke(id)
+        else:
+            gate.pauses.pause("people", by="custodian", reason="stop")
+        goes_on.set()
+        status, told = second.result(30)
+        assert first.result(30)[0] == 200
+        assert (status, told["code"]) == ((403, "revoked") if how == "revoked" else (503, "paused"))
+        with gate.table("people").use() as opened:
+            assert "bob" not in opened.project.ledger.spent_by()
