@@ -271,9 +271,14 @@ class Curator:
         return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
 
     def stack_sensitivity(self, marginals: Sequence[Marginal], resolution: int = 1) -> Sensitivity:
-        """The same for marginals side by side, of which no row may count in two: QueryError if one does."""
+        """The same for marginals side by side, of which no row may count in two: QueryError if one does.
+
+        Weights other than 0 and 1 stand alone, each on the lattice of its own that its error is told for.
+        """
         if len(marginals) == 1:
             return self.sensitivity(marginals[0], resolution)
+        if not all(marginal.where.is_counting for marginal in marginals):
+            raise QueryError("marginals that share a noise must have weights of 0 and 1")
         for place, marginal in enumerate(marginals):
             if any(not excludes(other.where, marginal.where) for other in marginals[:place]):
                 raise QueryError("marginals that share a noise must be about different rows")
