@@ -366,7 +366,7 @@ class Gate:
         return await self.free.close(2.0) and ended
 
     def _check_still(self, token_id: str, table: str) -> None:
-        """Refuse to buy what waited, in line or for an approval, where its token was revoked or its table paused."""
+        """Refuse to buy what waited where its token was revoked meanwhile or its table paused."""
         token = self.tokens.get(token_id)
         if token is None or token.revoked is not None:
             raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
