@@ -122,8 +122,11 @@ class Answering:
         caller, inquiry = asked.caller, asked.inquiry
         with asked.table.use() as opened:
             session = opened.session(caller.analyst)
+            price = session.price(inquiry.question, caller.analyst)
             if approved is not None:
-                _check_price(session.price(inquiry.question, caller.analyst), approved)
+                _check_price(price, approved)
+            elif (waiting := self._waiting(opened, asked, price)) is not None:
+                return waiting  # it became dearer in the queue, where others' questions were before it
             answer = self._noted(
                 asked,
                 lambda: session.ask(
@@ -147,7 +150,9 @@ class Answering:
                 asked.inquiry.question,
                 **asked.inquiry.price,  # pyright: ignore[reportArgumentType]  # names that the inquiry checked
             )
-            price = prepared.quote.cost
+            # Not the quote: jointly with what was charged before it may be up to twice that, and for a request
+            # that was charged before, by a server that did not live to answer, it is nothing.
+            price = prepared.due(request=name, analyst=analyst).cost
             if approved is not None:
                 _check_price(price, approved)
             elif (waiting := self._waiting(opened, asked, price)) is not None:

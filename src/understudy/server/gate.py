@@ -145,7 +145,12 @@ class Gate:
         is_direct = asked.inquiry.is_direct
         run = self.answering.direct if is_direct else self.answering.bought
         alone = "" if is_direct else f"{asked.inquiry.table}/{self.answering.whose(asked.caller)}"
-        return await self.on_looks(asked.caller, partial(run, asked, approved), alone=alone)
+
+        def looked() -> GateReply:
+            self._check_still(asked.caller.token_id, asked.inquiry.table)
+            return run(asked, approved)
+
+        return await self.on_looks(asked.caller, looked, alone=alone)
 
     async def run_approved(self) -> bool:
         """Ask one question that a custodian approved, priced again. Returns whether there was one.
@@ -173,10 +178,7 @@ class Gate:
 
     def _approved(self, kept: Approval) -> AskedBy:
         """The question that was approved, asked by whoever asked it; refused where the token was revoked since."""
-        token = self.tokens.get(kept.token_id)
-        if token is None or token.revoked is not None:
-            raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
-        self._check_served(kept.table)
+        self._check_still(kept.token_id, kept.table)
         caller = Caller(
             analyst=kept.analyst, role="analyst", agent=kept.agent, read_only=False, token_id=kept.token_id
         )
@@ -379,6 +381,13 @@ class Gate:
         self._is_stopping = True
         ended = await self.looks.close(seconds)
         return await self.free.close(2.0) and ended
+
+    def _check_still(self, token_id: str, table: str) -> None:
+        """Refuse to buy what waited where its token was revoked meanwhile or its table paused."""
+        token = self.tokens.get(token_id)
+        if token is None or token.revoked is not None:
+            raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
+        self._check_served(table)
 
     def _check_served(self, table: str) -> None:
         pause = self.pauses.of(table)

@@ -47,7 +47,7 @@ async def releases(request: Request, caller: Annotated[Caller, Depends(ANYBODY)]
 async def release_file(
     release: str, file: str, request: Request, caller: Annotated[Caller, Depends(ANYBODY)]
 ) -> Response:
-    """A file of a release: report.html, certificate.json, answers.parquet or synthetic.parquet."""
+    """A file of a release: report.html, certificate.json, answers.parquet, synthetic.parquet or its stand-in."""
     state = request.app.state
     path, kind = await state.gate.on_free(caller, lambda: state.releases.file(release, file))
     if file == REPORT:
