@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -27,6 +28,8 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_delta
 from understudy.privacy.price import Price
 from understudy.query.expression import parse as question
+from understudy.query.linear import Factor, LinearQuery
+from understudy.query.marginal import Marginal
 
 TEXT = """\
 understudy: 1
@@ -180,6 +183,16 @@ def test_marginals_that_share_rows_share_no_noise():
         with pytest.raises((ParameterError, QueryError)):
             p.curator.perform(replace(prepared, stacks=stacks))
     assert p.ledger.spent.units == 0
+
+
+def test_weights_other_than_0_and_1_share_no_noise():
+    """They are rounded to a lattice of their own, and the error of that is told for them alone."""
+    p = project()
+    whole = question("count sex = F", p.domain).marginal
+    halves = np.array([0.0, 0.5, 0.0][: p.domain["sex"].size])
+    weighted = Marginal.of(LinearQuery(p.domain, (Factor(("sex",), halves),)))
+    with pytest.raises(QueryError, match="weights of 0 and 1"):
+        p.curator.prepare([whole, weighted], Price.of(rho=0.001), stacks=[(0, 1)])
 
 
 def test_a_ratio_that_was_charged_in_parts_is_found_again_under_its_request():

@@ -26,12 +26,12 @@ from typing import Any, TypeVar
 from understudy.errors import LedgerError, SourceError, StoreError
 from understudy.ledger.interface import fresh_request
 from understudy.server import described
-from understudy.server.answering import Answering, AskedBy, Reply, approval_as_plain, plainly, taken
+from understudy.server.answering import Answering, AskedBy, GateReply, approval_as_plain, plainly, taken
 from understudy.server.approvals import Approval, Approvals
-from understudy.server.asked import Asked
+from understudy.server.asked import WAITING, Asked, AskedQuestion
 from understudy.server.audit_log import AuditLog
 from understudy.server.config import ServerConfig
-from understudy.server.house import House, OpenTable, SessionTerms, Table
+from understudy.server.house import House, OpenTable, ServedTable, SessionTerms
 from understudy.server.inquiry import MOST_QUESTIONS, Inquiry
 from understudy.server.pace import RateLimiter, ResponseGrid
 from understudy.server.pauses import Pauses
@@ -41,7 +41,7 @@ from understudy.server.queue import FairQueue, stopping
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Caller, Tokens
 
-LOOK_THREADS = 12
+LOOK_THREADS = 28  # most of them wait for a disk: debits that come together share a transaction
 FREE_THREADS = 4
 
 PRICE_RISE = 1.1
@@ -69,7 +69,7 @@ class Gate:
         self.looks = FairQueue("look", threads=LOOK_THREADS, **limits)
         self.free = FairQueue("free", threads=FREE_THREADS, **limits)
         self.answering = Answering(config, self.asked, self.approvals)
-        self._flying: dict[tuple[str, str, str], tuple[Inquiry, asyncio.Task[Reply]]] = {}
+        self._flying: dict[tuple[str, str, str], tuple[Inquiry, asyncio.Task[GateReply]]] = {}
         self._is_stopping = False
 
     @classmethod
@@ -86,7 +86,7 @@ class Gate:
 
     # ---- asking
 
-    async def ask(self, caller: Caller, inquiry: Inquiry) -> Reply:
+    async def ask(self, caller: Caller, inquiry: Inquiry) -> GateReply:
         """Answer a question, or keep it for approval. The reply leaves on the grid of times.
 
         Raises a `Problem`: 402 where the budget cannot pay, 403 where the token may not ask or pay, 404 where
@@ -100,7 +100,7 @@ class Gate:
         finally:
             await self.grid.wait(arrived)
 
-    async def _ask(self, caller: Caller, inquiry: Inquiry) -> Reply:
+    async def _ask(self, caller: Caller, inquiry: Inquiry) -> GateReply:
         self.admit(caller)
         _check_asks(caller)
         table = self.table(inquiry.table)
@@ -125,7 +125,7 @@ class Gate:
                 raise taken(asked.request)
         return await asyncio.shield(task)  # a client that goes away does not stop what may be debited
 
-    async def _fly(self, asked: AskedBy) -> Reply:
+    async def _fly(self, asked: AskedBy) -> GateReply:
         """Ask on threads: what is free on its own, then the look."""
         if not asked.inquiry.is_direct:
             work = partial(self.answering.free_or_none, asked)
@@ -134,12 +134,17 @@ class Gate:
                 return reply
         return await self._look(asked)
 
-    async def _look(self, asked: AskedBy, approved: Approval | None = None) -> Reply:
+    async def _look(self, asked: AskedBy, approved: Approval | None = None) -> GateReply:
         """Have a question bought: in the session, one at a time, or by itself."""
         is_direct = asked.inquiry.is_direct
         run = self.answering.direct if is_direct else self.answering.bought
         alone = "" if is_direct else f"{asked.inquiry.table}/{self.answering.whose(asked.caller)}"
-        return await self.on_looks(asked.caller, partial(run, asked, approved), alone=alone)
+
+        def looked() -> GateReply:
+            self._check_still(asked.caller.token_id, asked.inquiry.table)
+            return run(asked, approved)
+
+        return await self.on_looks(asked.caller, looked, alone=alone)
 
     async def run_approved(self) -> bool:
         """Ask one question that a custodian approved, priced again. Returns whether there was one.
@@ -167,10 +172,7 @@ class Gate:
 
     def _approved(self, kept: Approval) -> AskedBy:
         """The question that was approved, asked by whoever asked it; refused where the token was revoked since."""
-        token = self.tokens.get(kept.token_id)
-        if token is None or token.revoked is not None:
-            raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
-        self._check_served(kept.table)
+        self._check_still(kept.token_id, kept.table)
         caller = Caller(
             analyst=kept.analyst, role="analyst", agent=kept.agent, read_only=False, token_id=kept.token_id
         )
@@ -212,7 +214,7 @@ class Gate:
 
         return await self.on_free(caller, told)
 
-    def _table_line(self, name: str, table: Table) -> dict[str, Any]:
+    def _table_line(self, name: str, table: ServedTable) -> dict[str, Any]:
         pause = self.pauses.of(name)
         line: dict[str, Any] = {"name": name, "paused": None if pause is None else pause.reason}
         try:
@@ -287,9 +289,14 @@ class Gate:
             found, cursor = self.asked.page(
                 analyst=analyst or None, table=table or None, state=state or None, after=after, limit=limit
             )
-            return {"questions": [one.as_dict() for one in found], "next": cursor}
+            return {"questions": [self._listed(one) for one in found], "next": cursor}
 
         return await self.on_free(caller, told)
+
+    def _listed(self, one: AskedQuestion) -> dict[str, Any]:
+        """A line of the history: one that waits, or waited, tells what became of its approval."""
+        kept = self.approvals.find(one.table, one.analyst, one.request) if one.state == WAITING else None
+        return {**one.as_dict(), "approval": None if kept is None else approval_as_plain(kept)}
 
     async def one_asked(self, caller: Caller, id: str) -> dict[str, Any]:
         """One question with its answer, its refusal, or what it waits for."""
@@ -302,7 +309,8 @@ class Gate:
                 )
             kept = self.approvals.find(found.table, found.analyst, found.request)
             approval = None if kept is None else approval_as_plain(kept)
-            return {**found.as_dict(), "answer": found.answer, "approval": approval}
+            more = {"answer": found.answer, "approval": approval, "ledger_request": found.ledger_request}
+            return found.as_dict() | more
 
         return await self.on_free(caller, told)
 
@@ -335,7 +343,7 @@ class Gate:
 
         return await self.on_free(caller, told, alone=alone)
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> ServedTable:
         """A table by its name; a `Problem` 404 where there is none."""
         found = self.house.tables.get(name)
         if found is None:
@@ -356,6 +364,13 @@ class Gate:
         self._is_stopping = True
         ended = await self.looks.close(seconds)
         return await self.free.close(2.0) and ended
+
+    def _check_still(self, token_id: str, table: str) -> None:
+        """Refuse to buy what waited where its token was revoked meanwhile or its table paused."""
+        token = self.tokens.get(token_id)
+        if token is None or token.revoked is not None:
+            raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
+        self._check_served(table)
 
     def _check_served(self, table: str) -> None:
         pause = self.pauses.of(table)
