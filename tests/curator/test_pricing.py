@@ -199,7 +199,7 @@ def test_weights_other_than_0_and_1_share_no_noise():
 def test_that_marginals_exclude_each_other_is_found_out_once_and_not_at_every_price_that_is_tried(
     monkeypatch,
 ):
-    """Whoever may ask for a price may send a statement of many counts: the search for it tries dozens of prices."""
+    """Whoever may ask for a price may send a statement of many counts; the search tries dozens of prices."""
     p = project()
     ages = ("< 18", ">= 65", "BETWEEN 18 AND 64")
     counts = ", ".join(f"count(*) FILTER (WHERE age {age} AND sex = '{sex}')" for age in ages for sex in "FM")

@@ -318,9 +318,10 @@ class Curator:
         """
         target = positive(error, "error")
         currency = self.ledger.budget.currency if currency is None else currency
-        moves = cache(
-            lambda steps: self.stack_sensitivity((marginal, *beside), steps)
-        )  # the same at every price
+
+        @cache  # it is the same at every price
+        def moves(steps: int) -> Sensitivity:
+            return self.stack_sensitivity((marginal, *beside), steps)
 
         def suffices(amount: Fraction) -> bool:
             try:

@@ -360,7 +360,7 @@ class Gate:
         return await self.free.close(2.0) and ended
 
     def _check_still(self, token_id: str, table: str) -> None:
-        """Refuse to buy what waited, in line or for an approval, where the token was revoked or the table paused."""
+        """Refuse to buy what waited, in line or for an approval, if its token was revoked or its table paused."""
         token = self.tokens.get(token_id)
         if token is None or token.revoked is not None:
             raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
