@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import floor, isfinite, isqrt
 
 from understudy.errors import ParameterError
@@ -30,20 +31,33 @@ def exact(value: Number, name: str = "value") -> Fraction:
     >>> exact(0.1)
     Fraction(1, 10)
     """
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
+    if type(value) is Fraction:
+        number = value
+    elif isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
         raise ParameterError(f"{name} must be a number, not {value!r}")
-    if isinstance(value, float):
+    elif isinstance(value, float):
         if not isfinite(value):
             raise ParameterError(f"{name} must be finite, not {value}")
-        return Fraction(repr(float(value)))
+        return _written(float(value))
+    else:
+        number = _fraction(value, name)
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS:
+        raise ParameterError(f"{name} must be written with fewer digits")
+    return number
+
+
+@lru_cache(maxsize=1024)
+def _written(value: float) -> Fraction:
+    """The number that the shortest decimal of a float is."""
+    return Fraction(repr(value))
+
+
+def _fraction(value: int | Decimal | Fraction, name: str) -> Fraction:
     if isinstance(value, Decimal) and not value.is_finite():
         raise ParameterError(f"{name} must be finite, not {value}")
     if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_BITS // 4:
         raise ParameterError(f"{name} must be written with fewer digits")
-    number = Fraction(value)
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS:
-        raise ParameterError(f"{name} must be written with fewer digits")
-    return number
+    return Fraction(value)
 
 
 def positive(value: Number, name: str, *, at_most: int | None = None) -> Fraction:

@@ -34,7 +34,7 @@ from understudy.errors import (
 from understudy.ledger.books import Due, short_question
 from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
 from understudy.ledger.journal import Journal
-from understudy.mechanism.additive import Additive, noise_for
+from understudy.mechanism.additive import Additive, error_of, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
@@ -298,7 +298,7 @@ class Curator:
 
         It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1.
         """
-        noise = mechanism.error(beta, cells=marginal.size) / resolution
+        noise = error_of(mechanism, beta, marginal.size) / resolution
         return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
 
     def price_of(
@@ -688,15 +688,23 @@ class Curator:
         Raises a `RequestConflictError` that says so where the request was answered from another version.
         """
         name = terms.request or fresh_request()
-        known = None if terms.request is None or terms.words is None else self.ledger.find(name)
-        worded = spelt(terms.words or "", question) if known is None else respelt(known.question, question)
-        try:
+
+        def charged(worded: str) -> Debit:
             return self.recorded(
                 worded,
                 lambda text: self.ledger.charge(
                     event, question=text, request=name, analyst=terms.analyst, step=terms.step
                 ),
             )
+
+        try:
+            try:
+                return charged(spelt(terms.words or "", question))
+            except RequestConflictError:  # nothing was charged: it may be this question in other words
+                known = None if terms.words is None else self.ledger.find(name)
+                if known is None:
+                    raise
+                return charged(respelt(known.question, question))
         except RequestConflictError as conflict:
             raise changed_since(conflict, question, self.edition) from None
 

@@ -28,7 +28,7 @@ from understudy.ledger.interface import fresh_request
 from understudy.server import described
 from understudy.server.answering import Answering, AskedBy, GateReply, approval_as_plain, plainly, taken
 from understudy.server.approvals import Approval, Approvals
-from understudy.server.asked import Asked
+from understudy.server.asked import WAITING, Asked, AskedQuestion
 from understudy.server.audit_log import AuditLog
 from understudy.server.config import ServerConfig
 from understudy.server.house import House, OpenTable, ServedTable, SessionTerms
@@ -289,9 +289,14 @@ class Gate:
             found, cursor = self.asked.page(
                 analyst=analyst or None, table=table or None, state=state or None, after=after, limit=limit
             )
-            return {"questions": [one.as_dict() for one in found], "next": cursor}
+            return {"questions": [self._listed(one) for one in found], "next": cursor}
 
         return await self.on_free(caller, told)
+
+    def _listed(self, one: AskedQuestion) -> dict[str, Any]:
+        """A line of the history: one that waits, or waited, tells what became of its approval."""
+        kept = self.approvals.find(one.table, one.analyst, one.request) if one.state == WAITING else None
+        return {**one.as_dict(), "approval": None if kept is None else approval_as_plain(kept)}
 
     async def one_asked(self, caller: Caller, id: str) -> dict[str, Any]:
         """One question with its answer, its refusal, or what it waits for."""
@@ -304,7 +309,8 @@ class Gate:
                 )
             kept = self.approvals.find(found.table, found.analyst, found.request)
             approval = None if kept is None else approval_as_plain(kept)
-            return {**found.as_dict(), "answer": found.answer, "approval": approval}
+            more = {"answer": found.answer, "approval": approval, "ledger_request": found.ledger_request}
+            return found.as_dict() | more
 
         return await self.on_free(caller, told)
 
@@ -360,7 +366,7 @@ class Gate:
         return await self.free.close(2.0) and ended
 
     def _check_still(self, token_id: str, table: str) -> None:
-        """Refuse to buy what waited, in line or for an approval, if its token was revoked or its table paused."""
+        """Refuse to buy what waited where its token was revoked meanwhile or its table paused."""
         token = self.tokens.get(token_id)
         if token is None or token.revoked is not None:
             raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
