@@ -49,6 +49,9 @@ FREE_THREADS = 4
 PRICE_RISE = 1.1
 """What an approved question may cost when it is asked, as a multiple of the price that was approved."""
 
+OWN_LINE = "/server"
+"""The line of the server's own work in the queues: no analyst has this name, and it is not that of nobody."""
+
 Given = TypeVar("Given")
 
 
@@ -157,7 +160,7 @@ class Gate:
 
         Where the ledger or the table is away it is asked later.
         """
-        kept = await self.free.run(self.approvals.claim, analyst="")
+        kept = await self.free.run(self.approvals.claim, analyst=OWN_LINE)
         if kept is None:
             return False
         try:
@@ -173,7 +176,7 @@ class Gate:
             )
             if is_passing:  # do not come back at once
                 await asyncio.sleep(1.0)
-        await self.free.run(done, analyst="")
+        await self.free.run(done, analyst=OWN_LINE)
         return True
 
     def _approved(self, kept: Approval) -> AskedBy:
