@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import understudy as us
+from understudy.curator.curator import Curator
 from understudy.curator.pricing import QuestionPrice
 from understudy.declaration.file import parse
 from understudy.errors import (
@@ -193,6 +194,24 @@ def test_weights_other_than_0_and_1_share_no_noise():
     weighted = Marginal.of(LinearQuery(p.domain, (Factor(("sex",), halves),)))
     with pytest.raises(QueryError, match="weights of 0 and 1"):
         p.curator.prepare([whole, weighted], Price.of(rho=0.001), stacks=[(0, 1)])
+
+
+def test_that_marginals_exclude_each_other_is_found_out_once_and_not_at_every_price_that_is_tried(
+    monkeypatch,
+):
+    """Whoever may ask for a price may send a statement of many counts; the search tries dozens of prices."""
+    p = project()
+    ages = ("< 18", ">= 65", "BETWEEN 18 AND 64")
+    counts = ", ".join(f"count(*) FILTER (WHERE age {age} AND sex = '{sex}')" for age in ages for sex in "FM")
+    looked, moves = [], Curator.stack_sensitivity
+
+    def counted(self, marginals, resolution=1):
+        looked.append(len(marginals))
+        return moves(self, marginals, resolution)
+
+    monkeypatch.setattr(Curator, "stack_sensitivity", counted)
+    assert p.prepare(f"SELECT {counts} FROM t", error=30).quote.error <= 30
+    assert 0 < looked.count(6) <= 4  # for each noise, where it is priced and where it is prepared
 
 
 def test_a_ratio_that_was_charged_in_parts_is_found_again_under_its_request():

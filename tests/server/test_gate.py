@@ -11,6 +11,7 @@ import pytest
 
 from served import Client, config, people, serving, tokens
 from understudy.server.config import ApproveAbove, Rates
+from understudy.server.house import ServedTable
 from understudy.sessions.session import Session
 
 
@@ -330,3 +331,33 @@ def test_what_waits_in_line_is_not_bought_once_its_token_is_revoked_or_its_table
         assert (status, told["code"]) == ((403, "revoked") if how == "revoked" else (503, "paused"))
         with gate.table("people").use() as opened:
             assert "bob" not in opened.project.ledger.spent_by()
+
+
+def test_a_crowd_without_tokens_does_not_keep_what_was_approved_from_being_asked(tmp_path, monkeypatch):
+    """Whether the server is ready may be asked by anybody, as often as they like: theirs is another line."""
+    configured = config(
+        people(tmp_path),
+        approve_above=ApproveAbove(people=Fraction(1, 10**6), agents=Fraction(1, 10**6)),
+        rates=Rates(requests=1e6, at_once=1, waiting=1),
+    )
+    [ada] = tokens(configured, "ada")
+    [keeper] = tokens(configured, "kim", role="custodian")
+    goes_on = threading.Event()
+    monkeypatch.setattr(ServedTable, "is_open", property(lambda _: goes_on.wait(30)))
+    with serving(configured) as service, ThreadPoolExecutor(2) as crowd:
+        ask = Client(service, ada)
+        kept = ask.ask("count by sex")[1]
+        waiting = [crowd.submit(Client(service).get, "/readyz") for _ in range(2)]
+        try:
+            while not service.gate.free.length:
+                time.sleep(0.01)
+            assert Client(service).get("/readyz")[0] == 429
+            approve = f"/approvals/{kept['approval']['id']}"
+            assert Client(service, keeper)("POST", approve, {"decision": "approve"}, door="admin")[0] == 200
+            until = time.monotonic() + 10
+            while ask.get(f"/v1/asks/{kept['id']}")[1]["state"] != "answered" and time.monotonic() < until:
+                time.sleep(0.05)
+            assert ask.get(f"/v1/asks/{kept['id']}")[1]["state"] == "answered"
+        finally:
+            goes_on.set()
+        assert [one.result(30)[0] for one in waiting] == [200, 200]

@@ -19,7 +19,9 @@ and the ledger (for a session, its journal) charges nothing twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
 
@@ -47,7 +49,14 @@ FREE_THREADS = 4
 PRICE_RISE = 1.1
 """What an approved question may cost when it is asked, as a multiple of the price that was approved."""
 
+OWN_LINE = "/server"
+"""The line of the server's own work in the queues: no analyst has this name, and it is not that of nobody."""
+
 Given = TypeVar("Given")
+
+
+_ADMITTED: ContextVar[bool] = ContextVar("admitted", default=False)
+"""Whether the request that is being answered was counted already."""
 
 
 class Gate:
@@ -151,7 +160,7 @@ class Gate:
 
         Where the ledger or the table is away it is asked later.
         """
-        kept = await self.free.run(self.approvals.claim, analyst="")
+        kept = await self.free.run(self.approvals.claim, analyst=OWN_LINE)
         if kept is None:
             return False
         try:
@@ -167,7 +176,7 @@ class Gate:
             )
             if is_passing:  # do not come back at once
                 await asyncio.sleep(1.0)
-        await self.free.run(done, analyst="")
+        await self.free.run(done, analyst=OWN_LINE)
         return True
 
     def _approved(self, kept: Approval) -> AskedBy:
@@ -320,7 +329,18 @@ class Gate:
         """Count a request against the caller's rate, and refuse it while the server stops."""
         if self._is_stopping:
             raise stopping()
-        self.rates.admit(caller.analyst)
+        if not _ADMITTED.get():
+            self.rates.admit(caller.analyst)
+
+    @contextmanager
+    def one_request(self, caller: Caller) -> Iterator[None]:
+        """Count all that a door does inside as one request: a page reads several things to show one."""
+        self.admit(caller)
+        before = _ADMITTED.set(True)  # its only parameter
+        try:
+            yield
+        finally:
+            _ADMITTED.reset(before)
 
     async def on_free(self, caller: Caller, work: Callable[[], Given], *, alone: str = "") -> Given:
         """Have work done that costs nothing, in turn with other analysts'; errors come as `Problem`s."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import html
+import ipaddress
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from page_visitor import PageVisitor
-from served import Client, config, serving, tokens
-from served_town import ServedTown, served_town
-from understudy.server.config import ServerConfig
+from served import Client, config, people, serving, tokens
+from served_town import ServedTown, served_town, write_town
+from understudy.server.config import Rates, ServerConfig
+from understudy.server.pages.answers import csv_text
 from understudy.server.pages.door import ADMIN_PAGES, PAGES
 
 ALL, ASKS, READS = ("ada", "eve", "olga", "carl"), ("ada", "eve"), ("olga", "carl")
@@ -154,13 +157,9 @@ def test_the_cookie_on_loopback(town: ServedTown) -> None:
 
 
 def test_the_cookie_behind_a_proxy_is_bound_to_host_and_encryption(tmp_path: Path) -> None:
-    import ipaddress
-
     with served_town(tmp_path, rows=200, release=False) as plain:
         folder, made = plain.folder, plain.tokens
         configured: ServerConfig = plain.service.gate.config
-    from dataclasses import replace
-
     encrypted = replace(configured, behind=(ipaddress.ip_network("127.0.0.1/32"),))
     with serving(encrypted) as service:
         visitor = PageVisitor(ServedTown(service, folder, made))
@@ -460,8 +459,6 @@ def test_csv_files_hold_everything_and_no_formula(town: ServedTown) -> None:
     assert [float(line.split(",")[1]) for line in lines[1:-1]] == values
     history = ada.get("/history.csv").text
     assert "count by education" in history
-    from understudy.server.pages.answers import csv_text
-
     assert csv_text("=cmd()") == "'=cmd()"
 
 
@@ -479,8 +476,6 @@ def test_a_failure_is_a_page_without_a_trace(town: ServedTown, monkeypatch: pyte
 
 
 def test_empty_pages_say_what_to_do(tmp_path: Path) -> None:
-    from served import people
-
     folder = people(tmp_path / "people", rows=50)
     configured = config(folder)
     ada, carl = tokens(configured, "ada")[0], tokens(configured, "carl", role="custodian")[0]
@@ -501,3 +496,39 @@ def test_a_program_gets_json_where_there_is_no_page(town: ServedTown) -> None:
     status, told, _ = town.client("ada")("GET", "/nothing")
     assert (status, told["code"]) == (404, "no-address")
     assert json.dumps(told)
+
+
+def test_several_tables_are_chosen_on_the_page(tmp_path: Path) -> None:
+    town = write_town(tmp_path, rows=500, release=False)
+    other = people(tmp_path / "people", rows=500)
+    configured = replace(town, tables={**town.tables, "people": other / "understudy.yml"})
+    made = {"ada": tokens(configured, "ada")[0], "carl": tokens(configured, "carl", role="custodian")[0]}
+    with serving(configured) as service:
+        served = ServedTown(service, tmp_path, made)
+        ada, carl = PageVisitor(served, "ada"), PageVisitor(served, "carl")
+        assert ada.get("/").headers["location"] == "/tables/town/ask"
+        for visitor, path, to in (
+            (ada, "/tables/town/ask", "/tables/people/ask"),
+            (ada, "/tables/people", "/tables/town"),
+            (carl, "/ledger?table=people", "/ledger?table=town"),
+        ):
+            shown = visitor.get(path)
+            assert shown.status == 200
+            assert f'href="{to}"' in shown.text
+        assert ada.post("/tables/people/ask", {"question": "count by sex"}).status in (200, 202)
+        assert "count by sex" in ada.get("/history?table=people").text
+        assert "count by sex" not in ada.get("/history?table=town").text
+        assert ada.get("/history?table=nothing").status == 404
+
+
+def test_a_page_is_one_request_however_much_it_reads(tmp_path: Path) -> None:
+    folder = people(tmp_path / "people", rows=500)
+    configured = config(folder, rates=Rates(requests=0.02, at_once=4, waiting=64))
+    made = {"ada": tokens(configured, "ada")[0]}
+    with serving(configured) as service:
+        ada = PageVisitor(ServedTown(service, folder, made), "ada")
+        assert ada.get("/tables/people/ask").status == 200
+        refused = ada.get("/tables/people/ask")
+        assert refused.status == 429
+        assert "retry-after" in refused.headers
+        assert "What to do" in refused.words

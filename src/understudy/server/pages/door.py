@@ -176,7 +176,8 @@ def _visited(
                     403, "role", f"A login of the role {caller.role} does not see this page.",
                     hint=f"It takes a token of the role {' or '.join(one.roles)}.",
                 )  # fmt: skip
-            return await one.view(visit)
+            with gate.one_request(caller):
+                return await one.view(visit)
         except Problem as problem:
             return problem_page(problem, part=visit.is_part, **visit.chrome(""))
 

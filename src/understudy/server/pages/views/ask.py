@@ -97,6 +97,7 @@ async def _page(
         "ask",
         status,
         table=table,
+        choose="/tables/NAME/ask",
         described=described,
         budget=budget,
         bar=markup(budget_bar(budget)),
