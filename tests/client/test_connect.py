@@ -216,7 +216,6 @@ class TestReading:
         assert table.domain["sex"].size == 3
 
     def test_a_reply_of_another_version_is_told_and_can_be_fetched_again(self, ada, monkeypatch):
-        monkeypatch.setattr(remote_table, "parse", None, raising=False)
         real = ada._transport.post
 
         def odd(*path, body, request=""):
@@ -229,6 +228,19 @@ class TestReading:
         monkeypatch.undo()
         assert caught.value.request == "kept"
         assert ada.ask("count by sex", request="kept").value.shape == (3,)
+
+    def test_a_domain_that_cannot_be_fetched_leaves_the_id_of_what_was_paid(self, server, monkeypatch):
+        gus = server.connect("gus")
+
+        def away(*_, **__):
+            raise ServerError("away", remedy="try again")
+
+        monkeypatch.setattr(gus._transport, "get", away)
+        with pytest.raises(ServerError, match="away") as caught:
+            gus.ask("count by sex", rho=0.001)
+        monkeypatch.undo()
+        paid = gus.ask("count by sex", rho=0.001, request=caught.value.request)
+        assert gus.budget().your_spent.amount == paid.cost.amount
 
     def test_several_tables(self, serve, tmp_path):
         other = people(tmp_path / "visits", rows=50)
