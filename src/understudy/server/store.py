@@ -166,7 +166,7 @@ class ServerStore:
                 raise
 
     def together(self, work: Callable[[sqlite3.Connection], Given]) -> Given:
-        """What `work` returns, done in one transaction with that of other threads; survives a kill, not a power cut.
+        """What `work` returns, done in one transaction with that of other threads; outlives a kill, no power cut.
 
         An `UnderstudyError` that it raises is its caller's alone: it must have written nothing by then.
         """
