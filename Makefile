@@ -8,7 +8,7 @@ WORKERS ?= 2
 # Counts of one state of the code are no evidence about another: a file for each.
 AUDIT_RECORD ?= audit-$(shell $(BIN)/python -c 'from understudy_audit.record import code_digest; print(code_digest())' 2>/dev/null || echo local).jsonl
 
-.PHONY: help demo test lint docs tables dist bench bench-synthesis audit audit-ledger audit-session audit-validity clean
+.PHONY: help demo test lint docs tables screenshots dist bench bench-synthesis audit audit-ledger audit-server audit-session audit-validity clean
 
 help:
 	@echo "make demo   invent a town of 100,000 people and question it privately"
@@ -16,9 +16,11 @@ help:
 	@echo "make lint   formatting, types, the direction of imports, and the links of the documentation"
 	@echo "make docs   the documentation as a site that opens from disk: site/index.html"
 	@echo "make tables the table in docs/mechanisms.md, anew from the mechanisms' cards"
+	@echo "make screenshots  the pictures of the server's pages in docs/pictures, anew, with Chromium"
 	@echo "make dist   a wheel and a source archive in dist/, and the demonstration run from the wheel alone"
 	@echo "make bench  speed and accuracy against peers, as ratios"
 	@echo "make audit  the long tests of privacy: millions of draws, planted faults, a million fuzzed inputs"
+	@echo "make audit-server  the long tests of the server: 1,000 kills under load, a crowd, 20,000 calls of its description"
 	@echo "make audit-session  sessions against analysts who steer to the worst of what was released"
 	@echo "make audit-validity  adaptive analysts against every mode of the holdout"
 	@echo "make audit-ledger  the long tests of the ledger: 10,000 kills, every power cut, 100,000 racing debits"
@@ -61,6 +63,9 @@ docs: .venv/installed-docs
 tables: .venv/installed
 	$(BIN)/python website/mechanisms.py
 
+screenshots: .venv/installed-test
+	PYTHONPATH=tests $(BIN)/python website/screenshots.py
+
 # The wheel must work where nothing but it is: in an environment of its own, away from this folder.
 dist: $(UV)
 	@rm -rf dist
@@ -76,6 +81,10 @@ audit: .venv/installed-test
 	-@$(UV) pip install --quiet --python .venv/bin/python -c constraints.txt --group fuzz
 	$(BIN)/python tests/audit/coverage_fuzz.py 60
 	$(BIN)/understudy audit privacy --effort full --resume $(AUDIT_RECORD) --workers $(WORKERS) --hours 8 --out audit.html
+
+audit-server: .venv/installed-test
+	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/server --durations=10
+	$(BIN)/python -m bench server
 
 audit-session: .venv/installed-test
 	UNDERSTUDY_AUDIT=1 $(BIN)/pytest tests/sessions tests/lectures tests/privacy/test_joint_mixes.py -n $(WORKERS) --durations=20

@@ -14,7 +14,8 @@ from bench.verdict import Verdict, ended, not_run, shown
 
 NAMES = (
     "commands", "counting", "engines", "graphical", "house", "interaction", "ledger", "mwem", "noise", "pmw",
-    "release_bars", "residual", "sessions", "smalldb", "sql", "startup", "synthesis", "validity", "weights",
+    "release_bars", "residual", "server", "sessions", "smalldb", "sql", "startup", "synthesis", "validity",
+    "weights",
 )  # fmt: skip
 
 

@@ -94,9 +94,7 @@ class Served:
         with ServerStore(folder / "server.db") as store:
             self.tokens = [Tokens(store).make(f"analyst {i}")[1] for i in range(CLIENTS)]
         words = [sys.executable, "-c", SERVE, str(folder), str(at_once), str(grid)]
-        self.child = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        self.child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.child.stdout is not None
         self.port = int(self.child.stdout.readline().rsplit(":", 1)[1])
         self.start_cpu = self.cpu()
@@ -212,7 +210,7 @@ def new_questions() -> Callable[[int], bytes]:
 
     def make(_: int) -> bytes:
         while True:
-            low, high = sorted(draw.choice(11, 2, replace=False))
+            low, high = sorted(draw.choice(10, 2, replace=False))
             parts = [f"age >= {10 * low}", f"age < {10 * high}"]
             for name in draw.permutation(["area", "job", "home", "sex"])[: draw.integers(2, 5)]:
                 some = [value for value in names[name] if draw.random() < 0.6] or [names[name][0]]
@@ -292,9 +290,8 @@ def fairness(folder: Path, total: int) -> list[Verdict]:
     finally:
         served.stop()
     ratio = percentile(flooded, 95) / percentile(quiet, 95)
-    print(
-        f"fairness: p95 {1000 * percentile(quiet, 95):.0f} ms quiet, {1000 * percentile(flooded, 95):.0f} ms flooded"
-    )
+    slow, fast = 1000 * percentile(flooded, 95), 1000 * percentile(quiet, 95)
+    print(f"fairness: p95 {fast:.0f} ms quiet, {slow:.0f} ms flooded")
     return shown(
         verdict("a flood by one analyst, others' p95", ratio, at_most(2, "{:.2f} times the quiet one"))
     )
@@ -305,7 +302,7 @@ def start(folder: Path, entries: int) -> list[Verdict]:
     while len(project.ledger.debits()) * 2 < entries:
         for number in range(500):
             project.ask(f"count age < {10 * (1 + number % 9)}", rho=1e-7)
-    project.ledger.close()  # type: ignore[attr-defined]
+    project.close()
     served = Served(folder)
     served.stop()
     print(f"start: {served.start_cpu:.2f} CPU s with {entries:,} entries")

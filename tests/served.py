@@ -47,7 +47,7 @@ def people(
 
 
 def config(folder: Path, **given: Any) -> ServerConfig:
-    """The server of the project in a folder, on free ports, quick, with no approvals unless it is told otherwise."""
+    """The server of the project in a folder: free ports, no waiting, and no approvals unless told otherwise."""
     plain = ServerConfig(
         folder=folder,
         tables={"people": folder / "understudy.yml"},
@@ -148,13 +148,15 @@ class Process:
     def __init__(self, folder: Path, ports: tuple[int, int] = (0, 0)) -> None:
         here = Path(__file__).parent
         places = os.pathsep.join([str(here.parent / "src"), str(here)])
+        log = (folder / "log").open("ab")
         self.child = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(folder), *map(str, ports)],
             env={**os.environ, "PYTHONPATH": places},
             stdout=subprocess.PIPE,
-            stderr=(folder / "log").open("ab"),
+            stderr=log,
             text=True,
         )
+        log.close()
         assert self.child.stdout is not None
         words = self.child.stdout.readline()
         assert "Serving" in words, (folder / "log").read_text()[-2000:]

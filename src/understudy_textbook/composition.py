@@ -8,7 +8,7 @@ printed values to ten digits. The two that certificates use, `zcdp_delta` and `l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import exp, expm1, log, sqrt, tanh
 
@@ -24,7 +24,6 @@ from understudy.theory.arguments import (
     whole,
 )
 from understudy.theory.composition import log_gdp_delta, zcdp_delta
-from understudy.theory.minimise import crossing
 
 __all__ = [
     "analytic_gauss_sigma",
@@ -138,7 +137,7 @@ def gdp_eps(delta: Number, mu: Number) -> float:
     if log_gdp_delta(0.0, scale) <= target:
         return 0.0
     enough = zcdp_eps(scale**2 / 2, delta)
-    return crossing(lambda eps: log_gdp_delta(eps, scale) - target, 0.0, enough)
+    return _crossing(lambda eps: log_gdp_delta(eps, scale) - target, 0.0, enough)
 
 
 def analytic_gauss_sigma(eps: Number, delta: Number, Delta: Number) -> float:
@@ -149,5 +148,13 @@ def analytic_gauss_sigma(eps: Number, delta: Number, Delta: Number) -> float:
     high = 2 * low
     while log_gdp_delta(price, high) < -weight:
         high *= 2
-    mu = exp(crossing(lambda u: log_gdp_delta(price, exp(u)) + weight, log(low), log(high)))
+    mu = exp(_crossing(lambda u: log_gdp_delta(price, exp(u)) + weight, log(low), log(high)))
     return above_zero(Delta, "Delta") / mu
+
+
+def _crossing(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a monotone function changes sign between `low` and `high`, to the last bit."""
+    below = function(low) < 0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if (function(middle) < 0) == below else (low, middle)
+    return high

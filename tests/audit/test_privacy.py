@@ -231,10 +231,7 @@ def test_no_excess_over_the_promise_of_a_mechanism(subject):
     assert audit(subject, noise=SeededNoise(1), samples=200_000, keep=4, pilot=5_000).sound
 
 
-SLOW = {
-    "mwem": 300, "mwem-begun": 2_000, "adaptive": 200, "adaptive-begun": 2_000, "online": 800, "ic": 1_000,
-    "holdout-thresholdout": 2_000, "holdout-gaussian": 2_000,
-}  # fmt: skip
+SLOW = {"mwem": 300, "adaptive": 200, "online": 800, "ic": 4_000, "holdout-thresholdout": 2_000}
 """Runs of the slice on each table, where 6,000 would take more than a few seconds."""
 
 RUNS = [*composites(), *holdout_subjects()]

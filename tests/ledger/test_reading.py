@@ -321,7 +321,7 @@ def test_a_free_question_that_the_ledger_has_no_room_for_is_not_payable():
 
 
 def test_a_reader_is_not_told_of_a_rollback_by_a_debit_of_another_thread(tmp_path, monkeypatch):
-    """A transaction that reads sees one moment; what another thread commits and knows afterwards is no rollback."""
+    """A transaction that reads sees one moment; what another thread commits later is no rollback."""
     ledger = DurableLedger(URL.create("sqlite", database=str(tmp_path / "l")), "t", ONE)
     charge(ledger, HUNDREDTH, request="first")
     check, late = schema.check, iter(["second"])

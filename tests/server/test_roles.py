@@ -1,4 +1,4 @@
-"""Every endpoint, every role, and every way of having no token: one table, made from the applications' own routes."""
+"""Every endpoint, every role, and every way of having no token: one table, checked against the description."""
 
 from __future__ import annotations
 
@@ -52,7 +52,13 @@ RIGHTS = {
 }
 """Who may use which endpoint. Nobody without a token may use any of them."""
 
-PUBLIC = {("http", "/healthz"), ("http", "/readyz"), ("admin", "/healthz"), ("http", "/openapi.json"), ("admin", "/openapi.json")}
+PUBLIC = {
+    ("http", "/healthz"),
+    ("http", "/readyz"),
+    ("admin", "/healthz"),
+    ("http", "/openapi.json"),
+    ("admin", "/openapi.json"),
+}
 
 BODIES = {
     "/v1/tables/{table}/price": {"question": "count"},
@@ -162,5 +168,10 @@ def test_a_token_that_is_revoked_is_noticed_within_a_second(house):
 
 def test_the_admin_port_knows_no_questions_and_the_other_no_tokens(house):
     service, secrets = house
-    assert Client(service, secrets["analyst"])("POST", "/v1/tables/people/ask", {"question": "count"}, door="admin")[0] == 404
+    assert (
+        Client(service, secrets["analyst"])(
+            "POST", "/v1/tables/people/ask", {"question": "count"}, door="admin"
+        )[0]
+        == 404
+    )
     assert Client(service, secrets["custodian"])("GET", "/tokens")[0] == 404

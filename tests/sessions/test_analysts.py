@@ -207,12 +207,26 @@ def test_a_request_that_was_killed_anywhere_is_finished_and_paid_once(
         assert again.cost == answer.cost == ledger.spent
 
 
-def test_a_plan_of_version_0_1_that_nobody_paid_for_is_the_owners(ledger):
-    """Its step names nobody: the session's own analyst pays."""
-    first = shared(ledger, analyst="ada")
-    plan = first._buyer.journal.plan("rows", {})  # any step: only its shape is wanted
-    assert b"for" not in plan.text
-    first.ask(YOUNG)
-    second = shared(ledger, analyst="ada")
-    assert second._known.step == first._known.step
-    assert set(payers(ledger)) == {"ada"}
+@pytest.mark.parametrize(("owner", "asks"), [("ada", "ada"), ("", "bob"), ("", "")])
+def test_a_plan_that_nobody_paid_for_is_charged_to_whom_it_names(ledger, owner, asks, monkeypatch):
+    """As version 0.1 left it in a crash: such a step names nobody, and then the session's own analyst pays."""
+    steps = []
+
+    def dying(*args, step=None, **kwargs):
+        steps.append(step)
+        raise Killed
+
+    first = shared(ledger, analyst=owner)
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "charge", dying)
+        with pytest.raises(Killed):
+            first.ask(YOUNG, analyst=asks)
+    [step] = steps
+    assert (b'"for"' in step.text) == (owner != asks)
+    journal = ledger.find(step.journal)
+    assert ledger.advance(
+        journal, step=step.number, question=step.question, answer=step.text, state=step.state
+    )
+    assert payers(ledger) == []
+    assert shared(ledger, analyst=owner).purchases == 1
+    assert payers(ledger) == [asks]

@@ -31,6 +31,9 @@ _SQLITE_SETTINGS = (
     "PRAGMA secure_delete=ON",  # a superseded state is overwritten with zeros, not only unlinked from its page
 )
 
+KEPT_OPEN = 32
+"""Connections to a file that are kept for the next one who needs one: to open another costs more than a debit."""
+
 WIPES_APART = 1.0
 """Seconds between two emptyings of the log: each costs three syncs."""
 
@@ -41,6 +44,7 @@ class Database:
     def __init__(self, url: URL, *, timeout: float = TIMEOUT) -> None:
         self.url = url
         self._timeout = timeout
+        self._path = url.database or ""
         self._engine = self._connector()
         self._gate = ForkGate(self._engine.dispose)
         self._file: file.FileIdentity | None = None
@@ -169,11 +173,10 @@ class Database:
         """
         if not self.is_sqlite:
             return
-        first = self._file or tx.info["file"]
-        self._file = first
+        opened: file.FileIdentity = tx.info["file"]
+        first = self._file = self._file or opened
         try:
-            file.check_same(Path(self.place), tx.info["file"])
-            file.check_same(Path(self.place), first)
+            file.check_same(self._path, opened, first)
         except LedgerError:
             if not tx.invalidated:
                 tx.rollback()
@@ -203,7 +206,10 @@ class Database:
         if self.is_sqlite:
             path = Path(self.place)
             engine = create_engine(
-                self.url, isolation_level="AUTOCOMMIT", creator=lambda: _connected(path, timeout)
+                self.url,
+                isolation_level="AUTOCOMMIT",
+                creator=lambda: _connected(path, timeout),
+                pool_size=KEPT_OPEN,
             )
             event.listen(engine, "connect", _on_connection(_set_up_sqlite, timeout))
             return engine

@@ -200,6 +200,11 @@ class DurableLedger:
         recorded = self._now()
         return (recorded.entries, recorded.head) if self.is_begun else (0, START)
 
+    @property
+    def seen(self) -> tuple[int, str]:
+        """The end of the ledger as this object last saw it, without another look; (0, …) where it saw none."""
+        return self._recorded.entries, self._recorded.head
+
     def close(self) -> None:
         """Let go of the store's connections; what is asked of the ledger afterwards is refused."""
         self._database.close()
@@ -379,7 +384,9 @@ class DurableLedger:
     def _now(self) -> Recorded:
         if not self._is_held():
             return self._declared
-        known = self._recorded  # before the transaction, which does not see what other threads commit meanwhile
+        known = (
+            self._recorded
+        )  # before the transaction, which does not see what other threads commit meanwhile
         with self._database.reading() as tx:
             recorded = self._caught_up(tx, known, locked=False)
         if recorded.entries > self._recorded.entries:

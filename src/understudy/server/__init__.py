@@ -9,6 +9,16 @@ It does no mathematics: doors call one gate, and the gate the calls of `project`
     tokens, logins,            who may enter by which door: tokens, one-time links, browser logins;
     secret, scram              what is kept of their secrets
     asked, approvals, pauses   questions asked, questions that wait for a custodian, tables that are paused
+    house                      the declared tables, each with its session, opened anew where they fail
+    gate                       the one way of a question, whatever door it came through; below it
+    inquiry, answering, shelf, a question with its terms; its steps on threads; answers that are sent again;
+    prices, replies, described what is said of prices, answers and tables
+    queue, pace                whose turn it is, how fast each may ask, and when replies leave
+    problems                   refusals as every door tells them
+    auditing, board_room,      what stands behind the gate beside questions: ledgers and the audit log,
+    release_shelf              leaderboards, releases and the processes that make them
+    http                       the HTTP door, its two ports and what guards them
+    run, logs, metrics         a running server from start to stop, its log, and what can be watched
     audit_log                  who did what, chained by hashes as the ledger is
     backup, restore,           copies of ledgers, server.db and witnesses, and the way back
     backup_folder

@@ -23,6 +23,7 @@ from understudy.errors import (
     SourceError,
     UnderstudyError,
 )
+from understudy.ledger.store import DurableLedger
 from understudy.project import Project, open_project
 from understudy.server.problems import away
 from understudy.sessions.session import Session, session
@@ -107,7 +108,27 @@ class OpenTable:
         )
 
 
-class Table:
+def _seen(project: Project) -> tuple[int, str]:
+    """The end of the ledger as this process last saw it."""
+    ledger = project.ledger
+    return ledger.seen if isinstance(ledger, DurableLedger) else (0, "")
+
+
+def _check_goes_on(project: Project, seen: tuple[int, str]) -> None:
+    """Refuse a ledger that does not go on from where it was seen before.
+
+    A file that is missing is no ledger yet, to whoever opens it; to a server that has charged to it, its budget
+    would be there once more.
+    """
+    number, head = seen
+    if number and [entry.hash for entry in project.ledger.entries(after=number - 1, limit=1)] != [head]:
+        raise LedgerError(
+            f"the ledger is gone or another one: it does not have entry {number}, which this server saw",
+            remedy="Put it back, or its newest copy; nothing was spent",
+        )
+
+
+class ServedTable:
     """A declared table, opened anew when it fails. `name` is the declared one.
 
     Raises what `open_project` raises where it cannot be opened the first time.
@@ -119,17 +140,19 @@ class Table:
         self._lock = threading.Lock()
         self._next_try = 0.0
         self.generation = 0
+        self._seen: tuple[int, str] = (0, "")
         self._open: OpenTable | None = self._opened()
         self.name = self._open.project.declaration.name
 
     def _opened(self) -> OpenTable:
         opened = OpenTable(open_project(self.path), self._terms, self.generation + 1)
-        if not self._terms.own:
-            try:
+        try:
+            _check_goes_on(opened.project, self._seen)
+            if not self._terms.own:
                 opened.session("")
-            except BaseException:
-                opened.project.close()
-                raise
+        except BaseException:
+            opened.project.close()
+            raise
         self.generation += 1
         return opened
 
@@ -192,6 +215,8 @@ class Table:
         """Have the declaration read and the table opened again for the next caller."""
         with self._lock:
             opened, self._open, self._next_try = self._open, None, 0.0
+            if opened is not None:
+                self._seen = max(self._seen, _seen(opened.project))
         if opened is not None and not opened.users:
             opened.project.close()
 
@@ -199,6 +224,7 @@ class Table:
         with self._lock:
             if self._open is opened:
                 self._open = None
+                self._seen = max(self._seen, _seen(opened.project))
 
 
 class House:
@@ -207,10 +233,10 @@ class House:
     def __init__(self, paths: Sequence[Path], terms: SessionTerms) -> None:
         """Open every table; where one cannot be opened the others are closed again, and its error is raised."""
         self.terms = terms
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, ServedTable] = {}
         try:
             for path in paths:
-                table = Table(path, terms)
+                table = ServedTable(path, terms)
                 if table.name in self.tables:
                     table.close()
                     raise ParameterError(

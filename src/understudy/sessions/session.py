@@ -279,6 +279,10 @@ class Session:
         Raises as `ask` does, but refuses no marginal for its number of cells.
         """
         self.curator.check_readable([marginal])
+        if request is None and (repeated := self._repeated(marginal)) is not None:
+            self._payer(analyst)
+            self._asked += 1
+            return repeated
         asking = self._asking(analyst, request, [marginal])
         return self._answers([marginal], asking, uncertified=uncertified)[0]
 
@@ -318,6 +322,7 @@ class Session:
         answers = self._free(marginals)
         if answers is None:
             with self._buyer.lock:
+                self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
                 whole = len(marginals) == 1 or self._is_affordable(
                     marginals, asking.analyst, refuse=not uncertified
                 )
@@ -333,9 +338,9 @@ class Session:
         known, nothing = self._known, self._buyer.nothing
         answers, deduced = list[Answer](), list[tuple[int, Marginal]]()
         for place, marginal in enumerate(marginals):
-            remembered = self._buyer.memory.find(marginal)
-            if remembered is not None:
-                answers.append(replace(remembered, source="repeat", cost=nothing))
+            repeated = self._repeated(marginal)
+            if repeated is not None:
+                answers.append(repeated)
                 continue
             answer = known.answer(marginal, nothing)
             if answer is None:
@@ -343,20 +348,27 @@ class Session:
             answers.append(answer)
             deduced.append((place, marginal))
         for place, marginal in deduced:
-            answers[place] = self._buyer.memory.keep_free(marginal, answers[place])
+            kept = self._buyer.memory.keep_free(marginal, answers[place])
+            if kept is not answers[place]:  # another thread's, who may have paid for it
+                answers[place] = replace(kept, source=answers[place].source, cost=nothing)
             self._buyer.serve(marginal)
         self._asked += len(
             answers
         )  # other threads may count at the same time: it is about right, which is enough
         return answers
 
+    def _repeated(self, marginal: Marginal) -> Answer | None:
+        """The answer that was given to a question before, if it is remembered."""
+        known = self._buyer.memory.find(marginal)
+        return None if known is None else replace(known, source="repeat", cost=self._buyer.nothing)
+
     def _told(self, marginal: Marginal, asking: Asking, *, uncertified: bool, buy: bool) -> Answer | Cost:
         """What whoever holds the lock for buying can say: an answer; what was spent in vain where it has none."""
         self._asked += 1
         asking.charged = self._buyer.nothing
-        known = self._buyer.memory.find(marginal)
-        if known is not None:
-            return replace(known, source="repeat", cost=asking.charged)
+        repeated = self._repeated(marginal)
+        if repeated is not None:
+            return repeated
         answer = self._buyer.deduced(marginal, asking.charged)
         if answer is None and buy:
             answer = self._buyer.bought(marginal, asking, asked=self._asked)

@@ -14,14 +14,6 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
     return float(brentq(function, low, high, xtol=1e-14))  # type: ignore[arg-type]  # the stub's overload
 
 
-def crossing(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a monotone function changes sign between `low` and `high`, to the last bit."""
-    below = function(low) < 0
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if (function(middle) < 0) == below else (low, middle)
-    return high
-
-
 def best_on_line(function: Callable[[float], float], points: Iterable[float]) -> tuple[float, float]:
     """(value, place) of the least value: a scan of evenly spaced `points`, refined around the best of them."""
     scanned = list(points)

@@ -2,13 +2,12 @@
 
 A client that opens a connection and says nothing, or sends a header a byte at a time, holds memory and a place.
 So a connection has `HEAD_SECONDS` for the head of each request and `BODY_SECONDS` for its body, and where there
-are too many connections, of all clients or of one address, a new one is closed at once.
+are too many connections, of all clients together, a new one is closed at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -45,21 +44,17 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._is_reading_head, self._head_bytes = True, 0
         self._expect(HEAD_SECONDS)
 
     def on_headers_complete(self) -> None:
-        self._is_reading_head = False
+        self._is_reading_head, self._head_bytes = False, 0
         self._expect(BODY_SECONDS)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        self._is_reading_head = True
         self._expect(None)
         super().on_message_complete()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._is_reading_head, self._head_bytes = True, 0
 
     def _expect(self, seconds: float | None) -> None:
         """Start the clock for what has to come next, or stop it."""
@@ -74,8 +69,3 @@ class LimitedProtocol(HttpToolsProtocol):
     def _say_and_close(self, status: bytes) -> None:
         self.transport.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()
-
-
-def protocol() -> type[Any]:
-    """The class of the connections, for uvicorn's configuration."""
-    return LimitedProtocol

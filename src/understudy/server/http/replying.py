@@ -51,7 +51,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         429: "Too many requests; Retry-After says when to come back.",
         503: "Ledger, table or store are away, or the table is paused.",
     }
-    wanted = sorted({401, 403, 421, 429, 503, *statuses})
+    wanted = sorted({401, 403, 421, 422, 429, 503, *statuses})
     return {status: {"description": told[status], **_PROBLEM} for status in wanted}
 
 
