@@ -4,9 +4,9 @@ A table of which nothing was ever charged has no ledger, and the first charge ma
 was deleted, or is looked for in another place, that would begin with the whole budget anew, and forget what was
 told about the people. So before a ledger is begun, what only a charge can have left beside the declaration is
 looked for: the coded copy of the table, which the first look makes; releases that were not paid from a ledger in
-memory, and notes of unfinished ones that were begun after a charge; an export of the ledger; SQLite's log of the file. Where one is found nothing
-is opened, until the ledger is put back or, knowingly, begun anew (`understudy ledger new`). What `check --read`
-writes comes before the first charge, and proves nothing.
+memory, and notes of unfinished ones that were begun after a charge; an export of the ledger; SQLite's log of the
+file. Where one is found nothing is opened, until the ledger is put back or, knowingly, begun anew (`understudy
+ledger new`). What `check --read` writes comes before the first charge, and proves nothing.
 
 This guards against a mistake, not against a custodian who removes the traces as well: that is what a witness is
 for (`witness`).
