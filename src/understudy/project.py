@@ -23,7 +23,7 @@ from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
 from understudy.declaration.outline import MARK
 from understudy.domain.domain import Domain, attribute_table
-from understudy.errors import InsufficientBudgetError, ParameterError
+from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
 from understudy.ledger.books import Due
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
@@ -147,14 +147,8 @@ class PreparedQuestion(Generic[Given]):
             raise ParameterError(
                 f"a request's name must not hold {SEPARATOR!r}, which numbers the purchases of a session"
             )
-        measured = self._measurement
-        if request:
-            rounded = isinstance(self.question, SelectQuestion)
-            measured = self._pricing.repeated(measured, self._asked, request, rounded=rounded)
         with _told_in(self._asked, self._curator.ledger.budget):
-            answers = self._curator.perform(
-                measured, request=request, analyst=analyst, words=self.question.words
-            )
+            answers = self._performed(request, analyst)
         cells = tuple(CellCounts(answer, answer.noisy, answer.error) for answer in answers)
         public = self._curator.relation.rows_are_public
         most = self._curator.rows_at_most
@@ -162,6 +156,20 @@ class PreparedQuestion(Generic[Given]):
         return self.question.answer(
             SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
         )
+
+    def _performed(self, request: str | None, analyst: str) -> list[Answer]:
+        """The measurement; where the request stands for another one, perhaps that which version 0.1 would make."""
+        words, measured = self.question.words, self._measurement
+        try:
+            return self._curator.perform(measured, request=request, analyst=analyst, words=words)
+        except RequestConflictError:  # then nothing was charged, and nothing was looked at
+            if not request:
+                raise
+            rounded = isinstance(self.question, SelectQuestion)
+            before = self._pricing.repeated(measured, self._asked, request, rounded=rounded)
+            if before is measured:
+                raise
+        return self._curator.perform(before, request=request, analyst=analyst, words=words)
 
     def due(self, *, request: str | None = None, analyst: str = "") -> Due:
         """What `run` would be charged at this moment, with the same `request` and `analyst`. Writes nothing.

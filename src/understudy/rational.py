@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import floor, isfinite, isqrt
 
 from understudy.errors import ParameterError
@@ -37,12 +38,18 @@ def exact(value: Number, name: str = "value") -> Fraction:
     if isinstance(value, float):
         if not isfinite(value):
             raise ParameterError(f"{name} must be finite, not {value}")
-        return Fraction(repr(float(value)))
+        return _written(float(value))
     if isinstance(value, Decimal) and not value.is_finite():
         raise ParameterError(f"{name} must be finite, not {value}")
     if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_BITS // 4:
         raise ParameterError(f"{name} must be written with fewer digits")
     return _short(Fraction(value), name)
+
+
+@lru_cache(maxsize=1024)
+def _written(value: float) -> Fraction:
+    """The number that the shortest decimal of a float is."""
+    return Fraction(repr(value))
 
 
 def _short(number: Fraction, name: str) -> Fraction:

@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 
 from served import Client, Process, config, people, serving, tokens
+from understudy.errors import StoreError
 from understudy.ledger.export import verify
 from understudy.project import open_project
+from understudy.server.one_server import only_server
+from understudy.server.run import serve
 
 QUESTIONS = ["count by sex", "count by area", "count by job", "count by age"]
 
@@ -73,7 +76,7 @@ def killed(folder: Path, kills: int, questions: int, clients: int) -> None:
 
 
 def test_a_killed_server_answers_every_request_once(tmp_path):
-    killed(tmp_path, kills=2, questions=24, clients=8)
+    killed(tmp_path, kills=1, questions=16, clients=8)
 
 
 @pytest.mark.slow("a thousand kills take an hour")
@@ -98,16 +101,9 @@ def test_a_stopped_server_answers_what_it_has_begun(tmp_path):
 
 
 def test_a_second_server_on_the_same_state_is_told_so(tmp_path):
-    from understudy.errors import StoreError
-    from understudy.server.run import serve
-
     configured = config(people(tmp_path))
-    process = Process(tmp_path)
-    try:
-        with pytest.raises(StoreError, match="serves this state folder already"):
-            serve(configured, announce=lambda _: None)
-    finally:
-        process.end(signal.SIGTERM)
+    with only_server(configured.state), pytest.raises(StoreError, match="serves this state folder already"):
+        serve(configured, announce=lambda _: None)
 
 
 def served_again(client: Client, question: str) -> dict:

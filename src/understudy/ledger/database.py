@@ -44,6 +44,7 @@ class Database:
     def __init__(self, url: URL, *, timeout: float = TIMEOUT) -> None:
         self.url = url
         self._timeout = timeout
+        self._path = url.database or ""
         self._engine = self._connector()
         self._gate = ForkGate(self._engine.dispose)
         self._file: file.FileIdentity | None = None
@@ -172,11 +173,10 @@ class Database:
         """
         if not self.is_sqlite:
             return
-        first = self._file or tx.info["file"]
-        self._file = first
+        opened: file.FileIdentity = tx.info["file"]
+        first = self._file = self._file or opened
         try:
-            file.check_same(Path(self.place), tx.info["file"])
-            file.check_same(Path(self.place), first)
+            file.check_same(self._path, opened, first)
         except LedgerError:
             if not tx.invalidated:
                 tx.rollback()

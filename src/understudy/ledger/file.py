@@ -48,7 +48,7 @@ def make(path: Path) -> None:
         ) from None
 
 
-def identity(path: Path) -> FileIdentity:
+def identity(path: Path | str) -> FileIdentity:
     """Device and inode of the ledger's file, which must have one name; a LedgerError if it has none or several."""
     try:
         found = os.stat(path)
@@ -77,9 +77,10 @@ def check_not_mounted(path: Path) -> None:
         )
 
 
-def check_same(path: Path, opened: FileIdentity) -> None:
-    """Refuse to go on when the path no longer leads to the file that was opened."""
-    if identity(path) != opened:
+def check_same(path: Path | str, *opened: FileIdentity) -> None:
+    """Refuse to go on when the path no longer leads to the file that was opened, each time that it was."""
+    found = identity(path)
+    if any(found != one for one in opened):
         raise LedgerError(
             f"the ledger {path} was replaced by another file while this program used it",
             remedy="Put back the one that was there, or start again with the newest; nothing was granted",
@@ -101,7 +102,7 @@ def _unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
 
 
-def _gone(path: Path) -> LedgerError:
+def _gone(path: Path | str) -> LedgerError:
     return LedgerError(
         f"the ledger {path} was removed or renamed while this program used it",
         remedy="Put it back under its name; nothing was granted",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -51,6 +50,7 @@ class GroupCommit(Generic[Work]):
         self._queue: list[Ticket[Work]] = []
         self._led = False
         self._crowd = 1
+        self._gathering: Lock | None = None
 
     def submit(self, work: Work) -> Any:
         ticket = Ticket(work)
@@ -58,6 +58,9 @@ class GroupCommit(Generic[Work]):
             self._queue.append(ticket)
             ticket.leads = not self._led
             self._led = True
+            if self._gathering is not None and len(self._queue) >= self._crowd:
+                self._gathering.release()
+                self._gathering = None
         if not ticket.leads:
             self._wait(ticket)
         if not ticket.done:
@@ -80,6 +83,7 @@ class GroupCommit(Generic[Work]):
     def _lead(self) -> None:
         self._gather()
         with self._lock:
+            self._gathering = None
             batch, self._queue = self._queue, []
             self._crowd = len(batch)
         try:
@@ -103,11 +107,15 @@ class GroupCommit(Generic[Work]):
     def _gather(self) -> None:
         """Give those whom the last commit has just released a moment to come back: larger batches, fewer syncs.
 
-        Whoever is alone never waits.
+        Whoever is alone never waits. The last of the crowd to come wakes the leader, who does not poll: each turn
+        of a poll would take the interpreter from a thread that is on its way here.
         """
-        deadline = time.perf_counter() + PATIENCE
-        while len(self._queue) < self._crowd and time.perf_counter() < deadline:
-            time.sleep(PATIENCE / 20)
+        with self._lock:
+            if len(self._queue) >= self._crowd:
+                return
+            gathering = self._gathering = Lock()
+            gathering.acquire()
+        gathering.acquire(timeout=PATIENCE)
 
     def _hand_on(self) -> None:
         """Wake the first who waits as the next leader; the caller holds the lock."""

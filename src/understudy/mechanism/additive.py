@@ -7,14 +7,18 @@ is charged and what is added cannot differ.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
+from understudy.rational import Number
 
 Additive = LaplaceMechanism | GaussianMechanism
 
 
+@lru_cache(maxsize=4096)
 def noise_for(price: Price, moved: Sensitivity) -> Additive:
     """The mechanism that keeps to `price` for a vector that one person moves by at most `moved`.
 
@@ -23,6 +27,12 @@ def noise_for(price: Price, moved: Sensitivity) -> Additive:
     if price.currency == "epsilon":
         return LaplaceMechanism(epsilon=price.amount, l1=moved.l1)
     return GaussianMechanism(rho=price.amount, l2_squared=moved.l2_squared)
+
+
+@lru_cache(maxsize=4096, typed=True)  # a float and a fraction that compare equal may stand for different numbers
+def error_of(mechanism: Additive, beta: Number, cells: int) -> int:
+    """`mechanism.error`, found once for equal arguments, which are all public."""
+    return mechanism.error(beta, cells=cells)
 
 
 def amount_for(currency: Currency, moved: Sensitivity, spread: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import floor, sqrt
 
 import numpy as np
@@ -21,7 +22,7 @@ from understudy.rational import Number, privacy_parameter
 from understudy.theory.planned import PRIVACY, PlanInputs, Planned, Width, planned_epsilon
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GaussianMechanism:
     """Add to each of a vector of integers independent noise with P[k] ∝ exp(-k²/(2σ²)), σ² = Δ²/(2ρ).
 
@@ -41,7 +42,7 @@ class GaussianMechanism:
         if self.l2_squared:
             variance_parameter(self.variance)  # refused here, not after it was paid for
 
-    @property
+    @cached_property
     def variance(self) -> Fraction:
         """σ² = Δ²/(2ρ), which the noise on one entry never exceeds; 0 when nobody can move the values (Δ = 0)."""
         return self.l2_squared / (2 * self.rho)
@@ -56,7 +57,7 @@ class GaussianMechanism:
         """The length that the noise grows with: σ."""
         return float(self.variance) ** 0.5
 
-    @property
+    @cached_property
     def event(self) -> GaussianNoise:
         variance = 1 / (2 * self.rho) if self.l2_squared == 0 else self.variance
         return GaussianNoise(l2_squared=Fraction(self.l2_squared), variance=variance)

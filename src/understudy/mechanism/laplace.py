@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import exp
 
 import numpy as np
@@ -19,7 +20,7 @@ from understudy.rational import Number, privacy_parameter
 from understudy.theory.planned import PRIVACY, PlanInputs, Planned, Width, planned_epsilon
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LaplaceMechanism:
     """Add to each of a vector of integers independent noise with P[k] ∝ exp(-|k|ε/Δ), Δ = `l1`.
 
@@ -41,7 +42,7 @@ class LaplaceMechanism:
         if self.l1:
             scale_parameter(self.scale)  # refused here, not after it was paid for
 
-    @property
+    @cached_property
     def scale(self) -> Fraction:
         """Δ/ε; of no meaning when nobody can move the values (Δ = 0)."""
         return self.l1 / self.epsilon
@@ -64,7 +65,7 @@ class LaplaceMechanism:
         q = exp(-1 / float(self.scale))
         return 2 * q / (1 - q) ** 2
 
-    @property
+    @cached_property
     def event(self) -> LaplaceNoise:
         return LaplaceNoise(l1=Fraction(self.l1), scale=1 / self.epsilon if self.l1 == 0 else self.scale)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import floor
 
 from understudy.errors import ParameterError, RefusedError
@@ -22,7 +22,7 @@ def _concentrated_cap(epsilon: Fraction, delta: Fraction) -> ZCDP:
     return ZCDP(floor(Fraction(zcdp_rho(float(epsilon), float(delta))) * UNITS))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Budget:
     """The total that everything spent on a table must stay under, for ever: an ε, or an ε with a δ.
 
@@ -45,12 +45,12 @@ class Budget:
             raise ParameterError(f"delta must be at least 0 and below 1, not {delta}")
         return cls(privacy_parameter(epsilon), small)
 
-    @property
+    @cached_property
     def is_pure(self) -> bool:
         """Whether delta is 0: then costs are in ε, else in ρ."""
         return self.delta == 0
 
-    @property
+    @cached_property
     def cap(self) -> Cost:
         """The total as a cost, in ε or in ρ, rounded down to the whole units in which costs are counted."""
         if self.is_pure:

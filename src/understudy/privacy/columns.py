@@ -80,8 +80,7 @@ def lattice_bounds(query: LinearQuery, resolution: int) -> tuple[int, int]:
     Rounding and float products of non-negative numbers are monotone, so the bounds of the product are the
     products of the bounds, exactly as the rows will see them.
     """
-    low, high = np.rint(np.array([query.smallest, query.largest]) * resolution)
-    return int(low), int(high)
+    return round(query.smallest * resolution), round(query.largest * resolution)  # half to even, as numpy does
 
 
 @dataclass(frozen=True, eq=False)

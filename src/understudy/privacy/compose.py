@@ -37,11 +37,14 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     low, high = min(centre, 0.0) - 12, max(centre, 0.0) + 12
     ratio = (sqrt(5) - 1) / 2
     for _ in range(120):
+        before = low, high
         left, right = high - ratio * (high - low), low + ratio * (high - low)
         if _log_delta(rho, epsilon, exp(left)) < _log_delta(rho, epsilon, exp(right)):
             high = right
         else:
             low = left
+        if (low, high) == before:  # every later step would repeat this one
+            break
     delta = exp(min(0.0, _log_delta(rho, epsilon, exp((low + high) / 2)))) * (1 + SLACK)
     return min(1.0, max(delta, SMALLEST))
 
@@ -66,6 +69,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return 0.0
     for _ in range(100):
         middle = (low + high) / 2
+        if not low < middle < high:  # neighbouring floats: the search is at its end
+            break
         low, high = (low, middle) if zcdp_delta(rho, middle) <= target else (middle, high)
     return high
 
@@ -80,5 +85,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         low, high = high, 2 * high
     for _ in range(100):
         middle = (low + high) / 2
+        if not low < middle < high:
+            break
         low, high = (middle, high) if zcdp_delta(middle, epsilon) <= target else (low, middle)
     return low

@@ -108,12 +108,12 @@ class LinearQuery:
         """Whether every weight is 0 or 1, so that the query counts rows."""
         return all(((f.weights == 0) | (f.weights == 1)).all() for f in self.factors)
 
-    @property
+    @cached_property
     def largest(self) -> float:
         """The largest weight of a cell."""
         return prod(float(f.weights.max()) for f in self.factors)
 
-    @property
+    @cached_property
     def smallest(self) -> float:
         """The smallest weight of a cell."""
         return prod(float(f.weights.min()) for f in self.factors)

@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 
 from understudy.errors import LedgerError, RequestConflictError, SourceError, StoreError, UnderstudyError
 from understudy.privacy.cost import Cost
+from understudy.project import PreparedQuestion
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import ANSWERED, Asked, AskedQuestion
 from understudy.server.config import ServerConfig
-from understudy.server.house import OpenTable, Table
+from understudy.server.house import OpenTable, ServedTable
 from understudy.server.inquiry import Inquiry
 from understudy.server.problems import Problem, problem_of
 from understudy.server.replies import Told, answer_as_plain, as_repeat, encoded
@@ -33,7 +34,7 @@ Given = TypeVar("Given")
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class GateReply:
     """What became of a question: `body` is the JSON document that tells it. One that waits has no answer yet."""
 
     body: bytes
@@ -44,7 +45,7 @@ class Reply:
 class AskedBy:
     """A question, who asks it, of which table, and the request id under which it stands."""
 
-    table: Table
+    table: ServedTable
     caller: Caller
     inquiry: Inquiry
     request: str
@@ -73,7 +74,7 @@ class Answering:
         """Whose session a caller asks in: everybody's, or their own."""
         return caller.analyst if self._config.own_sessions else ""
 
-    def from_memory(self, asked: AskedBy) -> Reply | None:
+    def from_memory(self, asked: AskedBy) -> GateReply | None:
         """The answer of somebody's earlier question in the session, sent again: no thread and no look.
 
         None where it is not remembered. A request id that was used before is looked up in the store.
@@ -100,7 +101,7 @@ class Answering:
         )
         return _answered(id, asked, known.text)
 
-    def free_or_none(self, asked: AskedBy) -> Reply | None:
+    def free_or_none(self, asked: AskedBy) -> GateReply | None:
         """The reply that costs nothing: one that was sent before, a free answer, or that approval is needed.
 
         None where the question has to be bought, which its price permits.
@@ -117,13 +118,16 @@ class Answering:
             _check_pays(caller)
             return self._waiting(opened, asked, session.price(question, caller.analyst))
 
-    def bought(self, asked: AskedBy, approved: Approval | None = None) -> Reply:
+    def bought(self, asked: AskedBy, approved: Approval | None = None) -> GateReply:
         """Ask in the session, which buys what is missing; the answer is kept before it is sent."""
         caller, inquiry = asked.caller, asked.inquiry
         with asked.table.use() as opened:
             session = opened.session(caller.analyst)
+            price = session.price(inquiry.question, caller.analyst)
             if approved is not None:
-                _check_price(session.price(inquiry.question, caller.analyst), approved)
+                _check_price(price, approved)
+            elif (waiting := self._waiting(opened, asked, price)) is not None:
+                return waiting  # it became dearer in the queue, where others' questions were before it
             answer = self._noted(
                 asked,
                 lambda: session.ask(
@@ -135,7 +139,7 @@ class Answering:
             )
             return self._keep(opened, asked, answer, session.name)
 
-    def direct(self, asked: AskedBy, approved: Approval | None = None) -> Reply:
+    def direct(self, asked: AskedBy, approved: Approval | None = None) -> GateReply:
         """Measure a question by itself, at its own price."""
         sent = None if approved else self._sent_before(asked)
         if sent is not None:
@@ -147,10 +151,9 @@ class Answering:
                 asked.inquiry.question,
                 **asked.inquiry.price,  # pyright: ignore[reportArgumentType]  # names that the inquiry checked
             )
-            price = prepared.quote.cost
             if approved is not None:
-                _check_price(price, approved)
-            elif (waiting := self._waiting(opened, asked, price)) is not None:
+                _check_price(prepared.due(request=name, analyst=analyst).cost, approved)
+            elif (waiting := self._direct_waiting(opened, asked, prepared)) is not None:
                 return waiting
             answer = self._noted(asked, lambda: prepared.run(request=name, analyst=analyst))
             return self._keep(opened, asked, answer, name)
@@ -167,7 +170,7 @@ class Answering:
             raise taken(asked.request)
         return found
 
-    def _sent_before(self, asked: AskedBy) -> Reply | None:
+    def _sent_before(self, asked: AskedBy) -> GateReply | None:
         """The reply that this request got before, or that it waits for an approval; None where it got none."""
         found = self._found(asked)
         if found is None:
@@ -177,7 +180,23 @@ class Answering:
         kept = self._approvals.find(asked.inquiry.table, asked.caller.analyst, asked.request)
         return None if kept is None else _of_approval(found, kept)
 
-    def _waiting(self, opened: OpenTable, asked: AskedBy, price: Cost) -> Reply | None:
+    def _direct_waiting(
+        self, opened: OpenTable, asked: AskedBy, prepared: PreparedQuestion[Told]
+    ) -> GateReply | None:
+        """As `_waiting`, for a question that is measured by itself, by what it would be charged now.
+
+        Jointly with what was charged before that may be up to twice the quote; for a request that was charged
+        before, by a server that did not live to answer, it is nothing. Most questions are far below the
+        threshold, and the ledger is not asked for them.
+        """
+        cost = prepared.quote.cost
+        most = type(cost)(2 * cost.units)
+        if opened.project.ledger.budget.share(most) <= self.threshold(asked.caller):
+            return None
+        due = prepared.due(request=asked.ledger_request, analyst=asked.caller.analyst)
+        return self._waiting(opened, asked, due.cost)
+
+    def _waiting(self, opened: OpenTable, asked: AskedBy, price: Cost) -> GateReply | None:
         """Keep a question for approval where its price is above the threshold; None where it is not.
 
         What the caller cannot pay needs no approval: the ledger refuses it, or the session answers uncertified.
@@ -216,7 +235,7 @@ class Answering:
             self._asked.refused(found.id, problem_of(error).as_plain())
             raise
 
-    def _keep(self, opened: OpenTable, asked: AskedBy, answer: Told, name: str) -> Reply:
+    def _keep(self, opened: OpenTable, asked: AskedBy, answer: Told, name: str) -> GateReply:
         """Keep an answer under its request and, where it may be repeated to everybody, on the shelf."""
         budget, inquiry = opened.project.ledger.budget, asked.inquiry
         if not inquiry.is_direct and answer.source != "uncertified":
@@ -291,7 +310,7 @@ def _check_price(price: Cost, approved: Approval) -> None:
         )
 
 
-def _of_approval(found: AskedQuestion, kept: Approval) -> Reply:
+def _of_approval(found: AskedQuestion, kept: Approval) -> GateReply:
     """What is said of a question that needs an approval: that it waits, or that it was not granted."""
     if kept.state == "denied":
         raise Problem(
@@ -315,13 +334,13 @@ def _of_approval(found: AskedQuestion, kept: Approval) -> Reply:
         "state": "waiting",
         "approval": approval_as_plain(kept),
     }
-    return Reply(encoded(told), is_waiting=True)
+    return GateReply(encoded(told), is_waiting=True)
 
 
-def _answered(id: str, asked: AskedBy, answer: str) -> Reply:
+def _answered(id: str, asked: AskedBy, answer: str) -> GateReply:
     """The document of an answer, put together from parts that are JSON already: ids need no escapes."""
     question, table = _quoted(asked.inquiry.question), _quoted(asked.inquiry.table)
-    return Reply(
+    return GateReply(
         f'{{"answer":{answer},"id":"{id}","question":{question},"request":"{asked.request}",'
         f'"state":"{ANSWERED}","table":{table}}}'.encode()
     )

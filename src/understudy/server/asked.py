@@ -117,14 +117,25 @@ class Asked:
         answer: Mapping[str, Any], price: Cost, share: float, source: str, ledger_request: str = "",
     ) -> AskedQuestion:  # fmt: skip
         """As `begin` and then `answered`, in one transaction: the question as it is kept from now on."""
-        told = _text(terms)
-        with self._store.writing(durable=False) as tx:
-            tx.execute(_INSERT, self._row(table, analyst, question, request, told, ASKING, ledger_request))
-            row = tx.execute(_OF_REQUEST, (table, analyst, request)).fetchone()
-            found = _same(row, question, told)
+        told, text = _text(terms), _text(answer)
+        row = list(self._row(table, analyst, question, request, told, ANSWERED, ledger_request))
+        row[8:15] = (row[6], price.currency, price.amount, share, source, ledger_request, text)
+
+        def kept(tx: sqlite3.Connection) -> AskedQuestion:
+            written = tx.execute(_INSERT, row)
+            if written.rowcount == 1:  # nothing was known of the request
+                return AskedQuestion(
+                    number=written.lastrowid or 0, id=row[0], table=table, analyst=analyst, request=request,
+                    question=question, terms=dict(terms), at=row[6], state=ANSWERED, finished=row[6],
+                    currency=price.currency, price=price.amount, share=share, source=source,
+                    ledger_request=ledger_request, answer=answer, problem=None,
+                )  # fmt: skip
+            found = _same(tx.execute(_OF_REQUEST, (table, analyst, request)).fetchone(), question, told)
             values = {"currency": price.currency, "price": price.amount, "share": share, "source": source}
-            self._end(tx, found.id, ANSWERED, **values, answer=_text(answer))
+            self._end(tx, found.id, ANSWERED, **values, answer=text)
             return _question(tx.execute(_OF_REQUEST, (table, analyst, request)).fetchone())
+
+        return self._store.together(kept)
 
     def find(self, table: str, analyst: str, request: str) -> AskedQuestion | None:
         """The question of an analyst's request."""

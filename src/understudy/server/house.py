@@ -128,7 +128,7 @@ def _check_goes_on(project: Project, seen: tuple[int, str]) -> None:
         )
 
 
-class Table:
+class ServedTable:
     """A declared table, opened anew when it fails. `name` is the declared one.
 
     Raises what `open_project` raises where it cannot be opened the first time.
@@ -233,10 +233,10 @@ class House:
     def __init__(self, paths: Sequence[Path], terms: SessionTerms) -> None:
         """Open every table; where one cannot be opened the others are closed again, and its error is raised."""
         self.terms = terms
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, ServedTable] = {}
         try:
             for path in paths:
-                table = Table(path, terms)
+                table = ServedTable(path, terms)
                 if table.name in self.tables:
                     table.close()
                     raise ParameterError(

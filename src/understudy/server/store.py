@@ -19,11 +19,12 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-from understudy.errors import ParameterError, StoreError
+from understudy.errors import ParameterError, StoreError, UnderstudyError
 from understudy.ledger.fork import ForkGate
+from understudy.ledger.group import GroupCommit, Ticket
 from understudy.server import schema
 
 TIMEOUT = 10.0
@@ -34,6 +35,8 @@ LINGER = 0.1
 
 MOST_WAITING = 50_000
 """Writes of `later` that are held while the file cannot be written; beyond it the oldest are dropped."""
+
+Given = TypeVar("Given")
 
 _LATEST = "latest time"
 _MINUTE = 60.0
@@ -71,6 +74,7 @@ class ServerStore:
         self._idle: list[StoreConnection] = []
         self._pool = threading.Lock()
         self._writer = threading.RLock()
+        self._group: GroupCommit[Callable[[sqlite3.Connection], Any]] = GroupCommit(self._commit_together)
         self._gate = ForkGate(self._let_go)
         self._waiting: deque[tuple[str, Sequence[Any]]] = deque(maxlen=MOST_WAITING)
         self._wake = threading.Event()
@@ -160,6 +164,21 @@ class ServerStore:
                     with suppress(sqlite3.Error):
                         tx.execute("ROLLBACK")
                 raise
+
+    def together(self, work: Callable[[sqlite3.Connection], Given]) -> Given:
+        """What `work` returns, done in one transaction with that of other threads; survives a kill, not a power cut.
+
+        An `UnderstudyError` that it raises is its caller's alone: it must have written nothing by then.
+        """
+        return self._group.submit(work)
+
+    def _commit_together(self, tickets: list[Ticket[Callable[[sqlite3.Connection], Any]]]) -> None:
+        with self.writing(durable=False) as tx:
+            for ticket in tickets:
+                try:
+                    ticket.result = ticket.work(tx)
+                except UnderstudyError as refusal:
+                    ticket.error = refusal
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection, None, None]:

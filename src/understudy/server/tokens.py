@@ -226,8 +226,7 @@ class Tokens:
         return salt, [pair for pair in tokens if pair[0].state(now) == "valid"]
 
     def _read(self, hashed: bytes) -> Token | None:
-        with self._store.reading() as tx:
-            row = tx.execute("SELECT * FROM token WHERE hash = ? AND kind = 'token'", (hashed,)).fetchone()
+        row = self._store.row("SELECT * FROM token WHERE hash = ? AND kind = 'token'", (hashed,))
         with self._lock:
             if row is None:
                 self._known.pop(hashed, None)

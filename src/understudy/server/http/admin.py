@@ -24,11 +24,11 @@ router = APIRouter(tags=["admin"])
 Custodian = Annotated[Caller, Depends(CUSTODIAN)]
 
 
-class _Body(BaseModel):
+class _AdminBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class TokenBody(_Body):
+class TokenBody(_AdminBody):
     """A new token."""
 
     analyst: str = Field(min_length=1, max_length=64)
@@ -41,27 +41,27 @@ class TokenBody(_Body):
     read_only: bool = False
 
 
-class DecisionBody(_Body):
+class DecisionBody(_AdminBody):
     """A decision about a question that waits; a denial needs a reason, which the analyst reads."""
 
     decision: Literal["approve", "deny"]
     reason: str = Field("", max_length=1000)
 
 
-class PauseBody(_Body):
+class PauseBody(_AdminBody):
     """A table to pause, and why, which analysts read."""
 
     table: str = Field(max_length=200)
     reason: str = Field("", max_length=500)
 
 
-class TableBody(_Body):
+class TableBody(_AdminBody):
     """A table by its name."""
 
     table: str = Field(max_length=200)
 
 
-class ReleaseBody(_Body):
+class ReleaseBody(_AdminBody):
     """A release to make: its name, the table, what it may spend, and options of `understudy release`."""
 
     name: str = Field(max_length=100)
@@ -82,7 +82,7 @@ def _described(body: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-async def _read(request: Request, kind: type[_Body]) -> Any:
+async def _read(request: Request, kind: type[_AdminBody]) -> Any:
     try:
         return kind.model_validate(await body_of(request))
     except ValueError as error:

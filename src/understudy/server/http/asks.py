@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.datastructures import State
 from starlette.responses import Response
 
-from understudy.server.answering import Reply
+from understudy.server.answering import GateReply
 from understudy.server.http.bodies import AskBody, asked, check_json, parsed
 from understudy.server.http.replying import json_reply, refusals
 from understudy.server.http.security import App, Receive, Scope, Send
@@ -58,13 +58,13 @@ async def ask(table: str, request: Request) -> Response:
     return Response(reply.body, _status(reply), media_type="application/json")
 
 
-async def _asked(state: State, scope: Scope, table: str, body: bytes) -> Reply:
+async def _asked(state: State, scope: Scope, table: str, body: bytes) -> GateReply:
     caller = state.doorman.caller(scope)
     check_json(header(scope, b"content-type"))
     return await state.gate.ask(caller, asked(table, parsed(body)))
 
 
-def _status(reply: Reply) -> int:
+def _status(reply: GateReply) -> int:
     return 202 if reply.is_waiting else 200
 
 

@@ -28,8 +28,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "font-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 
 HEADERS: tuple[tuple[bytes, bytes], ...] = (
@@ -88,7 +88,7 @@ class Guard:
         try:
             limit = MOST_UPLOAD if _is_upload(scope) else MOST_BODY
             self._check(scope, limit)
-            await self._app(scope, _Counted(receive, limit).receive, sending)
+            await self._app(scope, _CountedBody(receive, limit).receive, sending)
         except Problem as problem:
             if problem.status >= 500 and problem.__cause__ is not None:
                 log_failure(problem, self._door)
@@ -129,7 +129,7 @@ class Guard:
         return name in self._hosts
 
 
-class _Counted:
+class _CountedBody:
     """The messages of a request, refused as soon as their bodies are too large together."""
 
     def __init__(self, receive: Receive, limit: int) -> None:

@@ -73,7 +73,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Problem:
+class FitProblem:
     """Minimise F(θ) = N A(θ) - Σ_i φ_i·z_i + ½ Σ_i κ_i |φ_i|², the dual of a regularised maximum of entropy.
 
     A is the log partition function, φ_i the parts of θ, z_i the reconciled parts of the counts, κ_i the slack. The
@@ -98,7 +98,7 @@ class Problem:
         total: float,
         settings: FitSettings,
         allowed: tuple[Values, ...] = (),
-    ) -> Problem:
+    ) -> FitProblem:
         slack: dict[tuple[int, ...], float] = {}
         for s, variance in reconciled.variance.items():
             noise = reconciled.noise[s]
@@ -147,7 +147,7 @@ class Problem:
         return float(0.5 * np.add.reduceat(np.abs(after - before), starts).max())
 
 
-def minimise(problem: Problem, start: Values, settings: FitSettings) -> tuple[Point, FitReport]:
+def minimise(problem: FitProblem, start: Values, settings: FitSettings) -> tuple[Point, FitReport]:
     """L-BFGS, first guess from the diagonal of the Hessian, until the answers stand still or the gap is closed."""
     space = problem.reconciled.space
     point = problem.evaluate(start, space.effects(start))
@@ -171,7 +171,7 @@ LONGEST_STEP = 8.0
 """In log potential: a longer step from far away would leave the range in which the model says anything."""
 
 
-def _step(problem: Problem, point: Point, direction: Values) -> tuple[Point | None, int]:
+def _step(problem: FitProblem, point: Point, direction: Values) -> tuple[Point | None, int]:
     """The first point along the direction that is low enough, and the passes it took; None where there is none."""
     slope = dot(point.gradient, direction)
     along = problem.reconciled.space.effects(direction)
@@ -196,13 +196,13 @@ class _Watch:
         self._rates: Values | None = None
         self._last = inf
 
-    def sees_enough(self, problem: Problem, point: Point) -> bool:
+    def sees_enough(self, problem: FitProblem, point: Point) -> bool:
         if self._steps % WINDOW == 0:
             self._look(problem, point.rates)
         self._steps += 1
         return min(problem.certified(point.gap), self.expected) <= self._wanted
 
-    def _look(self, problem: Problem, rates: Values) -> None:
+    def _look(self, problem: FitProblem, rates: Values) -> None:
         noise = self._settings.noise_share * problem.noise_error(rates)
         self._wanted = max(self._settings.accuracy, noise)
         if self._rates is not None:

@@ -19,7 +19,7 @@ from understudy.query.constraint import Constraint
 from understudy.query.linear import LinearQuery
 from understudy.standin.graphical.answer import Answers
 from understudy.standin.graphical.belief import Beliefs, Propagator
-from understudy.standin.graphical.fit import FitReport, FitSettings, Problem, minimise
+from understudy.standin.graphical.fit import FitProblem, FitReport, FitSettings, minimise
 from understudy.standin.graphical.residual import ResidualCounts, maximal, reconcile
 from understudy.standin.graphical.sample import sample
 from understudy.standin.graphical.tree import (
@@ -249,7 +249,7 @@ def fit(
     constraints: Sequence[Constraint] = (),
     settings: FitSettings | None = None,
 ) -> GraphicalStandIn:
-    """The model of most entropy near all measurements at once (`Problem`), standing for `total` rows.
+    """The model of most entropy near all measurements at once (`FitProblem`), standing for `total` rows.
 
     `start` is an earlier model, over the same domain, to begin from; it changes the work and not the outcome. The
     same arguments give the same bits on one machine.
@@ -265,7 +265,7 @@ def fit(
         return GraphicalStandIn(domain, total, (), tuple(constraints), None, frame)
     propagator = frame.propagator
     reconciled = reconcile(layout, counts)
-    problem = Problem.of(
+    problem = FitProblem.of(
         propagator,
         reconciled,
         total=max(total, 1.0),
@@ -280,7 +280,7 @@ def fit(
     return GraphicalStandIn(domain, total, factors, tuple(constraints), report, frame)
 
 
-def _beginning(layout: Layout, problem: Problem, start: GraphicalStandIn | None) -> Values:
+def _beginning(layout: Layout, problem: FitProblem, start: GraphicalStandIn | None) -> Values:
     """Log potentials to begin with: the earlier model's, and one-way rates for attributes that it lacks."""
     space = problem.reconciled.space
     theta = np.zeros(space.cells)
