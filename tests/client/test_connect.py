@@ -55,7 +55,9 @@ class TestAsking:
         with opened(server) as here:
             own = here.session("ada").ask(question, analyst="ada")
         if isinstance(own, us.SqlAnswer) and isinstance(again, us.SqlAnswer):
-            own = replace(own, sources=again.sources)  # what was implied is called a repeat here, and not there
+            own = replace(
+                own, sources=again.sources
+            )  # what was implied is called a repeat here, and not there
         check_same(own, again)
         assert first.as_dict().get("rows", first.as_dict().get("value")) == own.as_dict().get(
             "rows", own.as_dict().get("value")
