@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 
+# Tables of tests are small: a second thread of the linear algebra only waits, and burns its core while it does.
+# This has to be said before numpy is imported; processes that tests start inherit it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
 

@@ -2,8 +2,9 @@
 
 A page's `console` blocks are one session in a new folder. A line that begins with `$ ` is a command, whose status
 must be 0, or what a comment `# status 2` at its end says; the lines below it are what it prints. A block after
-``<!-- file: NAME -->`` is a file that the reader is asked to save. Numbers, spaces, lines of dashes and
-"consistent with 0" after an error may differ from run to run, as noise does; a line `…` stands for any lines.
+``<!-- file: NAME -->`` is a file that the reader is asked to save. Numbers, spaces, lines of dashes and the remark
+that a count is consistent with 0 may differ from run to run, as noise does; a line `…` stands for any lines.
+Commands begin warm (`warm`): what a page shows does not depend on how Python starts.
 
     python tests/console_pages.py docs/tutorials/custodian.md     writes the page's outputs anew
 """
@@ -18,10 +19,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import warm
+
 BLOCK = re.compile(
     r"(?:<!-- file: (?P<file>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 NUMBER = re.compile(r"\b[0-9a-f]{64}\b|[-+−]?\d[\d,.]*(e-?\d+)?%?")
+NEAR_ZERO = re.compile(r"\s+consistent with 0$")
 STATUS = re.compile(r"\s+# status (\d+)$")
 COMMAND_SECONDS = 120
 
@@ -80,10 +84,8 @@ class Terminal:
         self.folder.mkdir()
         programs = folder / "bin"
         programs.mkdir()
-        for name, module in {"understudy": "-m understudy", "python": ""}.items():
-            program = programs / name
-            program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n', encoding="utf-8")
-            program.chmod(0o755)
+        warm.program(programs / "python")
+        warm.program(programs / "understudy", "-m", "understudy")
         source = Path(__file__).resolve().parent.parent / "src"
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("UNDERSTUDY")},
@@ -120,9 +122,9 @@ class Terminal:
 
 
 def plain(line: str) -> str:
-    """A line without what differs from run to run: numbers, widths, and whether noise left a count near 0."""
-    line = re.sub(r"(± [\d,.]+)\s+consistent with 0$", r"\1", line.rstrip())
-    return re.sub(r"\s+", " ", re.sub(r"[-─━]{2,}", "--", NUMBER.sub("#", line))).strip()
+    """A line without what differs from run to run."""
+    without = NEAR_ZERO.sub("", line)
+    return re.sub(r"\s+", " ", re.sub(r"[-─━]{2,}", "--", NUMBER.sub("#", without))).strip()
 
 
 def agree(shown: list[str], printed: list[str]) -> bool:

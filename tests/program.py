@@ -9,6 +9,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
+import warm
 from understudy.cli.app import main
 
 PROGRAM = Path(sys.executable).with_name("understudy")
@@ -17,9 +18,14 @@ Done = subprocess.CompletedProcess[str]
 
 
 def run(*arguments: str, cwd: Path, status: int = 0) -> Done:
-    """The installed program in a process of its own, for what crosses processes: budgets, crashes, imports."""
+    """The installed program in a process of its own, for how it starts and what it imports."""
     done = subprocess.run([str(PROGRAM), *arguments], cwd=cwd, capture_output=True, text=True, check=False)
     return _checked(done, status)
+
+
+def apart(*arguments: str, cwd: Path, status: int = 0) -> Done:
+    """The program in a process of its own that begins warm, for what crosses processes: budgets, ledgers."""
+    return _checked(warm.completed(["-m", "understudy", *arguments], cwd=cwd), status)
 
 
 def call(*arguments: str, cwd: Path, status: int = 0) -> Done:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +16,7 @@ from typing import Any
 
 import uvloop
 
+import warm
 from people import write_project
 from understudy.server.config import Address, ApproveAbove, Listen, Rates, ServerConfig
 from understudy.server.gate import Gate
@@ -146,18 +144,8 @@ class Process:
     """A server in a process of its own, to be killed."""
 
     def __init__(self, folder: Path, ports: tuple[int, int] = (0, 0)) -> None:
-        here = Path(__file__).parent
-        places = os.pathsep.join([str(here.parent / "src"), str(here)])
-        log = (folder / "log").open("ab")
-        self.child = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(folder), *map(str, ports)],
-            env={**os.environ, "PYTHONPATH": places},
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        log.close()
-        assert self.child.stdout is not None
+        with (folder / "log").open("ab") as log:
+            self.child = warm.Process(["-c", PROGRAM, str(folder), *map(str, ports)], stderr=log)
         words = self.child.stdout.readline()
         assert "Serving" in words, (folder / "log").read_text()[-2000:]
         self.ports = {"http": int(words.rsplit(":", 1)[1])}
@@ -166,6 +154,5 @@ class Process:
         """Send a signal, and wait for the end; returns the status."""
         self.child.send_signal(number)
         status = self.child.wait(60)
-        assert self.child.stdout is not None
         self.child.stdout.close()
         return status

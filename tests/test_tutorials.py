@@ -26,6 +26,8 @@ def test_numbers_may_differ_and_words_may_not():
     assert not agree(["count 1,234 ± 18"], ["counts 1,234 ± 18"])
     assert agree(["  0-17  162  ± 150"], ["  0-17  120  ± 150  consistent with 0"])
     assert not agree(["  0-17  162  ± 150"], ["  0-17  120  ± 150  nothing known"])
+    assert agree(["0-17  0 ± 150"], ["0-17  92 ± 150  consistent with 0"])
+    assert not agree(["0-17  0 ± 150"], ["0-17  92 ± 150  consistent with 1"])
     assert not agree(["one"], ["one", "two"])
     assert agree(["one", "…", "four"], ["one", "two", "three", "four"])
     assert not agree(["one", "…", "four"], ["one", "two"])

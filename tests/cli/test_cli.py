@@ -12,7 +12,7 @@ import pytest
 
 from page_checks import read_page
 from people import declaration, write_project
-from program import call, run
+from program import apart, call, run
 from understudy.pages.markup import escaped
 from understudy_demo import demo, trials
 
@@ -45,7 +45,7 @@ def test_init_then_check_then_ask(folder):
     assert "2 attributes" in checked.stdout
     assert "still marked" in checked.stderr
     assert json.loads(call("check", "--json", cwd=folder).stdout)["lines_to_review"] == [11, 12]
-    asked = run("ask", "count sex=F", "--epsilon", "0.1", cwd=folder)
+    asked = apart("ask", "count sex=F", "--epsilon", "0.1", cwd=folder)
     assert "takes 1.2% of the budget" in asked.stdout
     assert "2 lines of the declaration are still marked READ OFF THE DATA" in asked.stderr
     assert "As it is now, this table was never read through" in asked.stderr
@@ -53,7 +53,7 @@ def test_init_then_check_then_ask(folder):
 
 
 def test_answers_for_machines(folder):
-    done = run("ask", "count age<18", "share by sex", "--epsilon", "0.25", "--yes", "--json", cwd=folder)
+    done = apart("ask", "count age<18", "share by sex", "--epsilon", "0.25", "--yes", "--json", cwd=folder)
     reply = json.loads(done.stdout)
     count, share = reply["answers"]
     assert abs(count["value"] - 180) <= 60
@@ -64,11 +64,11 @@ def test_answers_for_machines(folder):
 
 
 def test_a_refusal_is_status_1_and_a_mistake_is_status_2(folder):
-    done = run("ask", "count sex=F", "--epsilon", "2", cwd=folder, status=1)
+    done = apart("ask", "count sex=F", "--epsilon", "2", cwd=folder, status=1)
     assert "this costs epsilon 2 and 1 remains" in done.stderr
     refused = call("ask", "count sex=F", "--epsilon", "2", "--json", cwd=folder, status=1)
     assert json.loads(refused.stdout)["error"]["kind"] == "InsufficientBudgetError"
-    assert "nearest: 0 and 18" in run("ask", "count age<17", cwd=folder, status=2).stderr
+    assert "nearest: 0 and 18" in apart("ask", "count age<17", cwd=folder, status=2).stderr
     for price in ("0", "-1", "nan", "inf", "1e308"):
         assert "epsilon" in call("ask", "count sex=F", f"--epsilon={price}", cwd=folder, status=2).stderr
     (folder / "people.csv").unlink()
@@ -96,10 +96,10 @@ def test_dry_run_asks_nothing(folder):
 def test_commands_share_one_budget_and_one_ledger(folder):
     price = ("--epsilon", "0.4", "--yes", "--json")
     first = json.loads(
-        run("ask", "count sex=F", *price, "--request", "r", "--analyst", "ada", cwd=folder).stdout
+        apart("ask", "count sex=F", *price, "--request", "r", "--analyst", "ada", cwd=folder).stdout
     )
     again = json.loads(
-        run("ask", "count sex=F", *price, "--request", "r", "--analyst", "ada", cwd=folder).stdout
+        apart("ask", "count sex=F", *price, "--request", "r", "--analyst", "ada", cwd=folder).stdout
     )
     was, now = first["answers"][0], again["answers"][0]
     assert {key for key in now if now[key] != was[key]} == {"cost", "share", "repeated"}  # the same numbers
@@ -107,8 +107,8 @@ def test_commands_share_one_budget_and_one_ledger(folder):
     assert (now["cost"], now["repeated"], was["repeated"]) == ({"epsilon": 0}, True, False)
     assert again["remaining"] == first["remaining"]
     assert first["remaining"] == {"epsilon": 0.6}
-    run("ask", "count sex=M", "--epsilon", "0.4", "--yes", cwd=folder)
-    refused = run("ask", "count sex=M", "--epsilon", "0.4", cwd=folder, status=1)
+    apart("ask", "count sex=M", "--epsilon", "0.4", "--yes", cwd=folder)
+    refused = apart("ask", "count sex=M", "--epsilon", "0.4", cwd=folder, status=1)
     assert "this costs epsilon 0.4 and 0.2 remains" in refused.stderr
     shown = json.loads(call("ledger", "show", "--json", cwd=folder).stdout)
     assert (shown["spent"], shown["entries"]) == (0.8, 5)
@@ -165,4 +165,4 @@ def test_the_demo_shows_truth_beside_answers(tmp_path, monkeypatch):
     assert "truth" in shown
     assert "error bars held" in shown
     assert shown.endswith(f"\n  understudy serve --project {tmp_path}/demo\n")
-    run("check", "--project", "demo", cwd=tmp_path)
+    apart("check", "--project", "demo", cwd=tmp_path)

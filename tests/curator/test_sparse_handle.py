@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pyarrow as pa
 import pytest
 from sqlalchemy.engine import URL
 
+import warm
 from counted import curator_of
 from sparse_worker import (
     CODES,
@@ -39,8 +38,7 @@ WORKER = Path(__file__).resolve().parent.parent / "sparse_worker.py"
 
 
 def start(path, what, where="never", number=0):
-    command = [sys.executable, str(WORKER), str(path), what, where, str(number)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return warm.Process([str(WORKER), str(path), what, where, str(number)])
 
 
 def killed(path, what, where, number):

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,6 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import warm
 from session_table import DOMAIN, TABLE, conjunction, curator
 from session_worker import ledger_at, opened, questions
 from understudy.declaration.declaration import SourceSpec
@@ -46,8 +45,7 @@ def path(tmp_path):
 
 
 def start(path, where="never", number=0):
-    command = [sys.executable, str(WORKER), str(path), where, str(number)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return warm.Process([str(WORKER), str(path), where, str(number)])
 
 
 def finished(process):
