@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -314,9 +315,12 @@ def fairness(folder: Path, total: int) -> list[Verdict]:
 
 def start(folder: Path, entries: int) -> list[Verdict]:
     project = open_project(folder)
-    while len(project.ledger.debits()) * 2 < entries:
-        for number in range(500):
-            project.ask(f"count age < {10 * (1 + number % 9)}", rho=1e-7)
+
+    def ask(number: int) -> None:
+        project.ask(f"count age < {10 * (1 + number % 9)}", rho=1e-7)
+
+    with ThreadPoolExecutor(CLIENTS) as pool:  # a question makes two entries: the debit and its answer
+        list(pool.map(ask, range(entries // 2)))
     project.close()
     served = Served(folder)
     served.stop()
