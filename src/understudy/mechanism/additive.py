@@ -29,7 +29,9 @@ def noise_for(price: Price, moved: Sensitivity) -> Additive:
     return GaussianMechanism(rho=price.amount, l2_squared=moved.l2_squared)
 
 
-@lru_cache(maxsize=4096, typed=True)  # a float and a fraction that compare equal may stand for different numbers
+@lru_cache(
+    maxsize=4096, typed=True
+)  # a float and a fraction that compare equal may stand for different numbers
 def error_of(mechanism: Additive, beta: Number, cells: int) -> int:
     """`mechanism.error`, found once for equal arguments, which are all public."""
     return mechanism.error(beta, cells=cells)

@@ -80,7 +80,9 @@ def lattice_bounds(query: LinearQuery, resolution: int) -> tuple[int, int]:
     Rounding and float products of non-negative numbers are monotone, so the bounds of the product are the
     products of the bounds, exactly as the rows will see them.
     """
-    return round(query.smallest * resolution), round(query.largest * resolution)  # half to even, as numpy does
+    return round(query.smallest * resolution), round(
+        query.largest * resolution
+    )  # half to even, as numpy does
 
 
 @dataclass(frozen=True, eq=False)
