@@ -8,7 +8,7 @@ WORKERS ?= 2
 # Counts of one state of the code are no evidence about another: a file for each.
 AUDIT_RECORD ?= audit-$(shell $(BIN)/python -c 'from understudy_audit.record import code_digest; print(code_digest())' 2>/dev/null || echo local).jsonl
 
-.PHONY: help demo test lint docs tables dist bench bench-synthesis audit audit-ledger audit-server audit-session audit-validity clean
+.PHONY: help demo test lint docs tables screenshots dist bench bench-synthesis audit audit-ledger audit-server audit-session audit-validity clean
 
 help:
 	@echo "make demo   invent a town of 100,000 people and question it privately"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint   formatting, types, the direction of imports, and the links of the documentation"
 	@echo "make docs   the documentation as a site that opens from disk: site/index.html"
 	@echo "make tables the table in docs/mechanisms.md, anew from the mechanisms' cards"
+	@echo "make screenshots  the pictures of the server's pages in docs/pictures, anew, with Chromium"
 	@echo "make dist   a wheel and a source archive in dist/, and the demonstration run from the wheel alone"
 	@echo "make bench  speed and accuracy against peers, as ratios"
 	@echo "make audit  the long tests of privacy: millions of draws, planted faults, a million fuzzed inputs"
@@ -61,6 +62,9 @@ docs: .venv/installed-docs
 
 tables: .venv/installed
 	$(BIN)/python website/mechanisms.py
+
+screenshots: .venv/installed-test
+	PYTHONPATH=tests $(BIN)/python website/screenshots.py
 
 # The wheel must work where nothing but it is: in an environment of its own, away from this folder.
 dist: $(UV)

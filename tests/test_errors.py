@@ -107,6 +107,7 @@ def test_codes_do_not_change():
         "SourceChangedError": "source-changed",
         "LedgerError": "ledger",
         "StoreError": "store",
+        "ServerError": "server",
         "RefusedError": "refused",
         "InsufficientBudgetError": "budget",
         "RequestConflictError": "request-conflict",
@@ -115,6 +116,8 @@ def test_codes_do_not_change():
         "UnreadableError": "unreadable",
         "ClosedError": "closed",
         "ProtectionError": "protection",
+        "AccessError": "access",
+        "ApprovalNeededError": "approval",
     }
 
 

@@ -1,7 +1,8 @@
 """Understudy: a public stand-in for a sensitive table.
 
 The names in `__all__` are the public surface; each is imported from its room when it is first used. `open`
-gives a `Project` over a declared table, and `declare` one over a frame: a project answers questions for a price.
+gives a `Project` over a declared table, and `declare` one over a frame: a project answers questions for a price;
+`connect` puts the same questions to a server that holds the table.
 `session` answers an analyst who asks on and on under one promise; `release` publishes a stand-in; `Holdout` scores
 models so that the scores survive being optimised, by one of `metrics`; `plan` says beforehand what a budget buys.
 The classes are those that these return. Every other module is reachable too, and may move between minor versions.
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from understudy.answer.answer import Answer as Answer
     from understudy.answer.sql_answer import SqlAnswer as SqlAnswer
+    from understudy.client.connect import Connection as Connection
+    from understudy.client.connect import connect as connect
     from understudy.curator.curator import Curator as Curator
     from understudy.declaration.declaration import Declaration as Declaration
     from understudy.declaration.declaration import Unit as Unit
@@ -66,6 +69,7 @@ _HOME = {
     "Budget": "understudy.privacy.budget:Budget",
     "Categories": "understudy.domain.attribute:Categories",
     "Certificate": "understudy.validity.certificate:Certificate",
+    "Connection": "understudy.client.connect:Connection",
     "Curator": "understudy.curator.curator:Curator",
     "Declaration": "understudy.declaration.declaration:Declaration",
     "Domain": "understudy.domain.domain:Domain",
@@ -85,6 +89,7 @@ _HOME = {
     "Unit": "understudy.declaration.declaration:Unit",
     "Workload": "understudy.query.workload:Workload",
     "conjunctions": "understudy.sessions.terms:conjunctions",
+    "connect": "understudy.client.connect:connect",
     "declare": "understudy.frame_project:declare",
     "forecast": "understudy.releases.forecast:forecast",
     "marginals": "understudy.query.workload:marginals",

@@ -11,6 +11,7 @@ UnderstudyError
 │   └── SourceChangedError  the table is not the one that was opened
 ├── LedgerError           the books cannot be kept or trusted; nothing is looked at until they can
 ├── StoreError            what a server keeps (tokens, questions asked, approvals) cannot be read or written
+├── ServerError           a server cannot be reached, or its reply cannot be read (also a ConnectionError)
 └── RefusedError          a well-formed request that this project does not grant
     ├── InsufficientBudgetError  carries what was requested and what remains
     ├── RequestConflictError     one request id, two different questions
@@ -18,6 +19,8 @@ UnderstudyError
     ├── HandleClosedError        a sparse vector that has said its last word
     ├── UnreadableError          about a column that its custodian found not to be what it is declared as
     ├── ClosedError              a project or a ledger that was closed, and answers no more
+    ├── AccessError              a server does not know the token, or its role may not do this
+    ├── ApprovalNeededError      a server keeps the question until a custodian has decided about it
     └── ProtectionError          the exact door is closed under ``protect: privacy``
 
 Every error has two faces. `code`, `problem`, `remedy` and `suggestions` are for whoever asked, who may be on
@@ -195,6 +198,20 @@ class StoreError(_CustodiansError):
         super().__init__(_sentences(detail, remedy))
 
 
+class ServerError(UnderstudyError, ConnectionError):
+    """A server cannot be reached, does not answer in time, or replies what cannot be read.
+
+    `request` is the id of a question that may have been asked and paid for: asked again under it, the question is
+    answered once and paid once. It is empty where nothing was asked.
+    """
+
+    code = "server"
+
+    def __init__(self, problem: str, *, remedy: str, request: str = "", detail: str = "") -> None:
+        self.request = request
+        super().__init__(problem, remedy=remedy, detail=detail)
+
+
 class RefusedError(UnderstudyError):
     """A well-formed request that this project does not grant. Nothing was spent."""
 
@@ -299,3 +316,42 @@ class ProtectionError(RefusedError):
     """Exact comparisons are open only under ``protect: validity``."""
 
     code = "protection"
+
+
+class AccessError(RefusedError):
+    """A server does not know the token, or the token's role or kind may not do this. Nothing was spent."""
+
+    code = "access"
+
+
+class ApprovalNeededError(RefusedError):
+    """The question waits for a custodian's approval. Nothing was spent yet.
+
+    id        under which a connection's `answer` tells what became of it
+    request   the request id under which the question was asked
+    price     what it would cost, in `currency`
+    share     the part of the whole budget that this is
+    expires   when the question expires if nobody decides, as text in UTC
+    """
+
+    code = "approval"
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        remedy: str,
+        id: str = "",
+        request: str = "",
+        currency: str = "",
+        price: float = 0.0,
+        share: float = 0.0,
+        expires: str = "",
+    ) -> None:
+        self.id = id
+        self.request = request
+        self.currency = currency
+        self.price = price
+        self.share = share
+        self.expires = expires
+        super().__init__(problem, remedy=remedy)

@@ -31,19 +31,19 @@ def exact(value: Number, name: str = "value") -> Fraction:
     >>> exact(0.1)
     Fraction(1, 10)
     """
-    if type(value) is Fraction:
-        number = value
-    elif isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
+    if type(value) is Fraction or type(value) is int:  # nearly all calls, and they are many
+        return _short(value if type(value) is Fraction else Fraction(value), name)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
         raise ParameterError(f"{name} must be a number, not {value!r}")
-    elif isinstance(value, float):
+    if isinstance(value, float):
         if not isfinite(value):
             raise ParameterError(f"{name} must be finite, not {value}")
         return _written(float(value))
-    else:
-        number = _fraction(value, name)
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS:
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise ParameterError(f"{name} must be finite, not {value}")
+    if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_BITS // 4:
         raise ParameterError(f"{name} must be written with fewer digits")
-    return number
+    return _short(Fraction(value), name)
 
 
 @lru_cache(maxsize=1024)
@@ -52,22 +52,22 @@ def _written(value: float) -> Fraction:
     return Fraction(repr(value))
 
 
-def _fraction(value: int | Decimal | Fraction, name: str) -> Fraction:
-    if isinstance(value, Decimal) and not value.is_finite():
-        raise ParameterError(f"{name} must be finite, not {value}")
-    if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_BITS // 4:
+def _short(number: Fraction, name: str) -> Fraction:
+    """The number itself, refused where a ledger could not write it down."""
+    if number.numerator.bit_length() > MAX_BITS or number.denominator.bit_length() > MAX_BITS:
         raise ParameterError(f"{name} must be written with fewer digits")
-    return Fraction(value)
+    return number
 
 
 def positive(value: Number, name: str, *, at_most: int | None = None) -> Fraction:
     """`value` as an exact rational, refused unless 0 < value ≤ `at_most`."""
     number = exact(value, name)
-    if number <= 0:
+    above, below = number.numerator, number.denominator  # whole numbers compare faster than rational ones
+    if above <= 0:
         raise ParameterError(f"{name} must be positive, not {value}")
-    if at_most is not None and number > at_most:
+    if at_most is not None and above > at_most * below:
         raise ParameterError(f"{name} must be at most {at_most}, not {value}")
-    if number < MIN_PARAMETER:
+    if above * MIN_PARAMETER.denominator < below * MIN_PARAMETER.numerator:
         raise ParameterError(f"{name} must be at least {float(MIN_PARAMETER):g}, not {value}")
     return number
 
@@ -85,6 +85,6 @@ def square_root(amount: Fraction) -> Fraction:
 def probability(value: Number, name: str = "beta") -> Fraction:
     """A failure probability strictly between 0 and 1."""
     number = exact(value, name)
-    if not 0 < number < 1:
+    if not 0 < number.numerator < number.denominator:
         raise ParameterError(f"{name} must lie strictly between 0 and 1, not {value}")
     return number

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import understudy as us
+from understudy.curator.curator import Curator
 from understudy.curator.pricing import QuestionPrice
 from understudy.declaration.file import parse
 from understudy.errors import (
@@ -27,6 +29,8 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_delta
 from understudy.privacy.price import Price
 from understudy.query.expression import parse as question
+from understudy.query.linear import Factor, LinearQuery
+from understudy.query.marginal import Marginal
 
 TEXT = """\
 understudy: 1
@@ -180,6 +184,34 @@ def test_marginals_that_share_rows_share_no_noise():
         with pytest.raises((ParameterError, QueryError)):
             p.curator.perform(replace(prepared, stacks=stacks))
     assert p.ledger.spent.units == 0
+
+
+def test_weights_other_than_0_and_1_share_no_noise():
+    """They are rounded to a lattice of their own, and the error of that is told for them alone."""
+    p = project()
+    whole = question("count sex = F", p.domain).marginal
+    halves = np.array([0.0, 0.5, 0.0][: p.domain["sex"].size])
+    weighted = Marginal.of(LinearQuery(p.domain, (Factor(("sex",), halves),)))
+    with pytest.raises(QueryError, match="weights of 0 and 1"):
+        p.curator.prepare([whole, weighted], Price.of(rho=0.001), stacks=[(0, 1)])
+
+
+def test_that_marginals_exclude_each_other_is_found_out_once_and_not_at_every_price_that_is_tried(
+    monkeypatch,
+):
+    """Whoever may ask for a price may send a statement of many counts; the search tries dozens of prices."""
+    p = project()
+    ages = ("< 18", ">= 65", "BETWEEN 18 AND 64")
+    counts = ", ".join(f"count(*) FILTER (WHERE age {age} AND sex = '{sex}')" for age in ages for sex in "FM")
+    looked, moves = [], Curator.stack_sensitivity
+
+    def counted(self, marginals, resolution=1):
+        looked.append(len(marginals))
+        return moves(self, marginals, resolution)
+
+    monkeypatch.setattr(Curator, "stack_sensitivity", counted)
+    assert p.prepare(f"SELECT {counts} FROM t", error=30).quote.error <= 30
+    assert 0 < looked.count(6) <= 4  # for each noise, where it is priced and where it is prepared
 
 
 def test_a_ratio_that_was_charged_in_parts_is_found_again_under_its_request():

@@ -99,6 +99,9 @@ def test_two_spellings_are_one_question():
         ("sum age", "starts with count, share or rate"),
         ("count age<17", "17 is not a bin edge of age; nearest: 10 and 20: try age < 10 or age < 20"),
         ("count age<=10", "age <= 10 cuts the bin 10-19; try age < 10 or age < 20"),
+        ("count income>0.5", "income > 0.5 cuts"),
+        ("median age", "quantiles are asked in SQL: SELECT avg(age), median(age) FROM town"),
+        ("count sex=F age<10", "a question reads: count age < 30"),
         ("count agee<10", "no attribute 'agee'; the domain has: age"),
         ("count sex=X", "not a declared value of sex"),
         ("count sex<F", "not ordered"),
@@ -204,3 +207,53 @@ def test_a_value_in_double_quotes_is_told_how_to_write_it(question: str, written
     said = re.search("single quotes: (.*?)(, or|$)", str(refused.value))
     assert said is not None
     parse(f"count city = {said[1]}", domain)  # what it says can be asked
+
+
+def test_a_code_with_leading_zeros_needs_no_quotes():
+    domain = Domain((Categories(name="zip", values=("01067", "1067", "04109")),))
+    for written in ("zip = 01067", "zip = '01067'", "zip in (01067)"):
+        assert (
+            parse(f"count {written}", domain).marginal.key == parse("count zip='01067'", domain).marginal.key
+        )
+    assert parse("count zip = 1067", domain).marginal.key == parse("count zip='1067'", domain).marginal.key
+    with pytest.raises(QueryError, match="'01068' is not a declared value of zip; try: 01067"):
+        parse("count zip = 01068", domain)
+
+
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
+@pytest.mark.parametrize("value", [20_000, 50_000, 70_000])
+def test_what_a_refusal_suggests_can_be_asked_as_it_stands(operator, value):
+    """Also in the last bin, which holds its upper edge."""
+    domain = Domain((Bins.between("income (€)", [0.0, 50_000.0, 1_000_000.0]),))
+    if value == 50_000 and operator in ("<", ">="):
+        return
+    with pytest.raises(QueryError) as refused:
+        parse(f'count "income (€)" {operator} {value}', domain)
+    assert ".0" not in str(refused.value)
+    assert len(refused.value.suggestions) == 2
+    assert len({parse(f"count {one}", domain).marginal.key for one in refused.value.suggestions}) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (
+            "count work = not working",
+            "not working is a value of several words; write 'not working' in single quotes",
+        ),
+        ("count work in (nurse, not working)", "write 'not working' in single quotes"),
+        ("count by home town", 'home town is a name of several words; write "home town" in double quotes'),
+        ("count home town = a", 'write "home town" in double quotes'),
+        ("count by home towns", "there is no attribute 'home'"),
+    ],
+)
+def test_words_that_need_quotes_are_told(question, said):
+    domain = Domain(
+        (
+            Categories(name="work", values=("not working", "nurse")),
+            Categories(name="home town", values=("a", "b")),
+        )
+    )
+    with pytest.raises(QueryError) as refused:
+        parse(question, domain)
+    assert said in str(refused.value)

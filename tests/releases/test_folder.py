@@ -13,6 +13,7 @@ import pytest
 
 import tiny_release
 from understudy.domain.domain import Domain
+from understudy.domain.plain import domain_as_plain, domain_digest, domain_from_plain
 from understudy.errors import ParameterError, RefusedError, SourceError
 from understudy.releases import folder as files
 from understudy.releases import stored
@@ -69,7 +70,7 @@ def test_the_files_say_what_the_release_says(made, tmp_path):
     told = json.loads((tmp_path / "out" / "certificate.json").read_text())
     for key in ("mechanism", "theorem", "parameters", "cost", "requests", "beta", "privacy", "program"):
         assert key in told
-    assert told["domain"]["digest"] == files.domain_digest(made.domain)
+    assert told["domain"]["digest"] == domain_digest(made.domain)
 
 
 def test_an_existing_folder_is_refused_unless_forced(made, tmp_path):
@@ -227,11 +228,11 @@ def test_a_damaged_folder_is_an_error_in_one_sentence(made, tmp_path):
 
 def test_domains_survive(made):
     domain = made.domain
-    again = files.domain_from_plain(json.loads(json.dumps(files.domain_as_plain(domain))))
+    again = domain_from_plain(json.loads(json.dumps(domain_as_plain(domain))))
     assert again == domain
-    assert files.domain_digest(again) == files.domain_digest(domain)
+    assert domain_digest(again) == domain_digest(domain)
     other = Domain(domain.attributes[:-1])
-    assert files.domain_digest(other) != files.domain_digest(domain)
+    assert domain_digest(other) != domain_digest(domain)
 
 
 def test_the_count_of_everybody_is_an_answer_too(made):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
 
 from served import Client, config, people, serving, tokens
 from understudy.server.config import ApproveAbove, Rates
+from understudy.server.house import ServedTable
+from understudy.sessions.session import Session
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +31,18 @@ def town(tmp_path_factory):
         }
 
 
-def test_an_answer_has_value_error_price_and_source_and_is_free_for_everybody_afterwards(town):
-    status, first = town["ada"].ask("count by sex")
+def test_an_answer_has_value_error_price_and_source_and_is_free_for_everybody_afterwards(tmp_path):
+    configured = config(people(tmp_path))
+    ada, bob = tokens(configured, "ada", "bob")
+    with serving(configured) as service:
+        status, first = Client(service, ada).ask("count by sex")
+        again = Client(service, bob).ask("count by sex")[1]["answer"]
     assert status == 200
     answer = first["answer"]
     assert [row["cell"] for row in answer["rows"]] == [["F"], ["M"], ["other"]]
     assert abs(answer["rows"][0]["value"] - 1000) <= answer["rows"][0]["error"] <= 0.02 * 2000
     assert answer["source"] == "measured"
     assert answer["cost"]["rho"] > 0
-    again = town["bob"].ask("count by sex")[1]["answer"]
     assert again["rows"] == answer["rows"]
     assert (again["source"], again["cost"], again["share"]) == ("repeat", {"rho": 0}, 0)
 
@@ -87,6 +94,7 @@ def test_a_read_only_token_gets_prices_and_what_is_free(town):
 
 def test_an_auditor_asks_nothing_and_sees_all_history_an_analyst_only_their_own(town):
     town["ada"].ask("count by area, sex")
+    town["bob"].ask("count")
     assert town["aud"].ask("count")[0] == 403
     seen = {one["analyst"] for one in town["aud"].get("/v1/history?limit=500")[1]["questions"]}
     assert {"ada", "bob"} <= seen
@@ -100,7 +108,7 @@ def test_an_auditor_asks_nothing_and_sees_all_history_an_analyst_only_their_own(
 
 def test_pages_of_a_history_follow_each_other(town):
     for _ in range(5):
-        town["bob"].ask("count by sex")
+        town["bob"].ask("count")
     whole = [one["id"] for one in town["bob"].get("/v1/history?limit=500")[1]["questions"]]
     found, cursor = [], ""
     while True:
@@ -245,3 +253,115 @@ def test_own_sessions_pay_for_themselves(tmp_path):
             assert client.ask("count by sex")[1]["answer"]["source"] == "measured"
             [mine] = client.get("/v1/tables/people/sessions")[1]["sessions"]
             assert (mine["shared"], mine["purchases"]) == (False, 1)
+
+
+def test_a_question_needs_an_approval_by_what_it_is_charged_not_by_what_it_would_cost_alone(tmp_path):
+    """Jointly with what was charged before, a direct question may cost up to twice its quote, or nothing."""
+    configured = config(
+        people(tmp_path), approve_above=ApproveAbove(people=Fraction(3, 200), agents=Fraction(1, 10**6))
+    )
+    [ada] = tokens(configured, "ada")
+    with serving(configured) as service:
+        ask = Client(service, ada)
+        rho = ask.get("/v1/tables/people/budget")[1]["cap"]["amount"] / 100
+
+        def left():
+            return ask.get("/v1/tables/people/budget")[1]["left"]["amount"]
+
+        for area in ("n", "e", "s"):
+            assert ask.ask(f"count area = {area}", rho=rho)[0] == 200
+        before = left()
+        asked = {"question": "count area = s", "rho": rho}
+        price = ask("POST", "/v1/tables/people/price", asked)[1]
+        assert price["cost"]["rho"] == pytest.approx(2 * rho, rel=1e-6)
+        assert price["needs_approval"]
+        status, told = ask.ask("count area = s", rho=rho, request="again")
+        assert (status, told.get("state"), left()) == (202, "waiting", before)
+        assert told["approval"]["price"] == pytest.approx(2 * rho, rel=1e-6)
+        assert ask.ask("count area = w", rho=1.6 * rho)[0] == 200  # dear alone, and cheap beside the others
+
+
+def test_a_question_that_became_dearer_in_the_queue_waits_for_approval(tmp_path, monkeypatch):
+    """What others ask meanwhile can make a class of answers due, which costs more than a question's own counts."""
+    configured = config(
+        people(tmp_path), approve_above=ApproveAbove(people=Fraction(1, 2), agents=Fraction(1, 10**6))
+    )
+    [ada] = tokens(configured, "ada")
+    asked, price = [], Session.price
+
+    def rising(self, question, analyst=None):
+        asked.append(question)
+        told = price(self, question, analyst)
+        return told if len(asked) == 1 else type(told)(self.remaining.units * 3 // 4)
+
+    monkeypatch.setattr(Session, "price", rising)
+    with serving(configured) as service:
+        client = Client(service, ada)
+        before = client.get("/v1/tables/people/budget")[1]["left"]["amount"]
+        status, told = client.ask("count area = n and job = true", request="later")
+        assert (status, told["state"], len(asked)) == (202, "waiting", 2)
+        assert client.get("/v1/tables/people/budget")[1]["left"]["amount"] == before
+
+
+@pytest.mark.parametrize("how", ["revoked", "paused"])
+def test_what_waits_in_line_is_not_bought_once_its_token_is_revoked_or_its_table_paused(
+    tmp_path, monkeypatch, how
+):
+    configured = config(people(tmp_path))
+    ada, bob = tokens(configured, "ada", "bob")
+    begun, goes_on, ask = threading.Event(), threading.Event(), Session.ask
+
+    def slowly(self, question, **given):
+        begun.set()
+        assert goes_on.wait(30)
+        return ask(self, question, **given)
+
+    monkeypatch.setattr(Session, "ask", slowly)
+    with serving(configured) as service, ThreadPoolExecutor(2) as crowd:
+        gate = service.gate
+        first = crowd.submit(Client(service, ada).ask, "count area = n and job = true")
+        assert begun.wait(30)
+        second = crowd.submit(Client(service, bob).ask, "count area = s and job = true and age < 18")
+        while not gate.looks.length:  # the session is asked by one at a time
+            time.sleep(0.01)
+        if how == "revoked":
+            [id] = [token.id for token in gate.tokens.all() if token.analyst == "bob"]
+            gate.tokens.revoke(id)
+        else:
+            gate.pauses.pause("people", by="custodian", reason="stop")
+        goes_on.set()
+        status, told = second.result(30)
+        assert first.result(30)[0] == 200
+        assert (status, told["code"]) == ((403, "revoked") if how == "revoked" else (503, "paused"))
+        with gate.table("people").use() as opened:
+            assert "bob" not in opened.project.ledger.spent_by()
+
+
+def test_a_crowd_without_tokens_does_not_keep_what_was_approved_from_being_asked(tmp_path, monkeypatch):
+    """Whether the server is ready may be asked by anybody, as often as they like: theirs is another line."""
+    configured = config(
+        people(tmp_path),
+        approve_above=ApproveAbove(people=Fraction(1, 10**6), agents=Fraction(1, 10**6)),
+        rates=Rates(requests=1e6, at_once=1, waiting=1),
+    )
+    [ada] = tokens(configured, "ada")
+    [keeper] = tokens(configured, "kim", role="custodian")
+    goes_on = threading.Event()
+    monkeypatch.setattr(ServedTable, "is_open", property(lambda _: goes_on.wait(30)))
+    with serving(configured) as service, ThreadPoolExecutor(2) as crowd:
+        ask = Client(service, ada)
+        kept = ask.ask("count by sex")[1]
+        waiting = [crowd.submit(Client(service).get, "/readyz") for _ in range(2)]
+        try:
+            while not service.gate.free.length:
+                time.sleep(0.01)
+            assert Client(service).get("/readyz")[0] == 429
+            approve = f"/approvals/{kept['approval']['id']}"
+            assert Client(service, keeper)("POST", approve, {"decision": "approve"}, door="admin")[0] == 200
+            until = time.monotonic() + 10
+            while ask.get(f"/v1/asks/{kept['id']}")[1]["state"] != "answered" and time.monotonic() < until:
+                time.sleep(0.05)
+            assert ask.get(f"/v1/asks/{kept['id']}")[1]["state"] == "answered"
+        finally:
+            goes_on.set()
+        assert [one.result(30)[0] for one in waiting] == [200, 200]

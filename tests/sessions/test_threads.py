@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from session_table import DOMAIN, conjunction, curator
+from understudy.errors import RequestConflictError
 from understudy.query.box import Box, Grid
 from understudy.query.marginal import Marginal
 from understudy.sessions import buyer, knowledge
@@ -184,3 +186,38 @@ def test_the_policy_hears_of_free_answers_without_making_them_wait(session, monk
     session.ask_marginal(asked[5])
     assert session.price(NEW).units > 0  # plans know of everything that was asked before
     assert served == asked[:6]
+
+
+def test_a_request_that_another_thread_took_meanwhile_buys_nothing_for_another_question(session):
+    """Both threads find the request free; the one that has to wait for the other's purchase looks again."""
+    looking = Looking(session)
+    with ThreadPoolExecutor(2) as crowd:
+        first = crowd.submit(session.ask, NEW, analyst="ada", request="r")
+        assert looking.begun.wait(PATIENCE)
+        checks = threading.Event()
+        check, session._buyer.check_request = session._buyer.check_request, lambda _: checks.set()
+        second = crowd.submit(session.ask, ANOTHER, analyst="ada", request="r")
+        assert checks.wait(PATIENCE)
+        session._buyer.check_request = check
+        looking.goes_on.set()
+        paid = first.result(PATIENCE).cost
+        with pytest.raises(RequestConflictError, match="another question"):
+            second.result(PATIENCE)
+    assert session.ask(NEW, analyst="ada", request="r").cost == paid
+
+
+def test_an_answer_that_another_thread_paid_for_meanwhile_is_told_as_free(session, monkeypatch):
+    """Both deduce it from the same purchase; whoever made the purchase tells its cost, and nobody else does."""
+    question, known = "count age < 5", session._known
+    [marginal] = session._reader.read(question).marginals
+    paid = replace(known.answer(marginal, session._buyer.nothing), cost=session.curator.ledger.spent)
+    deduced = type(known).answer
+
+    def slowly(self, asked, charged):
+        session._buyer.memory.keep_free(asked, replace(paid, source="measured"))
+        return deduced(self, asked, charged)
+
+    monkeypatch.setattr(type(known), "answer", slowly)
+    told = session.ask(question, analyst="bob")
+    assert (told.cost.units, told.source) == (0, "implied")
+    assert told.value.tolist() == paid.value.tolist()

@@ -18,6 +18,7 @@ from understudy.domain.domain import Domain
 from understudy.errors import QueryError, TooLargeError
 from understudy.sql import Estimate, SqlCompiler, compile_sql
 from understudy.sql.compiler import REMEMBERED
+from understudy.sql.read import read, tokens_of
 
 
 def key(text: str) -> str:
@@ -255,3 +256,10 @@ def test_statements_speak_of_their_marginals_only():
     )
     assert "remark" not in repr(compiled.marginals)
     assert np.asarray(compiled.marginals[0].where.factors[0].weights).tolist() == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("statement", ["SELECT avg(Alter) FROM t", "SELECT count(*) FROM t WHERE alter < 10"])
+def test_an_attribute_that_is_a_word_of_sql_is_to_be_quoted(statement):
+    domain = Domain((Bins.between("Alter", [0, 10, 20]),))
+    with pytest.raises(QueryError, match='is a word of SQL: write "Alter" in double quotes'):
+        read(tokens_of(statement), statement, domain, ["t"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pandas as pd
@@ -12,6 +13,7 @@ from ugly import TOWNS, ugly, write_ugly
 from understudy.declaration.file import parse, read
 from understudy.errors import SourceError
 from understudy.project import open_project
+from understudy.table import draft as table_draft
 from understudy.table.draft import draft, write
 from understudy.table.writing import writing_of
 
@@ -190,3 +192,17 @@ def test_few_passes_read_a_wide_table(tmp_path, monkeypatch):
     )
     draft(tmp_path / "t.csv")
     assert len(passes) <= 3
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
+def test_a_file_that_is_held_in_memory_is_drafted_like_one_that_is_not(tmp_path, monkeypatch, name):
+    path = write_ugly(tmp_path / "people.csv", ugly(500, ragged=2), encoding="cp1252")
+    if name.endswith(".gz"):
+        (tmp_path / name).write_bytes(gzip.compress(path.read_bytes()))
+    texts, holdings = [], []
+    hold = table_draft.held
+    monkeypatch.setattr(table_draft, "held", lambda table: holdings.append(1) or hold(table))
+    for limit in (table_draft.HELD, 0):
+        monkeypatch.setattr(table_draft, "HELD", limit)
+        texts.append(table_draft.draft(tmp_path / name))
+    assert (texts[0], len(holdings)) == (texts[1], 1)

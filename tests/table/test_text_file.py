@@ -228,3 +228,22 @@ def test_a_file_without_faults_is_read_once_to_say_so(tmp_path, monkeypatch):
     monkeypatch.setattr(text_file, "_number", lambda *given: read.append(given) or number(*given))
     assert opened(tmp_path, TEXT.encode()).lost() == LostLines()
     assert len(read) == 1
+
+
+@pytest.mark.parametrize(("columns", "passes"), [(None, 2), ({"x"}, 3)])
+def test_ragged_lines_are_counted_without_a_pass_whose_number_is_known(
+    tmp_path, monkeypatch, columns, passes
+):
+    (tmp_path / "t.csv").write_bytes(b"n,x\no,1\no\no,1,2\no,4\n")
+    seen = []
+    number = text_file._number
+    monkeypatch.setattr(text_file, "_number", lambda *given: seen.append(given[2]) or number(*given))
+    table = text_file.text_table(tmp_path / "t.csv", SourceSpec("t.csv"), columns)
+    assert table.lost() == LostLines(ragged=2, ragged_at=(3, 4))
+    assert len(seen) == passes
+
+
+def test_a_line_that_is_ragged_and_cannot_be_read_is_counted_once(tmp_path):
+    lost = opened(tmp_path, b"n,x\no,1\nM\xfcller\nB\xfc,1\no,1,2\no,4\n").lost()
+    assert (lost.dropped, lost.dropped_at) == (2, (3, 4))
+    assert (lost.ragged, lost.ragged_at) == (1, (5,))

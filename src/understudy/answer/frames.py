@@ -57,10 +57,7 @@ def to_frame(columns: Mapping[str, Any], backend: str = "pyarrow") -> Any:
     [{'age': 31, 'sex': 'F'}, {'age': 47, 'sex': 'M'}]
     """
     _check_backend(backend)
-    # These take a while to load, and most programs make no frame.
-    import narwhals as nw
-
-    pa: Any = import_module("pyarrow")  # it has no types
+    pa: Any = import_module("pyarrow")  # untyped; takes a while to load, and most programs make no frame
 
     for name, column in columns.items():
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
@@ -72,8 +69,17 @@ def to_frame(columns: Mapping[str, Any], backend: str = "pyarrow") -> Any:
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         raise ParameterError(f"the columns of a frame have one length, not several: {listed}")
     arrays = {name: _array(name, column, pa) for name, column in columns.items()}
-    table = pa.table(arrays)
-    return table if backend == "pyarrow" else nw.from_arrow(table, backend=backend).to_native()  # type: ignore[arg-type]
+    return as_backend(pa.table(arrays), backend)
+
+
+def as_backend(table: Any, backend: str) -> Any:
+    """An Arrow table as a frame of a library; a `ParameterError` where that is unknown or not installed."""
+    _check_backend(backend)
+    if backend == "pyarrow":
+        return table
+    import narwhals as nw  # takes a while to load, as above
+
+    return nw.from_arrow(table, backend=backend).to_native()  # type: ignore[arg-type]
 
 
 def answer_frame(answer: Answered, backend: str = "pyarrow") -> Any:

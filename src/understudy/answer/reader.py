@@ -50,6 +50,15 @@ _SQL = re.compile(
 Given_co = TypeVar("Given_co", covariant=True)
 
 
+def is_sql(text: str) -> bool:
+    """Whether a question is read as SQL, be it a SELECT or a statement that is refused as SQL.
+
+    >>> is_sql("SELECT count(*) FROM town"), is_sql("count by sex")
+    (True, False)
+    """
+    return _SQL.match(text) is not None
+
+
 class ReadQuestion(Protocol[Given_co]):
     """A question that was read: the marginals that it needs, and the answer that their counts give."""
 
@@ -323,7 +332,7 @@ class QuestionReader:
         return SelectQuestion(text.strip(), self._compiler.compile(text))
 
     def _read_text(self, text: str) -> AnyQuestion:
-        if _SQL.match(text) is not None:  # what is SQL but no SELECT is refused as SQL
+        if is_sql(text):  # what is SQL but no SELECT is refused as SQL
             return self.select(text)
         asked = parse(text, self._domain, size=self._size)
         if asked.others is not None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from math import lcm
 from typing import Any, NamedTuple, TypeVar
 
@@ -241,6 +242,14 @@ class Curator:
         a person; less finely where the noise is so large that its sampler would overflow, when the rounding is
         still far below the noise.
         """
+        return self._mechanism(
+            marginal, price, lambda steps: self.stack_sensitivity((marginal, *beside), steps)
+        )
+
+    def _mechanism(
+        self, marginal: Marginal, price: Price, moves: Callable[[int], Sensitivity]
+    ) -> tuple[Additive, int]:
+        """`mechanism` for counts that move by `moves`, in steps of 1 over what it is given."""
         if marginal.domain != self.domain:
             raise QueryError("the question is about another domain")
         resolution = 1
@@ -248,7 +257,7 @@ class Curator:
             bits = self._rows_bound().bit_length()
             resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
         while True:
-            moved = self.stack_sensitivity((marginal, *beside), resolution)
+            moved = moves(resolution)
             try:
                 return noise_for(price, moved), resolution
             except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
@@ -271,9 +280,14 @@ class Curator:
         return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
 
     def stack_sensitivity(self, marginals: Sequence[Marginal], resolution: int = 1) -> Sensitivity:
-        """The same for marginals side by side, of which no row may count in two: QueryError if one does."""
+        """The same for marginals side by side, of which no row may count in two: QueryError if one does.
+
+        Weights other than 0 and 1 stand alone, each on the lattice of its own that its error is told for.
+        """
         if len(marginals) == 1:
             return self.sensitivity(marginals[0], resolution)
+        if not all(marginal.where.is_counting for marginal in marginals):
+            raise QueryError("marginals that share a noise must have weights of 0 and 1")
         for place, marginal in enumerate(marginals):
             if any(not excludes(other.where, marginal.where) for other in marginals[:place]):
                 raise QueryError("marginals that share a noise must be about different rows")
@@ -305,9 +319,13 @@ class Curator:
         target = positive(error, "error")
         currency = self.ledger.budget.currency if currency is None else currency
 
+        @cache  # it is the same at every price
+        def moves(steps: int) -> Sensitivity:
+            return self.stack_sensitivity((marginal, *beside), steps)
+
         def suffices(amount: Fraction) -> bool:
             try:
-                mechanism, resolution = self.mechanism(marginal, Price(currency, amount), beside=beside)
+                mechanism, resolution = self._mechanism(marginal, Price(currency, amount), moves)
                 return self.error(marginal, mechanism, resolution, beta) <= target
             except ParameterError:  # noise too large to draw
                 return False

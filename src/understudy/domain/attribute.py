@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -67,6 +68,15 @@ class Mask:
 def same_text(text: str) -> str:
     """Text up to the ways Unicode has of writing the same characters."""
     return unicodedata.normalize("NFC", text)
+
+
+def as_asked(name: str) -> str:
+    """An attribute's name as a question has it: an unusual one in double quotes.
+
+    >>> as_asked("age"), as_asked("income (€)")
+    ('age', '"income (€)"')
+    """
+    return name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
 
 
 def spellings(text: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain.attribute import Attribute, Mask, Outside, Value
+from understudy.domain.attribute import Attribute, Mask, Outside, Value, as_asked
 from understudy.errors import DomainError, QueryError
 
 Ordered = Any
@@ -213,18 +213,28 @@ class Bins(Attribute):
 
     def _misses_edge(self, operator: str, constant: Ordered) -> QueryError:
         bin_of = bisect_right(self.starts, constant) - 1
-        near = [self.starts[bin_of], (*self.starts, self.upper)[bin_of + 1]]
+        edges = (self.starts[bin_of], (*self.starts, self.upper)[bin_of + 1])
+        near = [_shown(edge) for edge in edges]
         strict = "<" if operator in ("<", "<=") else ">="
-        tries = tuple(f"{self.name} {strict} {edge}" for edge in near)
+        # The last edge belongs to the last bin.
+        last = {"<": "<=", ">=": ">"}[strict] if bin_of + 1 == self.proper_size else strict
+        tries = tuple(
+            f"{as_asked(self.name)} {sign} {edge}" for sign, edge in zip((strict, last), near, strict=True)
+        )
         remedy = f"try {' or '.join(tries)}"
-        if near[0] == constant:
-            cut = f"{self.name} {operator} {constant} cuts the bin {self.proper_labels[bin_of]}"
+        if edges[0] == constant:
+            cut = f"{self.name} {operator} {near[0]} cuts the bin {self.proper_labels[bin_of]}"
             return QueryError(cut, remedy=remedy, suggestions=tries)
         return QueryError(
-            f"{constant} is not a bin edge of {self.name}",
+            f"{_shown(constant)} is not a bin edge of {self.name}",
             remedy=f"nearest: {near[0]} and {near[1]}: {remedy}",
             suggestions=tries,
         )
+
+
+def _shown(edge: Ordered) -> str:
+    """An edge as people write it: a whole number without decimals."""
+    return f"{edge:.0f}" if isinstance(edge, float) and edge.is_integer() and abs(edge) < 1e15 else str(edge)
 
 
 def _as_number(edge: Ordered) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor, inf, log
 from typing import Any
 
@@ -27,7 +28,7 @@ from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import noise_for
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT
-from understudy.privacy.price import Price
+from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.query.box import from_plain, plain
 from understudy.query.linear import LinearQuery
@@ -197,12 +198,27 @@ def practical_terms(
     slack, moved = (people - gap) // 2, curator.relation.moves(ONE_COUNT)
     if slack < 1 or gap < 1:
         raise ParameterError(f"alpha {alpha} of the rows is {people} people: ask for a wider error")
-    run = cheapest(lambda price: calibrated_slack(price, queries, updates, failure, moved=moved.l1) <= slack)
     currency = curator.ledger.budget.currency
+    run, answer = _cheapest_terms(queries, updates, failure, gap, slack, currency, moved)
+    return OnlineTerms(queries, failure, gap, slack, updates, run, answer)
+
+
+@lru_cache(maxsize=64)
+def _cheapest_terms(
+    queries: int,
+    updates: int,
+    failure: Fraction,
+    gap: int,
+    slack: int,
+    currency: Currency,
+    moved: Sensitivity,
+) -> tuple[Fraction, Price]:
+    """The least ε of a run whose noise stays within `slack`, and the least price of an answer within `gap`."""
+    run = cheapest(lambda price: calibrated_slack(price, queries, updates, failure, moved=moved.l1) <= slack)
     answer = cheapest(
         lambda amount: answer_error(Price(currency, amount), updates, failure, moved=moved) < gap
     )
-    return OnlineTerms(queries, failure, gap, slack, updates, run, Price(currency, answer))
+    return run, Price(currency, answer)
 
 
 def warm_start(

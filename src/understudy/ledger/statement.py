@@ -244,7 +244,7 @@ def _listed(entries: Sequence[Mapping[str, Any]], cap: int, last: int) -> str:
             _share(_units(entry["cost"]), cap) if _is_debit(entry) else "",
             _share(_units(entry["total"]), cap),
             str(entry["analyst"] or ""),
-            _question(entry),
+            question_words(entry),
         ]
         for entry in newest
     ]
@@ -278,7 +278,7 @@ def asked_words(question: str) -> str:
     return words if found else _DIGESTS.sub("", question)
 
 
-def _question(entry: Mapping[str, Any]) -> str:
+def question_words(entry: Mapping[str, Any]) -> str:
     """What was asked, or which debit an answer belongs to; request names that were drawn at random tell
     nothing.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,4 +50,9 @@ def share_of(beta: Number, cells: int) -> Fraction:
     failure = probability(beta)
     if cells < 1:
         raise ParameterError(f"an error bound needs at least one cell, not {cells}")
+    return failure if cells == 1 else _share_of(failure, cells)
+
+
+@lru_cache(maxsize=1024)
+def _share_of(failure: Fraction, cells: int) -> Fraction:
     return failure / cells + failure**2 * (cells - 1) / (2 * cells**2)

@@ -20,7 +20,12 @@ def escaped(words: object) -> str:
     >>> escaped('"onload=<script>')
     '&quot;onload=&lt;script&gt;'
     """
-    return escape(_UNSHOWN.sub("\ufffd", str(words)), quote=True)
+    return escape(visible(str(words)), quote=True)
+
+
+def visible(words: str) -> str:
+    """Text without characters that no page can hold, or that turn the text around them: each becomes U+FFFD."""
+    return _UNSHOWN.sub("\ufffd", words)
 
 
 def paragraph(words: str, kind: str = "") -> str:

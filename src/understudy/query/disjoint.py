@@ -14,8 +14,11 @@ from functools import lru_cache
 from understudy.query.linear import Factor, LinearQuery, product_table
 from understudy.query.marginal import Marginal
 
-MAX_TABLE = 1 << 22
-"""Cells of the largest table that is made to find out whether two conditions exclude each other."""
+MAX_TABLE = 1 << 16
+"""Cells of the largest table that is made to find out whether two conditions exclude each other.
+
+Of 64 marginals that a statement may need there are 2,016 pairs, and whoever may ask for a price may send it.
+"""
 
 
 @lru_cache(maxsize=64)

@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 
-from understudy.domain.attribute import COMPARISONS, Attribute, Mask, Value
+from understudy.domain.attribute import COMPARISONS, Attribute, Categories, Mask, Value, as_asked
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import DomainError, QueryError, TooLargeError
 from understudy.query.linear import Factor, LinearQuery
@@ -42,6 +42,9 @@ MAX_WORK = 1 << 26
 """Cells that the comparisons of one question may touch, counted as often as they are touched."""
 
 AGGREGATES = ("count", "share", "rate")
+
+SQL_ONLY = ("avg", "average", "max", "mean", "median", "min", "percentile", "quantile", "sum")
+"""Words with which people begin what is asked in SQL."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -148,17 +151,22 @@ class _Parser:
         if self._take(word) is None:
             self._fail(f"expected {word!r}")
 
-    def _fail(self, problem: str) -> NoReturn:
+    def _fail(
+        self, problem: str, remedy: str = "a question reads: count age < 30 and sex = F by district"
+    ) -> NoReturn:
         where = repr(self.tokens[self.at].text) if self.at < len(self.tokens) else "the end"
-        raise QueryError(
-            f"{problem} at {where}", remedy="a question reads: count age < 30 and sex = F by district"
-        )
+        raise QueryError(f"{problem} at {where}", remedy=remedy)
 
     # ---- grammar
 
     def question(self) -> Question:
         aggregate = self._take(*AGGREGATES)
         if aggregate is None:
+            if self._peek(*SQL_ONLY):
+                self._fail(
+                    "a question starts with count, share or rate",
+                    "averages, sums and quantiles are asked in SQL: SELECT avg(age), median(age) FROM town",
+                )
             self._fail("a question starts with count, share or rate")
         regions: list[Region] = []
         if self.at < len(self.tokens) and not self._peek("by", "within"):
@@ -261,23 +269,23 @@ class _Parser:
         if self._take("in"):
             mask = self._membership(attribute)
         elif self._take("between"):
-            low = self._value()
+            low = self._value(attribute)
             self._expect("and")
-            mask = attribute.compare(">=", low) & attribute.compare("<=", self._value())
+            mask = attribute.compare(">=", low) & attribute.compare("<=", self._value(attribute))
         elif not negated and self._peek(*COMPARISONS, "==", "<>"):
             symbol = self.tokens[self.at].text
             self.at += 1
-            mask = attribute.compare({"==": "=", "<>": "!="}.get(symbol, symbol), self._value())
+            mask = attribute.compare({"==": "=", "<>": "!="}.get(symbol, symbol), self._value(attribute))
         else:
             self._fail(f"expected a comparison of {name}")
         return Region((name,), ~mask if negated else mask)
 
     def _membership(self, attribute: Attribute) -> Mask:
         self._expect("(")
-        mask = attribute.compare("=", self._value())
+        mask = attribute.compare("=", self._value(attribute))
         while self._take(","):
             self._spend(attribute.size)
-            mask = mask | attribute.compare("=", self._value())
+            mask = mask | attribute.compare("=", self._value(attribute))
         self._expect(")")
         return mask
 
@@ -289,16 +297,22 @@ class _Parser:
         try:
             name = self.domain[name].name
         except DomainError as error:
+            if whole := self._words_of(self.domain.names):
+                raise QueryError(
+                    f"{whole} is a name of several words", remedy=f"write {as_asked(whole)} in double quotes"
+                ) from None
             raise QueryError(error.problem, remedy=error.remedy, suggestions=error.suggestions) from None
         self.at += 1
         return name
 
-    def _value(self) -> Value:
+    def _value(self, attribute: Attribute) -> Value:
         if self.at >= len(self.tokens) or self.tokens[self.at].kind == "symbol":
             self._fail("expected a value")
         token = self.tokens[self.at]
         if token.kind == "name":
             self._fail_quoted(token.text)
+        if token.kind == "word" and isinstance(attribute, Categories):
+            self._check_quoted(attribute)
         self.at += 1
         if token.kind == "value":
             return token.text[1:-1].replace("''", "'")
@@ -311,8 +325,27 @@ class _Parser:
             plain = token.text.replace("_", "")
             if len(plain) > 300:
                 raise QueryError("a number may have 300 characters")
+            if isinstance(attribute, Categories) and re.match("0[0-9]", plain):
+                return token.text  # a code such as 01067, which is another one without its zero
             return int(plain) if re.fullmatch(r"[+-]?\d+", plain) else float(plain)
         return token.text
+
+    def _words_of(self, known: Sequence[str]) -> str:
+        """The longest of the known texts of several words that stands here without quotes, or nothing."""
+        rest = self.text[self.tokens[self.at].position :]
+        here = (text for text in known if " " in text and rest.startswith(text))
+        whole = max(here, key=len, default="")
+        return whole if re.match(r"\w", rest[len(whole) :]) is None else ""
+
+    def _check_quoted(self, attribute: Categories) -> None:
+        """Refuse a declared value of several words without quotes, unless its first word is a value as well."""
+        if attribute.proper_code(self.tokens[self.at].text) is None and (
+            whole := self._words_of(attribute.values)
+        ):
+            single = "'" + whole.replace("'", "''") + "'"
+            raise QueryError(
+                f"{whole} is a value of several words", remedy=f"write {single} in single quotes"
+            )
 
     def _fail_quoted(self, written: str) -> NoReturn:
         """Somebody wrote a value as other languages do."""

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from understudy import __version__
+from understudy.domain.plain import domain_as_plain, domain_digest
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.cost import UNITS
 from understudy.project import Project
 from understudy.query.constraint import described
-from understudy.releases.folder import FORMAT, domain_as_plain, domain_digest
+from understudy.releases.folder import FORMAT
 from understudy.releases.run import Outcome, Run
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from math import inf
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.mechanism.parameters import whole
 from understudy.mechanism.worst_query import Law, QueryClass, WorstQuery, regret, selection
 from understudy.privacy.price import Price
+from understudy.privacy.relation import Relation
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.releases.run import Run
@@ -66,8 +68,14 @@ class PrivateSelection:
         return int(run.look(step, look))
 
     def _mechanism(self, curator: Curator, price: Price) -> ExponentialMechanism | ReportNoisyMax:
-        unit = selection(self.law, Fraction(1), curator.relation)
-        return selection(self.law, price.epsilon_of(unit.event), curator.relation)
+        return _selection_for(self.law, price, curator.relation)
+
+
+@lru_cache(maxsize=256)
+def _selection_for(law: Law, price: Price, relation: Relation) -> ExponentialMechanism | ReportNoisyMax:
+    """The selection whose ε is the largest that costs no more than the price."""
+    unit = selection(law, Fraction(1), relation)
+    return selection(law, price.epsilon_of(unit.event), relation)
 
 
 Claim = Callable[[Price, int, float], float]

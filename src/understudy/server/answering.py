@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from understudy.errors import LedgerError, RequestConflictError, SourceError, StoreError, UnderstudyError
 from understudy.privacy.cost import Cost
+from understudy.project import PreparedQuestion
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import ANSWERED, Asked, AskedQuestion
 from understudy.server.config import ServerConfig
@@ -122,8 +123,11 @@ class Answering:
         caller, inquiry = asked.caller, asked.inquiry
         with asked.table.use() as opened:
             session = opened.session(caller.analyst)
+            price = session.price(inquiry.question, caller.analyst)
             if approved is not None:
-                _check_price(session.price(inquiry.question, caller.analyst), approved)
+                _check_price(price, approved)
+            elif (waiting := self._waiting(opened, asked, price)) is not None:
+                return waiting  # it became dearer in the queue, where others' questions were before it
             answer = self._noted(
                 asked,
                 lambda: session.ask(
@@ -147,10 +151,9 @@ class Answering:
                 asked.inquiry.question,
                 **asked.inquiry.price,  # pyright: ignore[reportArgumentType]  # names that the inquiry checked
             )
-            price = prepared.quote.cost
             if approved is not None:
-                _check_price(price, approved)
-            elif (waiting := self._waiting(opened, asked, price)) is not None:
+                _check_price(prepared.due(request=name, analyst=analyst).cost, approved)
+            elif (waiting := self._direct_waiting(opened, asked, prepared)) is not None:
                 return waiting
             answer = self._noted(asked, lambda: prepared.run(request=name, analyst=analyst))
             return self._keep(opened, asked, answer, name)
@@ -176,6 +179,22 @@ class Answering:
             return _answered(found.id, asked, encoded(found.answer).decode())
         kept = self._approvals.find(asked.inquiry.table, asked.caller.analyst, asked.request)
         return None if kept is None else _of_approval(found, kept)
+
+    def _direct_waiting(
+        self, opened: OpenTable, asked: AskedBy, prepared: PreparedQuestion[Told]
+    ) -> GateReply | None:
+        """As `_waiting`, for a question that is measured by itself, by what it would be charged now.
+
+        Jointly with what was charged before that may be up to twice the quote; for a request that was charged
+        before, by a server that did not live to answer, it is nothing. Most questions are far below the
+        threshold, and the ledger is not asked for them.
+        """
+        cost = prepared.quote.cost
+        most = type(cost)(2 * cost.units)
+        if opened.project.ledger.budget.share(most) <= self.threshold(asked.caller):
+            return None
+        due = prepared.due(request=asked.ledger_request, analyst=asked.caller.analyst)
+        return self._waiting(opened, asked, due.cost)
 
     def _waiting(self, opened: OpenTable, asked: AskedBy, price: Cost) -> GateReply | None:
         """Keep a question for approval where its price is above the threshold; None where it is not.

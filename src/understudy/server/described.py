@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.domain.attribute import Attribute
+from understudy.domain.attribute import Attribute, Categories
 from understudy.domain.bins import Bins
 from understudy.privacy.cost import UNITS, Cost
 from understudy.project import Project
@@ -17,7 +17,7 @@ from understudy.server.house import OpenTable
 from understudy.sessions.session import Session
 
 MOST_CELLS_LISTED = 1000
-"""Labels of one attribute that are listed; of an attribute with more, so many."""
+"""Labels of one attribute that are listed; of an attribute with more, so many. `values` and `edges` are whole."""
 
 
 def table_as_plain(project: Project) -> dict[str, Any]:
@@ -50,6 +50,8 @@ def _attribute(attribute: Attribute) -> dict[str, Any]:
         "outside": str(attribute.outside),
         "null": attribute.null,
     }
+    if isinstance(attribute, Categories):
+        told["values"] = list(attribute.values)
     if isinstance(attribute, Bins):
         edges = [*attribute.starts, attribute.upper]
         told["edges"] = [edge.isoformat() if isinstance(edge, dt.date) else edge for edge in edges]

@@ -19,7 +19,9 @@ and the ledger (for a session, its journal) charges nothing twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,7 +30,7 @@ from understudy.ledger.interface import fresh_request
 from understudy.server import described
 from understudy.server.answering import Answering, AskedBy, GateReply, approval_as_plain, plainly, taken
 from understudy.server.approvals import Approval, Approvals
-from understudy.server.asked import Asked
+from understudy.server.asked import WAITING, Asked, AskedQuestion
 from understudy.server.audit_log import AuditLog
 from understudy.server.config import ServerConfig
 from understudy.server.house import House, OpenTable, ServedTable, SessionTerms
@@ -47,7 +49,14 @@ FREE_THREADS = 4
 PRICE_RISE = 1.1
 """What an approved question may cost when it is asked, as a multiple of the price that was approved."""
 
+OWN_LINE = "/server"
+"""The line of the server's own work in the queues: no analyst has this name, and it is not that of nobody."""
+
 Given = TypeVar("Given")
+
+
+_ADMITTED: ContextVar[bool] = ContextVar("admitted", default=False)
+"""Whether the request that is being answered was counted already."""
 
 
 class Gate:
@@ -139,14 +148,19 @@ class Gate:
         is_direct = asked.inquiry.is_direct
         run = self.answering.direct if is_direct else self.answering.bought
         alone = "" if is_direct else f"{asked.inquiry.table}/{self.answering.whose(asked.caller)}"
-        return await self.on_looks(asked.caller, partial(run, asked, approved), alone=alone)
+
+        def looked() -> GateReply:
+            self._check_still(asked.caller.token_id, asked.inquiry.table)
+            return run(asked, approved)
+
+        return await self.on_looks(asked.caller, looked, alone=alone)
 
     async def run_approved(self) -> bool:
         """Ask one question that a custodian approved, priced again. Returns whether there was one.
 
         Where the ledger or the table is away it is asked later.
         """
-        kept = await self.free.run(self.approvals.claim, analyst="")
+        kept = await self.free.run(self.approvals.claim, analyst=OWN_LINE)
         if kept is None:
             return False
         try:
@@ -162,15 +176,12 @@ class Gate:
             )
             if is_passing:  # do not come back at once
                 await asyncio.sleep(1.0)
-        await self.free.run(done, analyst="")
+        await self.free.run(done, analyst=OWN_LINE)
         return True
 
     def _approved(self, kept: Approval) -> AskedBy:
         """The question that was approved, asked by whoever asked it; refused where the token was revoked since."""
-        token = self.tokens.get(kept.token_id)
-        if token is None or token.revoked is not None:
-            raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
-        self._check_served(kept.table)
+        self._check_still(kept.token_id, kept.table)
         caller = Caller(
             analyst=kept.analyst, role="analyst", agent=kept.agent, read_only=False, token_id=kept.token_id
         )
@@ -287,9 +298,14 @@ class Gate:
             found, cursor = self.asked.page(
                 analyst=analyst or None, table=table or None, state=state or None, after=after, limit=limit
             )
-            return {"questions": [one.as_dict() for one in found], "next": cursor}
+            return {"questions": [self._listed(one) for one in found], "next": cursor}
 
         return await self.on_free(caller, told)
+
+    def _listed(self, one: AskedQuestion) -> dict[str, Any]:
+        """A line of the history: one that waits, or waited, tells what became of its approval."""
+        kept = self.approvals.find(one.table, one.analyst, one.request) if one.state == WAITING else None
+        return {**one.as_dict(), "approval": None if kept is None else approval_as_plain(kept)}
 
     async def one_asked(self, caller: Caller, id: str) -> dict[str, Any]:
         """One question with its answer, its refusal, or what it waits for."""
@@ -302,7 +318,8 @@ class Gate:
                 )
             kept = self.approvals.find(found.table, found.analyst, found.request)
             approval = None if kept is None else approval_as_plain(kept)
-            return {**found.as_dict(), "answer": found.answer, "approval": approval}
+            more = {"answer": found.answer, "approval": approval, "ledger_request": found.ledger_request}
+            return found.as_dict() | more
 
         return await self.on_free(caller, told)
 
@@ -312,7 +329,18 @@ class Gate:
         """Count a request against the caller's rate, and refuse it while the server stops."""
         if self._is_stopping:
             raise stopping()
-        self.rates.admit(caller.analyst)
+        if not _ADMITTED.get():
+            self.rates.admit(caller.analyst)
+
+    @contextmanager
+    def one_request(self, caller: Caller) -> Iterator[None]:
+        """Count all that a door does inside as one request: a page reads several things to show one."""
+        self.admit(caller)
+        before = _ADMITTED.set(True)  # its only parameter
+        try:
+            yield
+        finally:
+            _ADMITTED.reset(before)
 
     async def on_free(self, caller: Caller, work: Callable[[], Given], *, alone: str = "") -> Given:
         """Have work done that costs nothing, in turn with other analysts'; errors come as `Problem`s."""
@@ -356,6 +384,13 @@ class Gate:
         self._is_stopping = True
         ended = await self.looks.close(seconds)
         return await self.free.close(2.0) and ended
+
+    def _check_still(self, token_id: str, table: str) -> None:
+        """Refuse to buy what waited where its token was revoked meanwhile or its table paused."""
+        token = self.tokens.get(token_id)
+        if token is None or token.revoked is not None:
+            raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
+        self._check_served(table)
 
     def _check_served(self, table: str) -> None:
         pause = self.pauses.of(table)

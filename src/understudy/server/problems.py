@@ -22,8 +22,10 @@ from understudy.errors import (
     RequestConflictError,
     SourceError,
     StoreError,
+    TooLargeError,
     TooLongError,
     UnderstudyError,
+    UnreadableError,
 )
 
 TITLES = {
@@ -115,12 +117,12 @@ def problem_of(error: BaseException) -> Problem:
     if isinstance(error, DeclarationError):
         return away()
     if isinstance(error, InsufficientBudgetError):
-        return _told(error, 402, more=_money(error))
+        return _told(error, 402, more=_fields(error))
     if isinstance(error, RequestConflictError | HandleClosedError):
-        return _told(error, 409)
+        return _told(error, 409, more=_fields(error))
     if isinstance(error, OvertakenError | ClosedError):
         return _told(error, 503, retry_after=1.0)
-    return _told(error, 413 if isinstance(error, TooLongError) else 422)
+    return _told(error, 413 if isinstance(error, TooLongError) else 422, more=_fields(error))
 
 
 def away() -> Problem:
@@ -134,13 +136,18 @@ def away() -> Problem:
     )
 
 
-def _money(error: InsufficientBudgetError) -> dict[str, Any]:
-    return {
-        "requested": error.requested,
-        "remaining": error.remaining,
-        "currency": error.currency,
-        "limit": error.limit,
-    }
+_FIELDS: dict[type[UnderstudyError], tuple[str, ...]] = {
+    InsufficientBudgetError: ("requested", "remaining", "currency", "limit"),
+    RequestConflictError: ("request",),
+    TooLargeError: ("cells", "limit"),
+    TooLongError: ("limit",),
+    UnreadableError: ("attributes", "when"),
+}
+"""What errors carry beside their words, all of it public; a client makes the same error of it."""
+
+
+def _fields(error: UnderstudyError) -> dict[str, Any]:
+    return {name: getattr(error, name) for name in _FIELDS.get(type(error), ())}
 
 
 def _told(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from understudy.releases.folder import ANSWERS, CERTIFICATE, REPORT, SYNTHETIC
+from understudy.releases.folder import ANSWERS, CERTIFICATE, REPORT, STANDIN, SUMS, SYNTHETIC
 from understudy.server.logs import LOG
 from understudy.server.problems import Problem
 
@@ -25,8 +25,13 @@ SHOWN = {
     CERTIFICATE: "application/json",
     ANSWERS: "application/vnd.apache.parquet",
     SYNTHETIC: "application/vnd.apache.parquet",
+    STANDIN: "application/octet-stream",
+    SUMS: "application/octet-stream",
 }
-"""The files of a release that are sent, with their types. The stand-in's arrays are the custodian's."""
+"""The files of a release that are sent, with their types: all of it, so that `Release.load` opens the copy.
+
+Nothing in them is computed from the table: only from what was paid for and released.
+"""
 
 MOST_RUNS = 2
 """Releases that are made at once."""

@@ -7,6 +7,8 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.privacy.budget import Budget
@@ -17,9 +19,13 @@ Told = Answer | SqlAnswer
 def answer_as_plain(answer: Told, budget: Budget) -> dict[str, Any]:
     """An answer as plain values: those of its `as_dict`, and `share`, the part of the whole budget that it cost.
 
-    A bound that does not exist is null: JSON has no infinity.
+    `noisy` lists what was released for each cell before it was cut to what is possible, where that differs from
+    the values. A bound that does not exist is null: JSON has no infinity.
     """
-    return without_infinity({**answer.as_dict(), "share": budget.share(answer.cost)})
+    told = {**answer.as_dict(), "share": budget.share(answer.cost)}
+    if isinstance(answer, Answer) and not np.array_equal(answer.noisy, answer.value):
+        told["noisy"] = answer.noisy.ravel().tolist()
+    return without_infinity(told)
 
 
 def as_repeat(answer: Told) -> Told:

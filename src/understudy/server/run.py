@@ -27,6 +27,7 @@ from understudy.server.http.security import App, Guard, hosts_of
 from understudy.server.logs import LOG, log_failure, start_logging
 from understudy.server.metrics import Metrics
 from understudy.server.one_server import only_server
+from understudy.server.pages.door import add_pages
 from understudy.server.store import ServerStore
 
 STOP_SECONDS = 20.0
@@ -74,9 +75,12 @@ class Service:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop.set)
+        apps = {"http": http_app(self.rooms), "admin": admin_app(self.rooms)}
+        for name, app in apps.items():
+            add_pages(app, self.gate, door=name)
         doors = {
-            "http": (_with_lane(http_app(self.rooms)), config.listen.http),
-            "admin": (admin_app(self.rooms), config.listen.admin),
+            "http": (_with_lane(apps["http"]), config.listen.http),
+            "admin": (apps["admin"], config.listen.admin),
         }
         servers: list[_Server] = []
         tasks: list[asyncio.Task[None]] = []

@@ -322,6 +322,7 @@ class Session:
         answers = self._free(marginals)
         if answers is None:
             with self._buyer.lock:
+                self._buyer.check_request(asking)  # another thread may have bought under it meanwhile
                 whole = len(marginals) == 1 or self._is_affordable(
                     marginals, asking.analyst, refuse=not uncertified
                 )
@@ -347,7 +348,9 @@ class Session:
             answers.append(answer)
             deduced.append((place, marginal))
         for place, marginal in deduced:
-            answers[place] = self._buyer.memory.keep_free(marginal, answers[place])
+            kept = self._buyer.memory.keep_free(marginal, answers[place])
+            if kept is not answers[place]:  # another thread's, who may have paid for it
+                answers[place] = replace(kept, source=answers[place].source, cost=nothing)
             self._buyer.serve(marginal)
         self._asked += len(
             answers

@@ -114,7 +114,7 @@ def _check_tokens(tokens: Sequence[Token], size: TextSize) -> None:
 
 def read(tokens: list[Token], text: str, domain: Domain, tables: Collection[str]) -> Statement:
     """The statement that the tokens make, about one of the `tables`."""
-    select = _parsed(tokens, text)
+    select = _parsed(tokens, text, domain)
     _check_depth(select)
     _check_clauses(select)
     _check_readable(select)
@@ -140,12 +140,13 @@ def read(tokens: list[Token], text: str, domain: Domain, tables: Collection[str]
     )
 
 
-def _parsed(tokens: list[Token], text: str) -> exp.Select:
+def _parsed(tokens: list[Token], text: str, domain: Domain) -> exp.Select:
     try:
         trees = Dialect.get_or_raise("duckdb").parser().parse(tokens, text)
     except ParseError as error:
         raise QueryError(
-            f"cannot read the statement {_place(error)}", remedy=f"it reads: {EXAMPLE}"
+            f"cannot read the statement {_place(error)}",
+            remedy=_unquoted(tokens, domain) or f"it reads: {EXAMPLE}",
         ) from None
     except (ValueError, ArithmeticError):  # the parser makes numbers of what is none: a->1e9
         raise QueryError(
@@ -154,6 +155,18 @@ def _parsed(tokens: list[Token], text: str) -> exp.Select:
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise QueryError("one SELECT is answered, no UNION and nothing else", remedy=f"it reads: {EXAMPLE}")
     return trees[0]
+
+
+def _unquoted(tokens: list[Token], domain: Domain) -> str:
+    """What to say of a word of SQL that is an attribute as well, such as order; empty where there is none."""
+    names = {name.casefold(): name for name in domain.names}
+    plain = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
+    for token in tokens:
+        if token.token_type not in plain and (name := names.get(token.text.casefold())) is not None:
+            return (
+                f'{token.text} is a word of SQL: write "{name}" in double quotes where the attribute is meant'
+            )
+    return ""
 
 
 def _place(error: ParseError) -> str:

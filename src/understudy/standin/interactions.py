@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
@@ -149,6 +149,12 @@ class Projections:
         """One table for each clique."""
         ends = np.cumsum([prod(shape) for shape in self.shapes])[:-1]
         return [part.reshape(shape) for part, shape in zip(np.split(values, ends), self.shapes, strict=True)]
+
+
+@lru_cache(maxsize=8)
+def projections_of(domain: Domain, cliques: tuple[Clique, ...]) -> Projections:
+    """The projections on these cliques; the last ones are kept, since the same cliques are fitted over and over."""
+    return Projections(AllCells(domain), cliques)
 
 
 def _first_cell_of(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Values]:

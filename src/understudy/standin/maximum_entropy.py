@@ -28,7 +28,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
 from understudy.query.constraint import Constraint, allowed_cells
 from understudy.query.residuals import centred
-from understudy.standin.interactions import AllCells, Interaction, Projections
+from understudy.standin.interactions import Interaction, Projections, projections_of
 from understudy.standin.newton import NoCurvatureError, coordinates, newton, normalised
 
 Values = NDArray[np.float64]
@@ -138,7 +138,7 @@ class _Dual:
 
     @cached_property
     def projections(self) -> Projections:
-        return Projections(AllCells(self.domain), tuple(part.clique for part in self.told))
+        return projections_of(self.domain, tuple(part.clique for part in self.told))
 
     @cached_property
     def _sizes(self) -> list[int]:

@@ -32,15 +32,21 @@ from understudy.declaration.skew import Cut, cut_of
 from understudy.domain.attribute import Attribute
 from understudy.errors import SourceError
 from understudy.output import check_no_dangling_link, write_file
-from understudy.table.file_view import places_of
+from understudy.table.file_view import held, places_of
 from understudy.table.source import Source, open_source
 from understudy.table.survey import ColumnSummary, intake_of, look, survey
-from understudy.table.text_file import is_text
+from understudy.table.text_file import is_packed, is_text
 from understudy.table.text_shape import Custodian, TextShape, shape_of
 
 __all__ = ["MARK", "ColumnNote", "Drafted", "draft", "drafted", "unreviewed", "write", "write_described"]
 
 Result = TypeVar("Result")
+
+HELD = 256 << 20
+"""Bytes of text that are read once and then held in memory: parsing them takes longer than looking at them."""
+
+PACKED = 8
+"""How many times smaller a packed text may be."""
 
 URL = re.compile(r"[a-z][a-z0-9+.-]*:/|spark(:|$)")
 """The beginning of a URL, of which a path keeps one slash; or of one of Spark's own places."""
@@ -87,7 +93,7 @@ def _drafted(data: Path, shape: TextShape | None, *, table: str, location: str) 
     spec = SourceSpec(place, table) if shape is None else shape.spec(place)
     source = open_source(spec, base=Path(), candid=True)
     notes = [*(shape.notes if shape else ()), *_lost(data, source)]
-    seen = survey(source.expression)
+    seen = survey(held(source.expression) if _is_small(data) else source.expression)
     entries = [_declare(column) for column in seen]
     outline = Outline(
         heading=(
@@ -120,6 +126,11 @@ def _drafted(data: Path, shape: TextShape | None, *, table: str, location: str) 
     )
     columns = tuple(_note(column, entry) for column, entry in zip(seen, entries, strict=True))
     return Drafted(outline.text(), columns, tuple(notes))
+
+
+def _is_small(data: Path) -> bool:
+    """Whether a file is one of text that may be held in memory while its columns are looked at."""
+    return is_text(data) and data.stat().st_size * (PACKED if is_packed(data) else 1) <= HELD
 
 
 def _shape_settings(shape: TextShape) -> list[OutlineEntry]:

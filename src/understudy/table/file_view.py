@@ -169,14 +169,24 @@ def view_of(connection: Connection, rows: str, types: dict[str, Any], columns: C
     An engine takes time for every column of an expression, so it has those that are declared, where any is.
     """
     import ibis
-    import ibis.expr.operations as operations
 
     wanted = wanted_of(types, columns)
     selected = ", ".join(map(identifier, wanted))
     connection.con.execute(f"CREATE TEMPORARY VIEW understudy_source AS SELECT {selected} FROM {rows}")
+    return _named(connection, "understudy_source", ibis.schema({name: types[name] for name in wanted}))
+
+
+def held(table: Any) -> Any:
+    """The expression over the rows of another, which are read once, now, and kept in the engine's memory."""
+    connection: Connection = table.get_backend()
+    connection.con.execute(f"CREATE TEMPORARY TABLE understudy_held AS {connection.compile(table)}")
+    return _named(connection, "understudy_held", table.schema())
+
+
+def _named(connection: Connection, name: str, schema: Any) -> Any:
+    """The expression over a table or a view of the embedded engine."""
+    import ibis.expr.operations as operations
+
     return operations.DatabaseTable(
-        "understudy_source",
-        schema=ibis.schema({name: types[name] for name in wanted}),
-        source=connection,
-        namespace=operations.Namespace(),
+        name, schema=schema, source=connection, namespace=operations.Namespace()
     ).to_expr()

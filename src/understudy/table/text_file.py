@@ -133,30 +133,36 @@ def _lost(reader: _Reader, wanted: list[str], opened: Callable[[], IO[bytes]]) -
     Every column is read once, strictly. Where that finds no fault, as in most files, none of the forgiving looks
     loses anything. Otherwise: a line is dropped for what stands in a column that is read. So all lines are counted
     where every column is read, those that cannot be read among them, and then the rows that a look at the wanted
-    columns sees.
+    columns sees. Each of these is a pass over the file; none is made whose number is known from another.
     """
     import duckdb
 
     connection = duckdb.connect()  # of its own, since the engine keeps what it could not read there
     try:
-        _number(connection, reader.rows(f"{STRICT}, {_kept('faults')}"), reader.names)
+        whole = _number(connection, reader.rows(f"{STRICT}, {_kept('faults')}"), reader.names)
         faults = connection.execute(
             "SELECT DISTINCT error_type = 'INVALID ENCODING', line_byte_position FROM faults ORDER BY 2"
         ).fetchall()
         if not faults:
             return LostLines()
-        every = _number(connection, reader.rows(f"{FORGIVING}, {_kept('lost')}"), reader.names)
-        every += int(connection.execute("SELECT count(DISTINCT line) FROM lost").fetchall()[0][0])
-        read = _number(connection, reader.rows(FORGIVING), wanted)
-        ragged = _number(connection, reader.rows(FORGIVING), ()) - _number(
-            connection, reader.rows(STRICT), ()
-        )
+        rows = _number(connection, reader.rows(f"{FORGIVING}, {_kept('lost')}"), reader.names)
+        unread = int(connection.execute("SELECT count(DISTINCT line) FROM lost").fetchall()[0][0])
+        everything = set(wanted) == set(reader.names)
+        read = rows if everything else _number(connection, reader.rows(FORGIVING), wanted)
+        dropped = max(rows + unread - read, 0)
+        if unread:  # a line that cannot be read may lack fields as well: where no column is read, it is a row
+            rows = _number(connection, reader.rows(FORGIVING), ())
+            whole = _number(connection, reader.rows(STRICT), ())
+        ragged = max(rows - whole, 0)
     finally:
         connection.close()
-    dropped, ragged = max(every - read, 0), max(ragged, 0)
+    strange = [at for other, at in faults if other]
+    unreadable = set(strange)
+    # A line that cannot be read at all is counted as dropped, whatever else is wrong with it.
+    uneven = [at for other, at in faults if not other and at not in unreadable]
     first = {
-        strange: _line_numbers(opened, [at for other, at in faults if bool(other) is strange][:SHOWN_LINES])
-        for strange in (True, False)
+        True: _line_numbers(opened, strange[:SHOWN_LINES]),
+        False: _line_numbers(opened, uneven[:SHOWN_LINES]),
     }
     encoding = ""
     if dropped and first[True]:

@@ -56,13 +56,13 @@ def http_app(rooms: Rooms) -> FastAPI:
 
 def admin_app(rooms: Rooms) -> FastAPI:
     """The application of the custodians' port."""
-    app = bare_app(rooms, title="Understudy, for custodians")
+    app = bare_app(rooms, title="Understudy, for custodians", door="admin")
     app.include_router(admin.router)
     app.add_api_route("/healthz", _alive, include_in_schema=False)
     return app
 
 
-def bare_app(rooms: Rooms, *, title: str) -> FastAPI:
+def bare_app(rooms: Rooms, *, title: str, door: str = "http") -> FastAPI:
     """An application without routes: who calls, how problems are told, and its own description at /openapi.json.
 
     FastAPI's pages of documentation load programs from elsewhere, which the content policy forbids: they are off.
@@ -81,7 +81,7 @@ def bare_app(rooms: Rooms, *, title: str) -> FastAPI:
     app.state.boards = rooms.boards
     app.state.releases = rooms.releases
     app.state.metrics = rooms.metrics
-    app.state.doorman = Doorman(rooms.gate)
+    app.state.doorman = Doorman(rooms.gate, door)
     app.add_exception_handler(Problem, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_route)

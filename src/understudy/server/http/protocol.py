@@ -2,7 +2,7 @@
 
 A client that opens a connection and says nothing, or sends a header a byte at a time, holds memory and a place.
 So a connection has `HEAD_SECONDS` for the head of each request and `BODY_SECONDS` for its body, and where there
-are too many connections, of all clients or of one address, a new one is closed at once.
+are too many connections, of all clients together, a new one is closed at once.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
 
+from understudy.server.config import ServerConfig
 from understudy.server.gate import Gate
 from understudy.server.http.security import Scope
 from understudy.server.logins import Logins
@@ -19,21 +20,43 @@ from understudy.server.problems import Problem
 from understudy.server.tokens import ROLES, Caller
 
 DOOR = "http"
-COOKIE = "__Host-understudy"
-"""The name of the cookie on an encrypted connection; a browser refuses it on any other."""
+COOKIES = {"http": "understudy", "admin": "understudy-admin"}
+"""The names of the cookies of the two ports. A browser sends a host's cookies to all of its ports, so that each
+port has a name of its own: somebody can be an analyst at one and a custodian at the other.
+"""
 
-PLAIN_COOKIE = "understudy"
-"""The name on loopback, where there is no encryption."""
+ENCRYPTED = "__Host-"
+"""How the names begin on an encrypted connection; a browser takes such a cookie from no other, and from this host
+alone.
+"""
 
 FAILURES = 5.0
 """Wrong tokens a second that one address may try."""
 
 
-class Doorman:
-    """Finds out who calls, for one server."""
+def is_encrypted(config: ServerConfig) -> bool:
+    """Whether browsers reach this server encrypted: it ends TLS itself, or a declared proxy does."""
+    return config.tls is not None or bool(config.behind)
 
-    def __init__(self, gate: Gate) -> None:
+
+def cookie_names(config: ServerConfig, door: str) -> tuple[str, str]:
+    """The names of the cookies that count at a port: its own, and after it the other port's.
+
+    Where the server is reached encrypted, a cookie without the prefix is not looked at: whoever can speak
+    unencrypted in a server's name could set one.
+    """
+    other = "admin" if door == "http" else "http"
+    prefix = ENCRYPTED if is_encrypted(config) else ""
+    return prefix + COOKIES[door], prefix + COOKIES[other]
+
+
+class Doorman:
+    """Finds out who calls at one port of a server, `http` or `admin`."""
+
+    def __init__(self, gate: Gate, door: str = "http") -> None:
         self._tokens = gate.tokens
+        self._cookies = cookie_names(gate.config, door)
+        self._door = door
         self.logins = Logins(gate.store, gate.tokens)
         self._failures = RateLimiter(FAILURES)
 
@@ -46,7 +69,7 @@ class Doorman:
         else:
             found = self._logged_in(Request(scope))
         if found is None:
-            self._failures.admit(scope["client"][0] if scope.get("client") else "")
+            self.note_failure(scope)
             raise Problem(
                 401,
                 "token",
@@ -56,14 +79,30 @@ class Doorman:
         scope["analyst"] = found.analyst
         return found
 
+    def note_failure(self, scope: Scope) -> None:
+        """Count a token that was none; a `Problem` 429 where its address has tried too many."""
+        self._failures.admit(scope["client"][0] if scope.get("client") else "")
+
+    def visitor(self, request: Request) -> tuple[Caller, str] | None:
+        """Who is logged in with a browser, and the cookie that says so; None where nobody is.
+
+        At the admin port the other port's cookie counts for custodians alone: there is nothing else to see.
+        """
+        own, other = self._cookies
+        for name in (own, other):
+            cookie = request.cookies.get(name)
+            found = self.logins.find(cookie) if cookie else None
+            if cookie and found is not None:
+                if name == other and self._door == "admin" and found.role != "custodian":
+                    continue
+                return found, cookie
+        return None
+
     def _logged_in(self, request: Request) -> Caller | None:
-        cookie = request.cookies.get(COOKIE) or request.cookies.get(PLAIN_COOKIE)
-        if not cookie:
-            return None
-        found = self.logins.find(cookie)
+        found = self.visitor(request)
         if found is not None and request.method not in ("GET", "HEAD"):
             check_same_origin(request)
-        return found
+        return None if found is None else found[0]
 
 
 def header(scope: Scope, name: bytes) -> str:

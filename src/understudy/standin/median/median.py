@@ -7,7 +7,7 @@ MedianMechanism. The set is held in full: all multisets of n' rows over the cell
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, comb, floor, log, log2
 from typing import Any, Literal
 
@@ -29,6 +29,9 @@ CANDIDATE_LIMIT = 10**8
 
 BYTE_LIMIT = 2**31
 """Memory of the largest set that is held, without its weights."""
+
+KEPT_NUMBERS = 2**22
+"""Lists of databases with no more numbers than this are kept for the next set of the same size."""
 
 Weighting = Literal["multisets", "sequences"]
 """Each multiset alike, or each as often as it occurs among the sequences X^n'."""
@@ -58,14 +61,8 @@ class SurvivingSet:
         self.domain = domain
         self.size = size
         self._by_counts = cells <= size
-        top = size if self._by_counts else cells - 1
-        self._parts = np.empty(
-            (width, count), np.uint8 if top < 2**8 else np.uint16 if top < 2**16 else np.uint32
-        )
-        if self._by_counts:
-            _kernels().compositions(self._parts, size)
-        else:
-            _kernels().selections(self._parts, cells)
+        listed = _listed_of_late if width * count <= KEPT_NUMBERS else _listed
+        self._parts = listed(cells, size, count)  # shared between sets: it is replaced and never written to
         self._masses = np.ones(count, np.uint8) if weighting == "multisets" else self._multinomial()
         self._weight = self._start = float(self._masses.sum(dtype=np.float64))
         self._alive = count
@@ -284,6 +281,22 @@ def _admitted(cells: int, size: int) -> int:
     if count > limit:
         raise TooLargeError(f"the set of databases of {size} rows", cells=count, limit=limit)
     return count
+
+
+def _listed(cells: int, size: int, count: int) -> NDArray[Any]:
+    """Every database of `size` rows, one in each column: by counts of cells where those are fewer than rows."""
+    by_counts = cells <= size
+    top = size if by_counts else cells - 1
+    kind = np.uint8 if top < 2**8 else np.uint16 if top < 2**16 else np.uint32
+    parts = np.empty((min(cells, size), count), kind)
+    if by_counts:
+        _kernels().compositions(parts, size)
+    else:
+        _kernels().selections(parts, cells)
+    return parts
+
+
+_listed_of_late = lru_cache(maxsize=4)(_listed)
 
 
 def _kernels() -> Any:

@@ -1,0 +1,235 @@
+"""A connection to a server: `us.connect(url)`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from understudy.answer.answer import Answer
+from understudy.answer.sql_answer import SqlAnswer
+from understudy.client.address import ServerAddress
+from understudy.client.history import History
+from understudy.client.published import PublishedRelease, PublishedReleases
+from understudy.client.remote_table import RemoteSession, RemoteTable
+from understudy.client.token_file import found_token
+from understudy.client.told import ServerBudget, ServerQuote, share_told
+from understudy.client.transport import Transport
+from understudy.domain.attribute import close_to, listed
+from understudy.errors import DomainError, ParameterError
+from understudy.pages import notebook
+
+TIMEOUT_SECONDS = 120.0
+"""For one reply, if nothing is said: a look at a large table may take long."""
+
+PATIENCE_SECONDS = 30.0
+"""For which a request that fails in passing is sent again, if nothing is said: a server starts within these."""
+
+FIRST_CONTACT_SECONDS = 3.0
+"""The same while a connection is made: a mistaken address should be told soon."""
+
+
+def connect(
+    url: str,
+    token: str | None = None,
+    *,
+    timeout: float = TIMEOUT_SECONDS,
+    patience: float = PATIENCE_SECONDS,
+    ca: str | Path | None = None,
+) -> Connection:
+    """Connect to a server, such as ``https://data.example.org`` or ``http://127.0.0.1:8700``.
+
+    The token is the given one, else that of the environment variable UNDERSTUDY_TOKEN, else that of the server's
+    line, ``URL TOKEN``, in the file ``understudy/tokens`` of the user's folder of settings (``~/.config``),
+    which nobody else may be allowed to read. `timeout` is for one reply, and `patience` for how long a request
+    that fails in passing is sent again, both in seconds. Certificates are verified; `ca` is the file of an
+    authority of one's own.
+
+    Raises a `ParameterError` where the address is none or would send the token unencrypted, an `AccessError`
+    where there is no token or the server does not know it, and a `ServerError` where the server cannot be
+    reached.
+    """
+    address = ServerAddress.read(url)
+    transport = Transport(address, found_token(address, token), timeout=timeout, patience=patience, ca=ca)
+    try:
+        return Connection(transport)
+    except BaseException:
+        transport.close()
+        raise
+
+
+class Connection:
+    """A server, as one analyst sees it. `us.connect` makes one; it is safe for threads.
+
+    A server with one table is asked directly: ``connection.ask("count by sex")``. Where it has several, `table=`
+    names one, or ``connection.table(name)`` is that table alone. A connection is closed by `close`, or at the
+    end of a `with` block.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._tables: dict[str, RemoteTable] = {}
+        self._listed = self._refreshed(min(transport.patience, FIRST_CONTACT_SECONDS))
+
+    def _refreshed(self, patience: float | None = None) -> list[Mapping[str, Any]]:
+        """The tables as the server lists them now; those that are known stay the same objects."""
+        found: list[Mapping[str, Any]] = self._transport.get("tables", patience=patience)["tables"]
+        for line in found:
+            self._tables.setdefault(line["name"], RemoteTable(self._transport, line["name"]))
+        return found
+
+    @property
+    def url(self) -> str:
+        """The address of the server."""
+        return self._transport.address.text
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that the server holds."""
+        return tuple(line["name"] for line in self._listed)
+
+    def table(self, name: str | None = None) -> RemoteTable:
+        """A table by its name; without one, the only table.
+
+        Raises a `DomainError` where there is no such table, and a `ParameterError` where there are several and
+        none is named.
+        """
+        if name is None:
+            if len(self.tables) != 1:
+                names = ", ".join(self.tables) or "none"
+                raise ParameterError(
+                    f"the server has {len(self.tables)} tables: {names}",
+                    remedy="name one, with `table=` or `table(name)`",
+                    suggestions=self.tables,
+                )
+            name = self.tables[0]
+        if name not in self.tables:
+            self._listed = self._refreshed()
+        if name not in self.tables:
+            close = close_to(str(name), self.tables)
+            raise DomainError(
+                f"the server has no table {name!r}",
+                remedy=f"it has: {listed(close, self.tables, '`connection.tables`')}",
+                suggestions=close,
+            )
+        return self._tables[name]
+
+    def ask(
+        self,
+        question: str,
+        *,
+        table: str | None = None,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        error: float | None = None,
+        uncertified: bool = True,
+        why: str = "",
+        request: str | None = None,
+        wait: bool | float = False,
+    ) -> Answer | SqlAnswer:
+        """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
+
+        Without a price it is asked in the session of the table, free where it follows from what anybody bought;
+        `epsilon`, `rho` or `error` (in people) measures it by itself. A question that needs an approval is an
+        `ApprovalNeededError` whose `id` fetches the answer later, or is waited for: `wait` is a number of
+        seconds, or True. Everything else is as in `RemoteTable.ask`.
+        """
+        return self.table(table).ask(
+            question, epsilon=epsilon, rho=rho, error=error, uncertified=uncertified, why=why, request=request,
+            wait=wait,
+        )  # fmt: skip
+
+    def sql(
+        self,
+        text: str,
+        *,
+        table: str | None = None,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        error: float | None = None,
+        uncertified: bool = True,
+        why: str = "",
+        request: str | None = None,
+        wait: bool | float = False,
+    ) -> SqlAnswer:
+        """Answer a SELECT statement; any other text is refused with a `QueryError`, and not sent. As `ask`."""
+        return self.table(table).sql(
+            text, epsilon=epsilon, rho=rho, error=error, uncertified=uncertified, why=why, request=request,
+            wait=wait
+        )  # fmt: skip
+
+    def quote(
+        self,
+        question: str,
+        *,
+        table: str | None = None,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        error: float | None = None,
+    ) -> ServerQuote:
+        """The most that a question would cost now, its error, and whether it needs an approval. Costs nothing."""
+        return self.table(table).quote(question, epsilon=epsilon, rho=rho, error=error)
+
+    def session(self, *, table: str | None = None, own: bool = False) -> RemoteSession:
+        """The session in which questions without a price are asked; with `own`, one of your own is opened.
+
+        Raises a `RefusedError` where the server has but the one that all share and `own` is asked for.
+        """
+        return self.table(table).session(own=own)
+
+    def budget(self, *, table: str | None = None) -> ServerBudget:
+        """What is left of a table's budget, of all and for you, and about how many more counts it pays for."""
+        return self.table(table).budget()
+
+    def answer(self, id: str, *, wait: bool | float = False) -> Answer | SqlAnswer:
+        """The answer of an earlier question, by the id that an `ApprovalNeededError` or `history` told.
+
+        Raises an `ApprovalNeededError` where it still waits (`wait` as in `ask`), and a `RefusedError` with the
+        custodian's reason where it was denied, or as it was refused.
+        """
+        document = self._transport.get("asks", id)
+        return self.table(document["table"]).awaited(document, wait=wait)
+
+    def history(self, *, table: str = "", state: str = "", analyst: str = "") -> History:
+        """Your questions, the newest first, fetched page by page; an auditor's or a custodian's token sees all.
+
+        `state` is answered, waiting, refused or asking; `analyst` chooses one analyst's.
+        """
+        return History(self._transport, {"table": table, "state": state, "analyst": analyst})
+
+    def releases(self) -> PublishedReleases:
+        """The releases that the server shows, by name; each can be fetched, and opened with `us.Release.load`."""
+        found = self._transport.get("releases")["releases"]
+        return PublishedReleases({plain["name"]: PublishedRelease(self._transport, plain) for plain in found})
+
+    def close(self) -> None:
+        """Close the connections to the server; whatever asks afterwards gets a `ClosedError`."""
+        self._transport.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Connection({self.url!r}, {_tables_told(self.tables)})"
+
+    def _repr_html_(self) -> str:
+        self._listed = self._refreshed()
+        rows = [
+            [line["name"], "" if line["left"] is None else share_told(line["left"]), _state(line)]
+            for line in self._listed
+        ]
+        return notebook.panel(self.url, notebook.table(["table", "left of the budget", ""], rows))
+
+
+def _tables_told(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+    return f"{'table' if len(names) == 1 else 'tables'} {shown}"
+
+
+def _state(line: Mapping[str, Any]) -> str:
+    if line["paused"] is not None:
+        return f"paused: {line['paused']}" if line["paused"] else "paused"
+    return "" if line["available"] else "not available at the moment"

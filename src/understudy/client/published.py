@@ -1,0 +1,132 @@
+"""Releases that a server shows: listed, and fetched as the folders that `us.Release.load` opens."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from understudy.answer.frames import as_backend
+from understudy.client.transport import Transport
+from understudy.errors import ParameterError, RefusedError
+from understudy.pages import notebook
+
+
+class PublishedRelease:
+    """A release on a server: `name`, the names of its `files`, the `method` that made it, and its privacy.
+
+    `privacy` has the epsilon and the delta of the release, `cost` what the ledger was charged, and `beta` the
+    probability with which some certified error does not hold; each is None where the certificate does not say.
+    """
+
+    def __init__(self, transport: Transport, plain: Mapping[str, Any]) -> None:
+        self._transport = transport
+        self.name: str = plain["name"]
+        self.files: tuple[str, ...] = tuple(plain["files"])
+        self.method: str = str(plain.get("method") or "")
+        self.privacy: Mapping[str, Any] | None = plain.get("privacy")
+        self.cost: Mapping[str, Any] | None = plain.get("cost")
+        self.beta: float | None = plain.get("beta")
+        self.workload: Any = plain.get("workload")
+
+    def __repr__(self) -> str:
+        return f"PublishedRelease({self.name!r}, {self.method}{_privacy_told(self.privacy, before=', ')})"
+
+    def read(self, name: str) -> bytes:
+        """The content of one of `files`, such as report.html; a `ParameterError` where there is no such file."""
+        if name not in self.files:
+            raise ParameterError(
+                f"the release {self.name} has no file {name!r}",
+                remedy=f"it has: {', '.join(self.files)}",
+                suggestions=self.files,
+            )
+        held = BytesIO()
+        self._transport.save(held, "releases", self.name, name)
+        return held.getvalue()
+
+    def certificate(self) -> dict[str, Any]:
+        """What is proved about the release, by which theorem and at what price, as plain values."""
+        return json.loads(self.read("certificate.json"))
+
+    def synthetic(self, backend: str = "pyarrow") -> Any:
+        """The synthetic rows, as a frame of the library `backend`: pyarrow, pandas or polars, for instance."""
+        return self._frame("synthetic.parquet", backend)
+
+    def answers(self, backend: str = "pyarrow") -> Any:
+        """Every answer that was published, with its error, as a frame of the library `backend`."""
+        return self._frame("answers.parquet", backend)
+
+    def download(self, folder: str | Path) -> Path:
+        """Fetch all files into a new folder, which appears whole or not at all; `us.Release.load` opens it.
+
+        Returns its path. Raises a `RefusedError` where something of that name is there already.
+        """
+        wanted = Path(folder).absolute()
+        if wanted.exists():
+            raise RefusedError(
+                "there is something of this name already",
+                remedy="name another folder",
+                detail=f"{wanted} exists already: name another folder",
+            )
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        partial = wanted.with_name(f".{wanted.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)  # of a download that was killed
+        partial.mkdir()
+        try:
+            for name in self.files:
+                with (partial / Path(name).name).open("wb") as file:
+                    self._transport.save(file, "releases", self.name, name)
+            os.replace(partial, wanted)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return wanted
+
+    def _frame(self, name: str, backend: str) -> Any:
+        parquet: Any = import_module("pyarrow.parquet")  # untyped; takes a while to load
+        return as_backend(parquet.read_table(BytesIO(self.read(name))), backend)
+
+    def _repr_html_(self) -> str:
+        known = {
+            "method": self.method,
+            "privacy": _privacy_told(self.privacy),
+            "files": ", ".join(self.files),
+        }
+        note = "Fetch it with .download(folder), and open the folder with us.Release.load."
+        return notebook.panel(f"Release {self.name}", notebook.facts(known), note=note)
+
+
+class PublishedReleases(Mapping[str, PublishedRelease]):
+    """The releases of a server by their names."""
+
+    def __init__(self, found: Mapping[str, PublishedRelease]) -> None:
+        self._found = dict(found)
+
+    def __getitem__(self, name: str) -> PublishedRelease:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"PublishedReleases({', '.join(self._found)})"
+
+    def _repr_html_(self) -> str:
+        rows = [[one.name, one.method, _privacy_told(one.privacy)] for one in self._found.values()]
+        return notebook.panel("Releases", notebook.table(["name", "method", "privacy"], rows))
+
+
+def _privacy_told(told: Mapping[str, Any] | None, *, before: str = "") -> str:
+    """The epsilon and the delta of a release in words; nothing where its certificate does not say."""
+    epsilon = told.get("epsilon") if isinstance(told, Mapping) else None
+    if told is None or epsilon is None:
+        return ""
+    delta = told.get("delta")
+    return f"{before}epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")

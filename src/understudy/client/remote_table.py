@@ -1,0 +1,311 @@
+"""A table on a server, of which one holds nothing but the address: questions, prices and the budget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from typing import Any
+
+from understudy.answer.answer import Answer
+from understudy.answer.reader import is_sql
+from understudy.answer.sql_answer import SqlAnswer
+from understudy.client.decode import AnotherDomain, answer_from_plain, is_of_sql, sql_answer_from_plain
+from understudy.client.refusals import refusal, undecided, waiting
+from understudy.client.told import ServerBudget, ServerQuote
+from understudy.client.transport import Transport, not_understood
+from understudy.domain.domain import Domain, attribute_table
+from understudy.domain.plain import domain_from_plain
+from understudy.errors import (
+    DomainError,
+    ParameterError,
+    QueryError,
+    RefusedError,
+    ServerError,
+    UnderstudyError,
+)
+from understudy.ledger.interface import fresh_request
+from understudy.pages import notebook
+
+FIRST_LOOK, LONGEST_LOOK = 0.5, 10.0
+"""Seconds between two looks at whether a question was approved: at first, and at most."""
+
+Told = Answer | SqlAnswer
+
+
+class RemoteTable:
+    """A table that a server holds. Questions go to the server; no row ever comes back.
+
+    Without a price a question is asked in the server's session of the table: free where it follows from what
+    anybody bought, within the promise of the session, and no dearer than `quote` says. With `epsilon`, `rho` or
+    `error` it is measured by itself.
+    """
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        self._transport = transport
+        self.name = name
+        self._known: Mapping[str, Any] | None = None
+        self._domain: Domain | None = None
+
+    def __repr__(self) -> str:
+        return f"RemoteTable({self.name!r} at {self._transport.address.text})"
+
+    def ask(
+        self,
+        question: str,
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        error: float | None = None,
+        uncertified: bool = True,
+        why: str = "",
+        request: str | None = None,
+        wait: bool | float = False,
+    ) -> Told:
+        """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
+
+        At most one of `epsilon`, `rho` and `error` (in people) gives the question a price of its own. Where the
+        budget cannot pay, the session answers with what nobody vouches for, unless `uncertified` is False.
+        `why` is what a custodian reads where the question needs an approval; `wait` says how many seconds to
+        wait for that, or, as True, to wait until somebody has decided. The question has a fresh request id
+        unless `request` names one; under the same id it gets the same answer, and is paid once.
+
+        Raises what the library raises for a table of one's own: a `QueryError`, an `InsufficientBudgetError` and
+        other `RefusedError`s. Raises an `ApprovalNeededError` with an `id` for `answer` where the question
+        waits, an `AccessError` where the token may not ask, and a `ServerError` where the server cannot be
+        reached, whose `request` asks again without paying twice.
+        """
+        if not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise QueryError(
+                "a question to a server is text", remedy="write it as `count age < 30 by sex`, or as SQL"
+            )
+        price = {"epsilon": epsilon, "rho": rho, "error": error}
+        body: dict[str, Any] = {"question": question, "request": request or fresh_request()}
+        body |= {name: float(value) for name, value in price.items() if value is not None}
+        body |= {} if uncertified else {"uncertified": False}
+        body |= {"why": why} if why else {}
+        status, document = self._transport.post(
+            "tables", self.name, "ask", body=body, request=body["request"]
+        )
+        if status == 202:
+            return self.awaited(document, wait=wait)
+        return self.decoded(document)
+
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        error: float | None = None,
+        uncertified: bool = True,
+        why: str = "",
+        request: str | None = None,
+        wait: bool | float = False,
+    ) -> SqlAnswer:
+        """Answer a SELECT statement; any other text is refused with a `QueryError`, and not sent.
+
+        Everything else is as in `ask`.
+        """
+        if not isinstance(text, str) or not is_sql(text):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise QueryError("this is no SELECT statement", remedy="`ask` takes other questions")
+        answer = self.ask(
+            text, epsilon=epsilon, rho=rho, error=error, uncertified=uncertified, why=why, request=request,
+            wait=wait
+        )  # fmt: skip
+        assert isinstance(answer, SqlAnswer)
+        return answer
+
+    def quote(
+        self,
+        question: str,
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        error: float | None = None,
+    ) -> ServerQuote:
+        """The most that a question would cost at this moment, its error, and whether it needs an approval.
+
+        Costs nothing, and the server looks at nothing. Raises what `ask` would, except that what cannot be paid
+        is told by `is_payable`.
+        """
+        price = {"epsilon": epsilon, "rho": rho, "error": error}
+        body = {"question": question} | {name: float(v) for name, v in price.items() if v is not None}
+        return ServerQuote.from_plain(self._transport.post("tables", self.name, "price", body=body)[1])
+
+    def session(self, *, own: bool = False) -> RemoteSession:
+        """The session in which questions without a price are asked: its promise, and how far it has come.
+
+        With `own`, a session of one's own is opened; a `RefusedError` says so where the server has but the one
+        that all share.
+        """
+        if own:
+            found = self._transport.post("tables", self.name, "sessions", body=None)[1]
+        else:
+            found = self._transport.get("tables", self.name, "sessions")
+        if not found["sessions"]:
+            raise RefusedError("no session of this table is open", remedy="An analyst's question opens one")
+        return RemoteSession.from_plain(self, found["sessions"][0])
+
+    def budget(self) -> ServerBudget:
+        """What is left of the table's budget, of all and for you, and about how many more counts it pays for."""
+        return ServerBudget.from_plain(self._transport.get("tables", self.name, "budget"))
+
+    @property
+    def domain(self) -> Domain:
+        """The declared attributes and their cells. They are asked of the server once."""
+        if self._domain is None:
+            try:
+                self._domain = domain_from_plain(self.about["attributes"])
+            except (LookupError, TypeError, ValueError, DomainError):
+                raise not_understood() from None
+        return self._domain
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What is declared about the table, as plain values, with a few questions to begin with (`examples`)."""
+        known = self._known
+        if known is None:
+            known = self._known = self._transport.get("tables", self.name)
+        return known
+
+    def _repr_html_(self) -> str:
+        about = self.about
+        rows = about.get("rows")
+        known = {
+            "server": self._transport.address.text,
+            "protects": f"{about['protect']}, neighbours {about['neighbours']}",
+            "rows": "private" if rows is None else f"{rows:,}",
+        }
+        note = f"Ask for instance: {'; '.join(about.get('examples', ())[:2])}"
+        return notebook.panel(
+            f"Table {self.name}", notebook.facts(known), attribute_table(self.domain), note=note
+        )
+
+    # ---- replies
+
+    def decoded(self, document: Mapping[str, Any]) -> Told:
+        """The answer in a reply. Where the table was declared anew meanwhile, its domain is read again."""
+        plain, question = document["answer"], document["question"]
+        request = document.get("request", "")
+        if is_of_sql(plain):
+            read = partial(sql_answer_from_plain, plain, question)
+        else:
+            read = partial(self._cells_answer, plain, question)
+        try:
+            return read()
+        except ServerError as error:  # the domain could not be fetched; the answer is there, and paid for
+            error.request = error.request or request
+            raise
+        except RefusedError:
+            raise
+        except (LookupError, TypeError, ValueError, UnderstudyError) as error:
+            raise not_understood(request) from error
+
+    def _cells_answer(self, plain: Mapping[str, Any], question: str) -> Answer:
+        try:
+            return answer_from_plain(plain, question, self.domain)
+        except (AnotherDomain, QueryError, DomainError):
+            self._known = self._domain = None
+            return answer_from_plain(plain, question, self.domain)
+
+    def awaited(self, document: Mapping[str, Any], *, wait: bool | float) -> Told:
+        """The answer of a question that waited for approval, or that was found under its id.
+
+        `wait` is how many seconds to look again for; True is for as long as it takes.
+        """
+        seconds = inf if wait is True else float(wait)
+        if not seconds >= 0:
+            raise ParameterError("`wait` is a number of seconds of at least 0, or True")
+        began, pause = time.monotonic(), FIRST_LOOK
+        while True:
+            told = self._outcome(document)
+            if told is not None:
+                return told
+            left = began + seconds - time.monotonic()
+            if left <= 0:
+                raise waiting(document)
+            time.sleep(min(pause, left))
+            pause = min(1.5 * pause, LONGEST_LOOK)
+            document = self._transport.get("asks", document["id"])
+
+    def _outcome(self, document: Mapping[str, Any]) -> Told | None:
+        """The answer of a question; None where it waits for an approval, or was approved and has its turn yet."""
+        state, approval = document["state"], document.get("approval")
+        if state == "answered":
+            return self.decoded(document)
+        refused = undecided(approval) if approval else None
+        if refused is not None:
+            raise refused
+        if state == "refused":
+            raise refusal(document.get("problem") or {})
+        if state == "asking":
+            raise RefusedError(
+                "this question was begun and is not answered yet",
+                remedy=f"Ask it again with `request={document['request']!r}`: it is paid once",
+            )
+        return None
+
+
+@dataclass(frozen=True, repr=False)
+class RemoteSession:
+    """The session of a served table in which questions without a price are asked.
+
+    name          of the session
+    is_shared     whether all analysts share it, and what one bought all know
+    alpha         the promised error as a part of all rows, and `width` in people
+    beta          the probability with which some answer of the session is not within it
+    queries       how many questions were expected when it was opened
+    purchases     how often something was bought in it
+    contradicted  whether what was released contradicts itself, which beta allows for
+    """
+
+    name: str
+    is_shared: bool
+    alpha: float
+    beta: float
+    queries: int
+    width: int
+    purchases: int
+    contradicted: bool
+    _table: RemoteTable = field(repr=False, compare=False)
+
+    @classmethod
+    def from_plain(cls, table: RemoteTable, plain: Mapping[str, Any]) -> RemoteSession:
+        """The session in a server's reply."""
+        same = ("name", "alpha", "beta", "queries", "width", "purchases", "contradicted")
+        return cls(**{name: plain[name] for name in same}, is_shared=plain["shared"], _table=table)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        uncertified: bool = True,
+        why: str = "",
+        request: str | None = None,
+        wait: bool | float = False,
+    ) -> Told:
+        """Answer a question within the promise of the session, as `RemoteTable.ask` does without a price."""
+        return self._table.ask(question, uncertified=uncertified, why=why, request=request, wait=wait)
+
+    def price(self, question: str) -> ServerQuote:
+        """The most that a question would cost in the session at this moment; nothing is asked or charged."""
+        return self._table.quote(question)
+
+    def __repr__(self) -> str:
+        whose = "shared" if self.is_shared else "own"
+        so_far = f"± {self.width:,} people, {self.purchases:,} purchases"
+        return f"RemoteSession({self._table.name!r}, {whose}, {so_far})"
+
+    def _repr_html_(self) -> str:
+        sure = notebook.certainty(self.beta)
+        known = {
+            "promise": f"every answer within {self.width:,} people, all with probability {sure}",
+            "shared": "by all analysts: what one bought, all know" if self.is_shared else "with nobody",
+            "so far": f"{self.purchases:,} purchases",
+        }
+        contradiction = "What was released contradicts itself: a band failed, which beta allows for."
+        parts = [notebook.warning(contradiction)] if self.contradicted else []
+        return notebook.panel(f"Session of {self._table.name}", notebook.facts(known), *parts)

@@ -1,0 +1,75 @@
+"""Releases: what was published, each with its report in a frame that can run nothing, and files to download."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from understudy.releases.folder import ANSWERS, CERTIFICATE, REPORT, SYNTHETIC
+from understudy.server.pages import words
+from understudy.server.pages.visitor import Visit
+from understudy.server.problems import Problem
+
+FILES = {
+    REPORT: "the report",
+    SYNTHETIC: "a synthetic table",
+    ANSWERS: "answers to the workload, with errors",
+    CERTIFICATE: "the certificate, for machines",
+}
+
+
+async def releases(visit: Visit) -> Response:
+    """The list of releases."""
+    shelf = visit.request.app.state.releases
+    found = await visit.gate.on_free(visit.caller, shelf.listed)
+    return visit.page("releases.html", "releases", table="", releases=[_shown(one) for one in found])
+
+
+async def release(visit: Visit) -> Response:
+    """One release: its files, and its report in a frame."""
+    found = await _one(visit, visit.path["release"])
+    return visit.page("release.html", "release", table="", release=_shown(found))
+
+
+async def _one(visit: Visit, name: str) -> dict[str, Any]:
+    shelf = visit.request.app.state.releases
+    for found in await visit.gate.on_free(visit.caller, shelf.listed):
+        if found["name"] == name:
+            return found
+    raise Problem(404, "no-release", "There is no such release.", hint="The page Releases lists them all.")
+
+
+def _shown(one: dict[str, Any]) -> dict[str, Any]:
+    place = quote(one["name"], safe="")
+    return {
+        "name": one["name"],
+        "address": f"/releases/{place}",
+        "report": f"/v1/releases/{place}/{REPORT}" if REPORT in one["files"] else "",
+        "method": one.get("method") or "",
+        "privacy": _privacy(one.get("privacy")),
+        "workload": _workload(one.get("workload")),
+        "beta": one.get("beta"),
+        "files": [
+            {"name": name, "words": said, "address": f"/v1/releases/{place}/{quote(name, safe='')}"}
+            for name, said in FILES.items()
+            if name in one["files"]
+        ],
+    }
+
+
+def _privacy(told: Any) -> str:
+    if not isinstance(told, dict) or not isinstance(told.get("epsilon"), int | float):
+        return ""
+    delta = told.get("delta")
+    said = f"epsilon {words.number(told['epsilon'])}"
+    return f"{said}, delta {words.chance(delta)}" if isinstance(delta, int | float) and delta else said
+
+
+def _workload(told: Any) -> str:
+    if isinstance(told, dict):
+        return ", ".join(
+            f"{words.number(value)} {name}" for name, value in told.items() if isinstance(value, int | float)
+        )
+    return str(told or "")
