@@ -57,7 +57,7 @@ class GaussianMechanism:
         """The length that the noise grows with: σ."""
         return float(self.variance) ** 0.5
 
-    @cached_property
+    @property
     def event(self) -> GaussianNoise:
         variance = 1 / (2 * self.rho) if self.l2_squared == 0 else self.variance
         return GaussianNoise(l2_squared=Fraction(self.l2_squared), variance=variance)

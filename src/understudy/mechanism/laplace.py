@@ -65,7 +65,7 @@ class LaplaceMechanism:
         q = exp(-1 / float(self.scale))
         return 2 * q / (1 - q) ** 2
 
-    @cached_property
+    @property
     def event(self) -> LaplaceNoise:
         return LaplaceNoise(l1=Fraction(self.l1), scale=1 / self.epsilon if self.l1 == 0 else self.scale)
 
