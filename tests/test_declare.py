@@ -176,3 +176,8 @@ def test_whatever_is_returned_is_exported():
                  "Ledger", "Answer", "SqlAnswer", "Project", "Unit", "declare", "metrics"):  # fmt: skip
         assert name in us.__all__
         assert getattr(us, name) is not None
+
+
+def test_a_list_of_columns_has_no_cells():
+    with pytest.raises(ParameterError, match=r"attributes names the cells of each column.* infer="):
+        us.declare(pd.DataFrame({"age": [1], "sex": ["F"]}), ["age", "sex"], epsilon=1)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import understudy as us
+from people import write_project
 from statistical import assert_covers
 from understudy.declaration.file import parse
 from understudy.errors import DeclarationError, ParameterError
@@ -118,3 +121,21 @@ def test_answers_are_frozen_and_speak_json():
     assert plain["by"] == ["sex"]
     assert plain["source"] == "measured"
     assert plain["population_error"] is None
+
+
+def test_a_new_request_is_charged_without_a_search_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sought: list[str] = []
+    with us.open(write_project(tmp_path)) as project:
+        find = type(project.ledger).find
+        monkeypatch.setattr(
+            type(project.ledger),
+            "find",
+            lambda self, request: (sought.append(request), find(self, request))[1],
+        )
+        first = project.ask("count age < 18 and sex = F", epsilon=0.1, request="r")
+        assert sought == []
+        again = project.ask("count sex = F and age < 18", epsilon=0.1, request="r")
+        assert again.value == first.value
+        assert len(project.ledger.debits()) == 1

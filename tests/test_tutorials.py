@@ -24,6 +24,8 @@ def test_a_tutorial_runs_and_prints_what_it_shows(page: Path, tmp_path: Path):
 def test_numbers_may_differ_and_words_may_not():
     assert agree(["count 1,234 ± 18"], ["count  987 ± 7"])
     assert not agree(["count 1,234 ± 18"], ["counts 1,234 ± 18"])
+    assert agree(["  0-17  162  ± 150"], ["  0-17  120  ± 150  consistent with 0"])
+    assert not agree(["  0-17  162  ± 150"], ["  0-17  120  ± 150  nothing known"])
     assert agree(["0-17  0 ± 150"], ["0-17  92 ± 150  consistent with 0"])
     assert not agree(["0-17  0 ± 150"], ["0-17  92 ± 150  consistent with 1"])
     assert not agree(["one"], ["one", "two"])

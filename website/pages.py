@@ -69,7 +69,7 @@ def _in_site(path: str, anchor: str) -> str:
     hash_ = f"#{anchor}" if anchor else ""
     if path in AT_ROOT:
         return AT_ROOT[path] + hash_
-    if path.startswith("docs/") and path.endswith((".md", ".svg")):
+    if path.startswith("docs/") and path.endswith((".md", ".svg", ".png")):
         return path.removeprefix("docs/") + hash_
     if path.startswith("src/"):
         module = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")

@@ -62,6 +62,11 @@ def declare(
     if (named := name_from(name)) != name:
         raise ParameterError(f"a table's name has letters, digits, dots and dashes: write name={named!r}")
     source = in_memory(frame)
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise ParameterError(
+            'attributes names the cells of each column: write {"sex": ["F", "M"], "age": (0, 120, 12)}, or '
+            "infer=[…] with the names of columns whose cells are to be read off the data"
+        )
     given = dict(attributes or {})
     wanted = [column for column in source.columns if column not in given] if infer is True else infer or ()
     seen = _inferred(source, [column for column in wanted if column not in given])

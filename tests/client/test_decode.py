@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def sent(project, answer):
     return json.loads(encoded(answer_as_plain(answer, project.ledger.budget)))
 
 
-def received(project, told, answer, question):
+def received(project, told, answer, question) -> Any:
     plain = sent(project, answer)
     if is_of_sql(plain):
         return sql_answer_from_plain(plain, question)

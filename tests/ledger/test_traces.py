@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -12,9 +12,12 @@ import pytest
 import understudy as us
 from people import write_project
 from program import call
+from understudy.cli.release import _noted
 from understudy.declaration.file import copy_place, read
 from understudy.errors import LedgerError
 from understudy.ledger.declared import BEGUN_ANEW, begin_ledger, open_ledger, project_files
+from understudy.project import open_project
+from understudy.releases.unfinished import Unfinished
 
 
 @pytest.fixture
@@ -79,7 +82,11 @@ def _export(folder: Path) -> None:
 
 def _unfinished(folder: Path) -> None:
     call("ask", "count by sex", cwd=folder)
-    (folder / ".out.unfinished.json").write_text(json.dumps({"name": "r", "asked": {"table": "people"}}))
+    opened = open_project(folder / "understudy.yml")
+    with suppress(KeyboardInterrupt), _noted(opened, Unfinished(folder / "out"), {"table": "people"}, "r"):
+        note = (folder / ".out.unfinished.json").read_text()
+        raise KeyboardInterrupt
+    (folder / ".out.unfinished.json").write_text(note)  # as after a power cut, which takes nothing away
 
 
 def _log(folder: Path) -> None:
@@ -93,7 +100,7 @@ def _log(folder: Path) -> None:
     [
         (_release, "out holds a release of the table"),
         (_export, "ledger_export.py is an export of the ledger"),
-        (_unfinished, ".out.unfinished.json is the note of a release that was begun"),
+        (_unfinished, ".out.unfinished.json is the note of a release that was begun after a charge"),
         (_log, "understudy.ledger-wal is the log of a ledger that was in use"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -145,12 +146,29 @@ def test_what_the_command_tells_is_what_the_folder_holds(folder, run):
     assert f"{held} answers of which {workload} in 10 marginals" in done.stdout
     assert f"and {held - workload} in {len(made.also)} marginals beside the workload" in done.stdout
     # Six hundred people at this price are mostly noise: the command says it before and after.
-    assert "Mostly noise. In 5 of 5 columns most people are in cells whose error bar" in done.stderr
+    assert (
+        "Mostly noise. In 5 of 5 columns and 10 of 10 pairs most people are in cells whose error"
+        in done.stderr
+    )
     dry = run("--dry-run", *options, cwd=folder)
     assert "Mostly noise: in 5 of 5 columns the error would be at least as large" in dry.stderr
     assert json.loads(run("--dry-run", *options, "--json", cwd=folder).stdout)["mostly_noise"]
     reply = json.loads(run("--out", "json", *options, "--rows", "10", "--json", cwd=folder).stdout)
     assert (reply["answers"], reply["mostly_noise"]) == (held, True)
+
+
+def test_noise_in_the_pairs_alone_is_told_as_the_page_tells_it(folder, run):
+    (folder / "understudy.yml").write_text(
+        tiny_release.DECLARATION.replace("{epsilon: 2}", "{epsilon: 2, delta: 1e-6}")
+    )
+    done = run(
+        "--out", "out", "--yes", "--method", "residual", "--workload", "2-way", "--epsilon", "0.5", "--rows", "10",
+        cwd=folder,
+    )  # fmt: skip
+    page = (folder / "out" / "report.html").read_text()
+    said = re.search(r"Some parts are mostly noise\. (In .*pairs of columns .*as the count\.)", done.stderr)
+    assert said
+    assert said[1] in page
 
 
 def test_a_good_release_is_not_called_noise(folder, run):

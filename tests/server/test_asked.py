@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from understudy.errors import ParameterError, RequestConflictError
@@ -132,6 +134,32 @@ def test_an_answer_is_kept_in_one_step_and_only_once(asked):
         asked.keep("town", "ada", "sum", "r1", terms, answer={"value": 5}, **given)
     begun = asked.begin("town", "ada", "sum", "r2", terms)
     assert asked.keep("town", "ada", "sum", "r2", terms, answer={"value": 1}, **given).id == begun.id
+
+
+def test_answers_that_are_kept_together_do_not_fail_together(asked):
+    given = {"price": ZCDP(10**14), "share": 0.1, "source": "bought"}
+    asked.keep("town", "ada", "count", "taken", {}, answer={"value": 0}, **given)
+    failed, barrier = [], threading.Barrier(9)
+
+    def keep(number):
+        barrier.wait()
+        for i in range(20):
+            name = "taken" if number == 0 else "\ud800" if number == 1 else f"r{number} {i}"
+            try:
+                kept = asked.keep("town", "ada", f"count {i}", name, {}, answer={"value": i}, **given)
+                assert kept.answer == {"value": i}
+            except (RequestConflictError, ParameterError):
+                failed.append(number)
+
+    threads = [threading.Thread(target=keep, args=(number,)) for number in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(failed) == [0] * 20 + [1] * 20
+    for number in range(2, 9):
+        for i in range(20):
+            assert asked.find("town", "ada", f"r{number} {i}").answer == {"value": i}
 
 
 def test_notes_are_found_before_they_are_written_and_do_not_fill_the_memory(asked, monkeypatch):

@@ -170,6 +170,7 @@ def test_without_a_file_the_project_of_the_folder_is_served_on_loopback(folder):
     assert found.tables == {"people": folder / "people/understudy.yml"}
     assert all(address.is_loopback for address in found.listen.all.values())
     assert found.file is None
+    assert (found.approve_above.people, found.releases) == (Fraction(1, 20), folder / "people")
     with pytest.raises(DeclarationError, match="understudy demo"):
         ServerConfig.single(folder / "boards")
     with pytest.raises(DeclarationError, match="no such file"):

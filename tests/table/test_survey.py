@@ -206,3 +206,10 @@ def test_a_file_that_is_held_in_memory_is_drafted_like_one_that_is_not(tmp_path,
         monkeypatch.setattr(table_draft, "HELD", limit)
         texts.append(table_draft.draft(tmp_path / name))
     assert (texts[0], len(holdings)) == (texts[1], 1)
+
+
+def test_one_value_is_told_as_one(tmp_path):
+    (tmp_path / "t.csv").write_text("note\n" + "see file\n\n" * 9)
+    assert (
+        write(tmp_path / "t.csv", tmp_path / "understudy.yml").columns[0].why.startswith("1 distinct value;")
+    )

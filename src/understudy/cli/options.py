@@ -129,5 +129,16 @@ def tell_unread(project: Project, file: Path, *, quiet: bool) -> None:
 
 
 def listed(lines: list[int]) -> str:
-    """The numbers of the lines of a file that a message is about, the first twelve of them."""
-    return ", ".join(map(str, lines[:12])) + (", …" if len(lines) > 12 else "")
+    """The numbers of the lines that a message is about, in rising order; at most twelve stretches of them.
+
+    >>> listed([11, 12, 13, 20, 22, 23])
+    '11 to 13, 20, 22, 23'
+    """
+    stretches: list[list[int]] = []
+    for line in lines:
+        if stretches and line == stretches[-1][-1] + 1:
+            stretches[-1].append(line)
+        else:
+            stretches.append([line])
+    told = [f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in stretches]
+    return ", ".join(told[:12]) + (", …" if len(told) > 12 else "")

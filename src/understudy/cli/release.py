@@ -247,7 +247,8 @@ def _noted(project: Project, note: Unfinished, asked: dict[str, Any], name: str)
     from understudy.releases.release import checked, fresh_name
 
     begun, missing = note.name(), note.missing()
-    run = note.begin(asked, checked(name) if name else fresh_name())
+    charged = project.ledger.spent.units > 0
+    run = note.begin(asked, checked(name) if name else fresh_name(), charged=charged)
     if name and run != name:
         raise ParameterError(f"this folder's unfinished release is called {run}: leave --name out, or say so")
     before: Purchases | None = None
@@ -349,7 +350,8 @@ def _tell(
     width = "no certified error"
     if usual is not None:
         rest = "not all are certified" if error is None else f"every one within ± {error:,.0f}"
-        width = f"half of them within ± {usual:,.1f} people, {rest}"
+        half = f"{usual:,.0f}" if usual >= 10 else f"{usual:,.1f}"
+        width = f"half of them within ± {half} people, {rest}"
     asked, answered = told["workload"]["queries"], made.answered_cells
     cells = f"in {told['workload']['marginals']:,} marginals, {width}"
     if answered > asked:

@@ -23,6 +23,7 @@ from understudy.errors import (
     ParameterError,
     QueryError,
     RefusedError,
+    ServerError,
     UnderstudyError,
 )
 from understudy.ledger.interface import fresh_request
@@ -195,6 +196,11 @@ class RemoteTable:
             read = partial(self._cells_answer, plain, question)
         try:
             return read()
+        except ServerError as error:  # the domain could not be fetched; the answer is there, and paid for
+            error.request = error.request or request
+            raise
+        except RefusedError:
+            raise
         except (LookupError, TypeError, ValueError, UnderstudyError) as error:
             raise not_understood(request) from error
 

@@ -4,9 +4,9 @@ A table of which nothing was ever charged has no ledger, and the first charge ma
 was deleted, or is looked for in another place, that would begin with the whole budget anew, and forget what was
 told about the people. So before a ledger is begun, what only a charge can have left beside the declaration is
 looked for: the coded copy of the table, which the first look makes; releases that were not paid from a ledger in
-memory, and notes of unfinished ones; an export of the ledger; SQLite's log of the file. Where one is found nothing
-is opened, until the ledger is put back or, knowingly, begun anew (`understudy ledger new`). What `check --read`
-writes comes before the first charge, and proves nothing.
+memory, and notes of unfinished ones that were begun after a charge; an export of the ledger; SQLite's log of the
+file. Where one is found nothing is opened, until the ledger is put back or, knowingly, begun anew (`understudy
+ledger new`). What `check --read` writes comes before the first charge, and proves nothing.
 
 This guards against a mistake, not against a custodian who removes the traces as well: that is what a witness is
 for (`witness`).
@@ -70,9 +70,11 @@ def _traces(declaration: Declaration, place: URL, *, base: Path, file: Path | No
         if told.get("table") == declaration.name and told.get("ledger") != "in memory":
             yield f"{path.parent.name} holds a release of the table"
     for path in islice(sorted(base.glob(".*.unfinished.json")), MOST_FOLDERS):
-        asked = cast("object", _read(path).get("asked"))
-        if isinstance(asked, dict) and cast("dict[str, Any]", asked).get("table") == declaration.name:
-            yield f"{path.name} is the note of a release that was begun"
+        note = _read(path)
+        asked = cast("object", note.get("asked"))
+        mine = isinstance(asked, dict) and cast("dict[str, Any]", asked).get("table") == declaration.name
+        if mine and note.get("charged") is True:
+            yield f"{path.name} is the note of a release that was begun after a charge"
     export = base / "ledger_export.py"
     named = f'"table": {json.dumps(declaration.name)}'
     if named in _text(export):

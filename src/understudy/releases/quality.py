@@ -255,15 +255,11 @@ class QualityJudge:
 
 
 def noise_of(release: Release) -> ReleaseQuality:
-    """The columns of a release alone, to say whether it is mostly noise; its pairs where columns say nothing.
+    """The columns of a release and the pairs that its page judges, to say whether they are mostly noise.
 
     Noise is a matter of the answers and their error bars: no rows are drawn for it.
     """
-    judge, names = QualityJudge(release, {}), release.domain.names
-    columns = tuple(judge.judged((name,)) for name in names)
-    if any(found.noise is not None for found in columns):
-        return ReleaseQuality(columns, (), ())
-    return judge.judge(names)
+    return QualityJudge(release, {}).judge(release.domain.names)
 
 
 def _association(shares: Cells) -> float:

@@ -33,8 +33,12 @@ class Unfinished:
         note = self._read()
         return None if note is None else note["name"]
 
-    def begin(self, asked: Mapping[str, Any], name: str) -> str:
-        """The name to run under: the noted one where the same was asked before, else `name`, which is noted."""
+    def begin(self, asked: Mapping[str, Any], name: str, *, charged: bool = False) -> str:
+        """The name to run under: the noted one where the same was asked before, else `name`, which is noted.
+
+        The note says whether the ledger was charged before: only then does it prove that there was a ledger,
+        since it is written before the first debit of the run.
+        """
         note = self._read()
         if note is not None:
             if note["asked"] != dict(asked):
@@ -46,7 +50,9 @@ class Unfinished:
                 )
             return note["name"]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"name": name, "asked": asked}, ensure_ascii=False, sort_keys=True)
+        text = json.dumps(
+            {"name": name, "asked": asked, "charged": charged}, ensure_ascii=False, sort_keys=True
+        )
         new = self.path.with_suffix(".new")
         with open(new, "w", encoding="utf-8") as note_file:
             note_file.write(text + "\n")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import ParameterError, RequestConflictError
-from understudy.server.store import ServerStore, as_text
+from understudy.server.store import ServerStore, as_text, check_text
 
 if TYPE_CHECKING:
     from understudy.privacy.cost import Cost
@@ -118,6 +118,8 @@ class Asked:
     ) -> AskedQuestion:  # fmt: skip
         """As `begin` and then `answered`, in one transaction: the question as it is kept from now on."""
         told, text = _text(terms), _text(answer)
+        for written_down in (table, analyst, question, request, told, text, source, ledger_request):
+            check_text(written_down)
         row = list(self._row(table, analyst, question, request, told, ANSWERED, ledger_request))
         row[8:15] = (row[6], price.currency, price.amount, share, source, ledger_request, text)
 

@@ -148,7 +148,11 @@ class ServerConfig:
 
     @classmethod
     def single(cls, folder: Path | str) -> ServerConfig:
-        """The server of the one project in a folder, on loopback, with every default."""
+        """The server of the one project in a folder, on loopback, for whoever tries it alone.
+
+        Releases are the folders beside its declaration, and a question needs approval above the part of the budget
+        at which `understudy ask` asks first, a twentieth. All else is as in a server.yml that says nothing of it.
+        """
         folder = Path(folder)
         file = folder if folder.is_file() else folder / "understudy.yml"
         if not file.is_file():
@@ -159,7 +163,12 @@ class ServerConfig:
                 file=str(folder),
             )
         file = file.resolve()
-        return cls(folder=file.parent, tables={read_declaration(file).name: file})
+        return cls(
+            folder=file.parent,
+            tables={read_declaration(file).name: file},
+            approve_above=ApproveAbove(people=Fraction(1, 20)),
+            releases=file.parent,
+        )
 
 
 _KEYS = (

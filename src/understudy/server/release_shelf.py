@@ -91,7 +91,8 @@ class ReleaseShelf:
         if self._folder is None or not _NAME.fullmatch(name) or file not in SHOWN:
             raise missing
         path = (self._folder / name / file).resolve()
-        if not path.is_relative_to(self._folder.resolve()) or not path.is_file():
+        whole = path.with_name(CERTIFICATE).is_file()  # else the folder is no release, whatever lies in it
+        if not path.is_relative_to(self._folder.resolve()) or not path.is_file() or not whole:
             raise missing
         return path, SHOWN[file]
 

@@ -166,9 +166,10 @@ class ServerStore:
                 raise
 
     def together(self, work: Callable[[sqlite3.Connection], Given]) -> Given:
-        """What `work` returns, done in one transaction with that of other threads; survives a kill, not a power cut.
+        """What `work` returns, done in one transaction with other threads'; survives a kill, not a power cut.
 
-        An `UnderstudyError` that it raises is its caller's alone: it must have written nothing by then.
+        An `UnderstudyError` that it raises is its caller's alone: it must have written nothing by then. Whatever
+        else it raises fails all that share the transaction, so texts are checked before (`check_text`).
         """
         return self._group.submit(work)
 
@@ -203,7 +204,7 @@ class ServerStore:
         """
         for value in values:
             if isinstance(value, str):
-                _check_text(value)
+                check_text(value)
         if os.getpid() != self._process:  # a forked child has none of its parent's threads, and not its work
             self._process, self._flusher = os.getpid(), None
             self._waiting.clear()
@@ -348,7 +349,8 @@ def as_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Refuse a text that cannot be written down, with a `ParameterError`."""
     try:
         text.encode()
     except UnicodeEncodeError:

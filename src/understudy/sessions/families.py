@@ -33,7 +33,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
@@ -300,8 +300,8 @@ def _union_bound(product: Product, beta: float) -> float:
     step = float(deviations.max()) / DEVIATIONS
     classes = np.bincount(np.ceil(deviations / step).astype(np.int64))  # rounded up: the bound only grows
     sizes = np.arange(1, len(classes)) * step * (1 + 1e-9)
-    most = 1.01 * float(norm.isf(beta / product.members / 2)) * float(sizes[-1])
-    return where_it_falls(lambda q: 2 * float((classes[1:] * norm.sf(q / sizes)).sum()) - beta, 0.0, most)
+    most = -1.01 * float(ndtri(beta / product.members / 2)) * float(sizes[-1])
+    return where_it_falls(lambda q: 2 * float((classes[1:] * ndtr(-q / sizes)).sum()) - beta, 0.0, most)
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from understudy.domain.domain import Clique, Domain
 from understudy.mechanism.additive import amount_for
@@ -136,7 +136,7 @@ class MarginalsPurchase:
         unknown = np.array([int(paid[part].sum()) for part in parts.all])
         if not unknown.any():
             return None
-        tail, largest = float(norm.isf(share / unknown.sum() / 2)), float(LARGEST)
+        tail, largest = -float(ndtri(share / unknown.sum() / 2)), float(LARGEST)
         while True:
             weights = parts.weights(unknown > 0, largest=largest)
             sup = tail * float(parts.spreads(weights)[unknown > 0].max())

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.ranges import MINIMAX_CELLS
@@ -132,7 +132,7 @@ def _union_kappa(design: HistogramDesign, beta: float, mean: Values, deviation: 
     own, size = own[moving] * (1 + 1e-9), size[moving]
 
     def excess(kappa: float) -> float:
-        return 2 * float(norm.sf((mean + kappa * deviation)[size] / own).sum()) - beta
+        return 2 * float(ndtr(-(mean + kappa * deviation)[size] / own).sum()) - beta
 
     return most if excess(most) > 0 else where_it_falls(excess, 0.0, most)
 

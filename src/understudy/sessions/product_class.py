@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from understudy.domain.domain import Clique
 from understudy.mechanism.matrix.one_marginal import Strategy
@@ -215,7 +215,7 @@ def resolution_for(
     product = product_on(calibrator, by, kinds)
     if calibrator.is_pure:
         return None
-    marginal, tail = calibrator.marginal(by, where), float(norm.isf(share / 2))
+    marginal, tail = calibrator.marginal(by, where), -float(ndtri(share / 2))
     while product.resolution != 1:
         spread = calibrator.width / (tail * product.norm(2))
         least = calibrator.price_of_spread(marginal, product.matrices, spread)

@@ -25,8 +25,7 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta as beta_law
-from scipy.stats import binom, norm
+from scipy.special import ndtri
 
 from understudy.noise.law import discrete_gaussian_log_law, discrete_laplace_log_law
 
@@ -56,6 +55,8 @@ def continuous(shape: tuple[int, ...], *, laplace: bool = False, stream: int = 0
 
 def safe_quantile(sample: Values, beta: float) -> float:
     """An order statistic that is below the 1 - `beta` quantile with probability at most `DOUBT`."""
+    from scipy.stats import binom  # late: it takes most of a second to load
+
     rank = int(binom.ppf(DOUBT, sample.size, beta))
     if rank < 1:
         raise ValueError("more draws are needed for this probability")
@@ -67,12 +68,15 @@ def extended_quantile(sample: Values, beta: float, lipschitz: float) -> float:
 
     The best of several order statistics, each extended to `beta`; each is wrong with an equal part of `DOUBT`.
     """
+    from scipy.stats import beta as beta_law  # late: it takes most of a second to load
+    from scipy.stats import binom
+
     falling = -np.sort(-sample)
     found, doubt = np.inf, DOUBT / (len(RANKS) + 1)
     for rank in (*RANKS, int(binom.ppf(doubt, sample.size, beta))):
         if 1 <= rank <= sample.size:
             exceeded = float(beta_law.isf(doubt, rank, sample.size - rank + 1))
-            further = max(float(norm.isf(beta) - norm.isf(exceeded)), 0.0)
+            further = max(float(ndtri(exceeded) - ndtri(beta)), 0.0)
             found = min(found, float(falling[rank - 1]) + lipschitz * further)
     return found
 

@@ -28,7 +28,7 @@ from itertools import combinations
 from math import comb, prod
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from understudy.domain.domain import Clique
 from understudy.privacy.joint import WIDE
@@ -343,7 +343,7 @@ class SkiRental:
     def _least(self, by: Clique, kinds: tuple[Kind, ...]) -> float:
         """A lower bound of a class's price, whatever its share of β: its widest member alone costs so much."""
         product = product_on(self._calibrator, by, kinds)
-        spread = self._calibrator.width / (_norm(product) * float(norm.isf(0.25)))
+        spread = self._calibrator.width / (_norm(product) * -float(ndtri(0.25)))
         price = self._calibrator.price_of_spread(self._calibrator.marginal(by), product.matrices, spread)
         return float(price.amount)
 

@@ -153,7 +153,7 @@ class Projections:
 
 @lru_cache(maxsize=8)
 def projections_of(domain: Domain, cliques: tuple[Clique, ...]) -> Projections:
-    """The projections on these cliques; the last ones are kept, since cliques are fitted over and over."""
+    """The projections on these cliques; the last ones are kept, since they are fitted over and over."""
     return Projections(AllCells(domain), cliques)
 
 

@@ -128,6 +128,10 @@ def _drafted(data: Path, shape: TextShape | None, *, table: str, location: str) 
     return Drafted(outline.text(), columns, tuple(notes))
 
 
+def _distinct(column: ColumnSummary) -> str:
+    return f"{column.distinct:,} distinct value{'' if column.distinct == 1 else 's'}"
+
+
 def _is_small(data: Path) -> bool:
     """Whether a file is one of text that may be held in memory while its columns are looked at."""
     return is_text(data) and data.stat().st_size * (PACKED if is_packed(data) else 1) <= HELD
@@ -221,7 +225,7 @@ def _cut(column: ColumnSummary) -> Cut | None:
 
 
 def _why_left_out(column: ColumnSummary) -> str:
-    many = f"{column.distinct:,} distinct values"
+    many = _distinct(column)
     if column.writing.why:
         return f"{many}: {column.writing.why}"
     if column.is_identifier:
@@ -261,7 +265,7 @@ def _note(column: ColumnSummary, entry: OutlineEntry) -> ColumnNote:
         return ColumnNote(column.name, "", f"left out: {entry.left_out}")
     said = [column.writing.why] if column.writing.why else []
     if column.kind == "category":
-        said.append(f"{column.distinct:,} distinct values")
+        said.append(_distinct(column))
     elif column.kind != "boolean":
         low, high = _rounded(column)
         said.append(f"from {_shown(low)} to {_shown(high)}")

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from understudy.errors import ParameterError
 from understudy.validity.predictions import Fault, as_numbers, no_fault
@@ -215,6 +214,8 @@ class Area:
 
     def half_pairs(self, truth: NDArray[Any], scores: NDArray[Any]) -> tuple[int, int]:
         """The area as whole numbers: pairs in the right order count 2, ties 1; and twice the number of pairs."""
+        from scipy.stats import rankdata  # late: it takes most of a second to load
+
         found = np.asarray(scores, dtype=np.float64)
         found = found[:, 1] if found.ndim == 2 else found
         if found.shape != truth.shape:
