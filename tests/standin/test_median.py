@@ -206,6 +206,21 @@ def test_the_median_is_not_the_mean():
     assert query.answer(ours) == pytest.approx(1 / 3)
 
 
+@pytest.mark.parametrize("cells", [3, 9])  # by counts of cells, and by rows
+def test_a_set_that_is_cut_leaves_others_of_its_size_whole(cells):
+    """The list of all databases is made once and shared."""
+    domain = Domain((Bins.integers("x", 0, cells - 1),))
+    first, second = SurvivingSet(domain, 5), SurvivingSet(domain, 5)
+    whole = first.databases()
+    assert len(np.unique(whole, axis=0)) == len(whole) == comb(cells + 4, 5)
+    query = LinearQuery.table(domain, ("x",), np.arange(cells) == 0)
+    while first.cut_by_sign(query, 1.0):
+        pass
+    assert len(first) < len(whole)
+    for fresh in (second, SurvivingSet(domain, 5)):
+        np.testing.assert_array_equal(fresh.databases(), whole)
+
+
 def test_a_contradiction_leaves_the_set_as_it_is():
     domain = domain_of(2)
     ours = SurvivingSet(domain, 3)

@@ -199,12 +199,13 @@ def practical_terms(
     if slack < 1 or gap < 1:
         raise ParameterError(f"alpha {alpha} of the rows is {people} people: ask for a wider error")
     currency = curator.ledger.budget.currency
-    run, answer = _cheapest_terms(queries, updates, failure, gap, slack, currency, moved)
+    run, answer = _cheapest_terms(calibrated_slack, queries, updates, failure, gap, slack, currency, moved)
     return OnlineTerms(queries, failure, gap, slack, updates, run, answer)
 
 
 @lru_cache(maxsize=64)
 def _cheapest_terms(
+    slack_of_run: Callable[..., int],
     queries: int,
     updates: int,
     failure: Fraction,
@@ -214,7 +215,7 @@ def _cheapest_terms(
     moved: Sensitivity,
 ) -> tuple[Fraction, Price]:
     """The least ε of a run whose noise stays within `slack`, and the least price of an answer within `gap`."""
-    run = cheapest(lambda price: calibrated_slack(price, queries, updates, failure, moved=moved.l1) <= slack)
+    run = cheapest(lambda price: slack_of_run(price, queries, updates, failure, moved=moved.l1) <= slack)
     answer = cheapest(
         lambda amount: answer_error(Price(currency, amount), updates, failure, moved=moved) < gap
     )
