@@ -18,11 +18,11 @@ from understudy.rational import Number
 Additive = LaplaceMechanism | GaussianMechanism
 
 
-@lru_cache(maxsize=4096)
 def noise_for(price: Price, moved: Sensitivity) -> Additive:
     """The mechanism that keeps to `price` for a vector that one person moves by at most `moved`.
 
-    Raises ParameterError for a price that is no privacy parameter, and for noise that cannot be drawn.
+    A new one at every call: marginals that share a noise are known by sharing the object. Raises ParameterError
+    for a price that is no privacy parameter, and for noise that cannot be drawn.
     """
     if price.currency == "epsilon":
         return LaplaceMechanism(epsilon=price.amount, l1=moved.l1)
