@@ -133,7 +133,7 @@ def test_a_server_that_is_away_is_found_before_any_charge(source, monkeypatch):
     def away(*_: object) -> None:
         raise psycopg.OperationalError("connection refused: SECRET")
 
-    monkeypatch.setattr(postgres_module._Address, "connect", away)
+    monkeypatch.setattr(postgres_module._SourceAddress, "connect", away)
     with pytest.raises(SourceError) as refused:
         guarded.measure(Marginal(DOMAIN, ("x",)), epsilon=Fraction(1, 10))
     assert "SECRET" not in str(refused.value)

@@ -77,16 +77,16 @@ class Answering:
     def from_memory(self, asked: AskedBy) -> GateReply | None:
         """The answer of somebody's earlier question in the session, sent again: no thread and no look.
 
-        None where it is not remembered. A request id that was used before is looked up in the store.
+        None where it is not remembered, and where the caller gave a request id that is new: its reply is kept
+        before it is sent, on a thread, so that the same request gets the same bytes even after a kill.
         """
         if asked.inquiry.is_direct:
             return None
         known = self._shelf.find(self._key(asked, asked.table.generation))
         if known is None:
             return None
-        sent = self._sent_before(asked)
-        if sent is not None:
-            return sent
+        if asked.inquiry.request:
+            return self._sent_before(asked)
         inquiry = asked.inquiry
         id = self._asked.note(
             inquiry.table,

@@ -309,7 +309,8 @@ def test_prices_are_parts_of_the_budget_and_never_powers_of_ten(town: ServedTown
     pages += [olga.get(path) for path in ("/ledger", "/audit", "/history")]
     pages += [carl.get(path) for path in ADMIN]
     for shown in pages:
-        assert not re.search(r"\b\d(\.\d+)?e-?\d+\b", shown.words), shown.words
+        words = re.sub(r"\b[0-9a-f]{12,}\b", "a hash", shown.words)
+        assert not re.search(r"\b\d(\.\d+)?e-?\d+\b", words), words
     asking = ada.get("/tables/town/ask").words
     assert re.search(r"[\d.]+% left ?: about [\d,]+ more counts within ± \d+ people", asking)
 
