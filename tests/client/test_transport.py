@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -106,6 +106,8 @@ class Script:
         return reply != CLOSE and b"connection: close" not in reply
 
     def end(self) -> None:
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for a connection
         self._listening.close()
         self._thread.join(10)
 
