@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.client.address import ServerAddress
 from understudy.client.history import History
 from understudy.client.published import PublishedRelease, PublishedReleases
-from understudy.client.remote_table import RemoteSession, RemoteTable
+from understudy.client.remote_table import AskTerms, RemoteSession, RemoteTable
 from understudy.client.token_file import found_token
 from understudy.client.told import ServerBudget, ServerQuote, share_told
 from understudy.client.transport import Transport
@@ -115,17 +115,7 @@ class Connection:
         return self._tables[name]
 
     def ask(
-        self,
-        question: str,
-        *,
-        table: str | None = None,
-        epsilon: float | None = None,
-        rho: float | None = None,
-        error: float | None = None,
-        uncertified: bool = True,
-        why: str = "",
-        request: str | None = None,
-        wait: bool | float = False,
+        self, question: str, *, table: str | None = None, **terms: Unpack[AskTerms]
     ) -> Answer | SqlAnswer:
         """Answer a question such as ``count age < 30 by district``, or a SELECT statement.
 
@@ -134,29 +124,11 @@ class Connection:
         `ApprovalNeededError` whose `id` fetches the answer later, or is waited for: `wait` is a number of
         seconds, or True. Everything else is as in `RemoteTable.ask`.
         """
-        return self.table(table).ask(
-            question, epsilon=epsilon, rho=rho, error=error, uncertified=uncertified, why=why, request=request,
-            wait=wait,
-        )  # fmt: skip
+        return self.table(table).ask(question, **terms)
 
-    def sql(
-        self,
-        text: str,
-        *,
-        table: str | None = None,
-        epsilon: float | None = None,
-        rho: float | None = None,
-        error: float | None = None,
-        uncertified: bool = True,
-        why: str = "",
-        request: str | None = None,
-        wait: bool | float = False,
-    ) -> SqlAnswer:
+    def sql(self, text: str, *, table: str | None = None, **terms: Unpack[AskTerms]) -> SqlAnswer:
         """Answer a SELECT statement; any other text is refused with a `QueryError`, and not sent. As `ask`."""
-        return self.table(table).sql(
-            text, epsilon=epsilon, rho=rho, error=error, uncertified=uncertified, why=why, request=request,
-            wait=wait
-        )  # fmt: skip
+        return self.table(table).sql(text, **terms)
 
     def quote(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from understudy.answer.answer import Answer
 from understudy.answer.reader import is_sql
@@ -33,6 +33,18 @@ FIRST_LOOK, LONGEST_LOOK = 0.5, 10.0
 """Seconds between two looks at whether a question was approved: at first, and at most."""
 
 Told = Answer | SqlAnswer
+
+
+class AskTerms(TypedDict, total=False):
+    """How a question is asked; the keywords of `RemoteTable.ask`, which says what they mean."""
+
+    epsilon: float | None
+    rho: float | None
+    error: float | None
+    uncertified: bool
+    why: str
+    request: str | None
+    wait: bool | float
 
 
 class RemoteTable:
@@ -93,28 +105,14 @@ class RemoteTable:
             return self.awaited(document, wait=wait)
         return self.decoded(document)
 
-    def sql(
-        self,
-        text: str,
-        *,
-        epsilon: float | None = None,
-        rho: float | None = None,
-        error: float | None = None,
-        uncertified: bool = True,
-        why: str = "",
-        request: str | None = None,
-        wait: bool | float = False,
-    ) -> SqlAnswer:
+    def sql(self, text: str, **terms: Unpack[AskTerms]) -> SqlAnswer:
         """Answer a SELECT statement; any other text is refused with a `QueryError`, and not sent.
 
         Everything else is as in `ask`.
         """
         if not isinstance(text, str) or not is_sql(text):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise QueryError("this is no SELECT statement", remedy="`ask` takes other questions")
-        answer = self.ask(
-            text, epsilon=epsilon, rho=rho, error=error, uncertified=uncertified, why=why, request=request,
-            wait=wait
-        )  # fmt: skip
+        answer = self.ask(text, **terms)
         assert isinstance(answer, SqlAnswer)
         return answer
 
