@@ -307,7 +307,11 @@ class HandleClosedError(RefusedError):
 
 
 class ClosedError(RefusedError):
-    """A project or a ledger that was closed was used again. Nothing was spent."""
+    """A project or a ledger that was closed was used again, or was closed by another thread while it was used.
+
+    In the second case a charge may stand in the ledger without its answer: the same request, asked again after
+    opening, gets it and pays nothing more.
+    """
 
     code = "closed"
 

@@ -78,7 +78,10 @@ class Database:
     def check_open(self) -> None:
         """Refuse a store that was closed."""
         if self._closed:
-            raise ClosedError("the ledger was closed", remedy="open the project again; nothing was spent")
+            raise ClosedError(
+                "the ledger was closed",
+                remedy="open the project again; what was charged before is in the ledger, under its request",
+            )
 
     def wipe(self) -> None:
         """Empty SQLite's write-ahead log, which holds pages as they were before a state was erased from them.

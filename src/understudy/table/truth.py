@@ -130,7 +130,7 @@ class Truth:
         if self._closed:
             raise ClosedError(
                 "the project was closed, and its table cannot be asked any more",
-                remedy="open it again; nothing was spent",
+                remedy="open it again; what was charged before is in the ledger, under its request",
             )
 
     def count(self, clique: Clique) -> Counts:
