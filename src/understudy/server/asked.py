@@ -95,8 +95,8 @@ class Asked:
     ) -> str:  # fmt: skip
         """Note a question that was answered free of charge; its id. Written soon, together with others.
 
-        It is for answers that a repeated request would get again anyway: a kill within a tenth of a second
-        forgets it.
+        It is for free answers to callers who gave no request id, and so cannot ask for the same reply again: a
+        kill within a tenth of a second forgets it.
         """
         row = list(self._row(table, analyst, question, request, _text(terms), ANSWERED, ledger_request))
         row[8:15] = (row[6], currency, 0.0, 0.0, source, ledger_request, text or _text(answer))
