@@ -412,14 +412,14 @@ def _told_in(asked: QuestionPrice, budget: Budget) -> Iterator[None]:
     try:
         yield
     except InsufficientBudgetError as error:
-        if asked.epsilon is None or error.currency == "epsilon":
+        if asked.epsilon is None or error.currency != "rho":
             raise
         epsilon = float(exact(asked.epsilon, "epsilon"))
         pure = asked.noise == "laplace"  # then rho grows with the square of epsilon
         fits = (
             epsilon * sqrt(error.remaining / error.requested)
             if pure
-            else zcdp_epsilon(error.remaining, float(budget.delta))
+            else zcdp_epsilon(error.remaining, float(budget.conversion_delta))
         )
         shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
         kind = " of pure privacy" if pure else ""

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,10 @@ class DurableLedger:
     @property
     def spent(self) -> Cost:
         return self._now().books.spent
+
+    @property
+    def delta_spent(self) -> Fraction:
+        return self._now().books.delta_spent
 
     @property
     def remaining(self) -> Cost:
