@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.verdict import Verdict, at_least, at_most, ended, shown, verdict
-from understudy.mechanism.column_profile.profile import ColumnProfile, ColumnProfiling, counts_of
+from understudy.mechanism.column_profile.profile import ColumnProfile, ColumnProfiling, counts_of, distinct_of
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours, Relation
@@ -78,7 +78,9 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
         values = column(kind, options.rows, rng)
         start = time.process_time()
         values = np.sort(values)
-        profile = profiling.profile(counts_of([values], 0), whole=kind in WHOLE, noise=noise)
+        profile = profiling.profile(
+            counts_of([values], 0), distinct=distinct_of([values]), whole=kind in WHOLE, noise=noise
+        )
         spent += time.process_time() - start
         if profile.low is None:
             failed += 1

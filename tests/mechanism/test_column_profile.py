@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from understudy.mechanism.column_profile.density import Density
 from understudy.mechanism.column_profile.grid import Line
-from understudy.mechanism.column_profile.profile import SHARES, ColumnProfile, ColumnProfiling, counts_of
+from understudy.mechanism.column_profile.profile import DISTINCT, SHARES, ColumnProfile, ColumnProfiling, counts_of, distinct_of
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import epsilon, rho
 from understudy.privacy.event import GaussianNoise, LaplaceNoise
@@ -25,8 +25,10 @@ RHO = Price("rho", Fraction(15, 1000))
 
 def profiled(values, *, whole=False, price=RHO, columns=30, relation=ADD, seed=1, missing=0) -> ColumnProfile:
     profiling = ColumnProfiling(columns=columns, price=price, relation=relation)
-    counts = counts_of([np.sort(np.asarray(values, float))], missing)
-    return profiling.profile(counts, whole=whole, noise=SeededNoise(seed))
+    chunks = [np.sort(np.asarray(values, float))]
+    return profiling.profile(
+        counts_of(chunks, missing), distinct=distinct_of(chunks), whole=whole, noise=SeededNoise(seed)
+    )
 
 
 def covered(values, found: ColumnProfile) -> float:
@@ -45,7 +47,7 @@ def test_all_rounds_of_all_columns_cost_the_price_together(relation, columns):
     pure = ColumnProfiling(columns=columns, price=Price("epsilon", Fraction(1, 2)), relation=relation)
     assert epsilon(pure.event) == Fraction(1, 2)
     assert {type(part) for part in pure.event.events} == {LaplaceNoise}
-    assert sum(SHARES) == 1
+    assert sum(SHARES) + DISTINCT == 1
 
 
 @given(st.data())
@@ -71,6 +73,11 @@ def test_neighbours_move_the_counts_by_no_more_than_the_noise_is_made_for(data):
         step = counted(first) - counted(second)
         assert np.abs(step).sum() <= moved.l1
         assert (step**2).sum() <= moved.l2_squared
+        different = [
+            len({line[0] for line in table} - {None})
+            for table in (first, second)
+        ]
+        assert abs(different[0] - different[1]) <= 1
 
 
 def test_every_count_of_every_round_gets_its_noise():
@@ -83,9 +90,9 @@ def test_every_count_of_every_round_gets_its_noise():
         asked.append(edges)
         return exact(edges)
 
-    first = profiling.profile(counts_on, whole=False, noise=SeededNoise(1))
+    first = profiling.profile(counts_on, distinct=9, whole=False, noise=SeededNoise(1))
     grids, asked = asked, []
-    second = profiling.profile(counts_on, whole=False, noise=SeededNoise(2))
+    second = profiling.profile(counts_on, distinct=9, whole=False, noise=SeededNoise(2))
     assert len(grids) == len(asked) == len(SHARES) == 5
     assert np.array_equal(grids[0], asked[0])
     assert np.array_equal(grids[0], Line(whole=False).octaves())
@@ -153,6 +160,12 @@ def test_pure_epsilon_finds_bounds_of_few_columns():
     found = profiled(values, price=Price("epsilon", Fraction(1)), columns=3)
     assert covered(values, found) > 0.98
     assert found.high - found.low < 2 * np.subtract(*np.quantile(values, [0.99, 0.01]))
+
+
+def test_different_values_are_counted_with_noise():
+    values = np.arange(20_000.0) // 4
+    assert profiled(values).distinct == pytest.approx(5_000, rel=0.2)
+    assert distinct_of([np.array([1.0, 1.0, 2.0]), np.array([2.0, 3.0]), np.array([])]) == 3
 
 
 def test_a_profile_is_kept_as_plain_values():

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import ParameterError
 from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.column_profile.density import Density
 from understudy.mechanism.column_profile.grid import ZERO, Edges, Line
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.look import decided
 from understudy.mechanism.parameters import whole
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.columns import CountColumns
@@ -29,8 +29,11 @@ from understudy.privacy.event import Together
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Relation, Sensitivity
 
-SHARES = (Fraction(25, 100), Fraction(10, 100), Fraction(6, 100), Fraction(6, 100), Fraction(53, 100))
+SHARES = (Fraction(25, 100), Fraction(10, 100), Fraction(6, 100), Fraction(6, 100), Fraction(50, 100))
 """What each round takes of the price: octaves, three zooms, and the cells of equal mass."""
+
+DISTINCT = Fraction(3, 100)
+"""What the number of different values takes of it."""
 
 ZOOMED = 256
 """Cells that a zoom cuts the occupied ones into, about."""
@@ -76,6 +79,7 @@ class ColumnProfile:
     cuts       rising numbers between them that cut the column into bins of about equal mass: at most 15
     counts     about how many people are in each bin, which are one more than the cuts
     missing    about how many people have no number there
+    distinct   about how many different numbers there are
     deviation  of the noise on a count of the last round, in people
     """
 
@@ -84,6 +88,7 @@ class ColumnProfile:
     cuts: tuple[float, ...]
     counts: tuple[float, ...]
     missing: float
+    distinct: float
     deviation: float
 
     def as_plain(self) -> dict[str, Any]:
@@ -94,6 +99,7 @@ class ColumnProfile:
             "cuts": list(self.cuts),
             "counts": list(self.counts),
             "missing": self.missing,
+            "distinct": self.distinct,
             "deviation": self.deviation,
         }
 
@@ -105,6 +111,7 @@ class ColumnProfile:
             tuple(plain["cuts"]),
             tuple(plain["counts"]),
             plain["missing"],
+            plain["distinct"],
             plain["deviation"],
         )
 
@@ -116,7 +123,8 @@ class ColumnProfiling:
     Privacy     In each round every row counts in one cell of every column: the counts of all columns side by side
                 move by the sum of what a partition moves (`privacy.relation`, Lemmas 1 and 2), and get noise for
                 that. Grids depend on earlier rounds' noisy counts alone, so that the rounds compose adaptively: the
-                price is the sum of theirs, whatever is found.
+                price is the sum of theirs, whatever is found. The number of different values of a column moves by
+                one at most for each row that is added, removed or replaced.
     Accuracy    None is promised; `python -m bench columns` measures it.
     Complexity  One sorted copy of a column in memory, and a few hundred searches in it for each round.
     Gap         Bounds leave out a little of the mass, and more of it where noise hides more.
@@ -128,8 +136,7 @@ class ColumnProfiling:
 
     def __post_init__(self) -> None:
         whole(self.columns, "the number of columns", at_least=1)
-        if not self.rounds:
-            raise ParameterError("a profile has rounds")
+        decided(self.rounds, self.different)
 
     @property
     def moved(self) -> Sensitivity:
@@ -142,13 +149,26 @@ class ColumnProfiling:
         """The noise of each round."""
         return tuple(noise_for(self.price * share, self.moved) for share in SHARES)
 
+    @cached_property
+    def different(self) -> Additive:
+        """The noise of the numbers of different values."""
+        rows = self.relation.max_rows
+        moved = Sensitivity(rows * self.columns, rows**2 * self.columns)
+        return noise_for(self.price * DISTINCT, moved)
+
     @property
     def event(self) -> Together:
-        return Together(tuple(mechanism.event for mechanism in self.rounds))
+        return Together(tuple(mechanism.event for mechanism in (*self.rounds, self.different)))
 
-    def profile(self, counts_on: CountsOn, *, whole: bool, noise: NoiseSource) -> ColumnProfile:
-        """The profile of one column, which is asked for its exact counts on one grid after the other."""
+    def profile(
+        self, counts_on: CountsOn, *, distinct: int, whole: bool, noise: NoiseSource
+    ) -> ColumnProfile:
+        """The profile of one column, which is asked for its exact counts on one grid after the other.
+
+        `distinct` is its exact number of different values.
+        """
         line = Line(whole)
+        values = float(self.different.release(np.array([distinct], np.int64), noise=noise)[0])
         octaves, *zooms, last = self.rounds
         noisy = _noisy(octaves, counts_on(line.octaves()), noise)
         among = self.columns * (noisy.size - 3)
@@ -160,10 +180,11 @@ class ColumnProfiling:
                 density = density.after(edges, parents, noisy[1:-2], _reach(zoom))
         if density is None:  # nobody was found: only what is missing is told
             noisy = _noisy(last, counts_on(np.zeros(1)), noise)
-            return ColumnProfile(None, None, (), (), float(max(noisy[-1], 0)), _deviation(last))
+            missing = float(max(noisy[-1], 0))
+            return ColumnProfile(None, None, (), (), missing, values, _deviation(last))
         edges = _final_grid(density)
         noisy = _noisy(last, counts_on(edges), noise)
-        return _read_off(line, density, edges, noisy, last)
+        return _read_off(line, density, edges, noisy, last, values)
 
 
 def _noisy(mechanism: Additive, counts: Whole, noise: NoiseSource) -> NDArray[np.float64]:
@@ -191,7 +212,12 @@ def _final_grid(density: Density) -> Edges:
 
 
 def _read_off(
-    line: Line, density: Density, edges: Edges, noisy: NDArray[np.float64], mechanism: Additive
+    line: Line,
+    density: Density,
+    edges: Edges,
+    noisy: NDArray[np.float64],
+    mechanism: Additive,
+    distinct: float,
 ) -> ColumnProfile:
     counts, missing = noisy[1:-2], float(max(noisy[-1], 0))
     low, high = density.hull
@@ -223,6 +249,7 @@ def _read_off(
         tuple(map(float, inside)),
         tuple(round(float(count), 1) for count in np.diff(ranks)),
         round(missing, 1),
+        distinct,
         round(_deviation(mechanism), 3),
     )
 
@@ -253,3 +280,11 @@ def counts_of(chunks: Sequence[NDArray[np.float64]], missing: int) -> CountsOn:
         return np.append(total, missing)
 
     return counts_on
+
+
+def distinct_of(chunks: Sequence[NDArray[np.float64]]) -> int:
+    """How many different values there are in sorted pieces of a column."""
+    firsts = [chunk[np.r_[True, chunk[1:] != chunk[:-1]]] for chunk in chunks if chunk.size]
+    if len(firsts) <= 1:
+        return sum(first.size for first in firsts)
+    return int(np.unique(np.concatenate(firsts)).size)
