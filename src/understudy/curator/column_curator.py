@@ -132,12 +132,11 @@ class ColumnCurator:
         def look() -> list[dict[str, Any]]:
             self._reader.sample(share)
             found: list[dict[str, Any]] = []
-            for column, reading in readings.items():
-                chunks, missing = self._reader.numbers(column, reading, share)
+            for column, chunks, missing in self._reader.numbers(readings, share):
                 profile = profiling.profile(
                     counts_of(chunks, missing),
                     distinct=distinct_of(chunks),
-                    whole=reading.whole,
+                    whole=readings[column].whole,
                     noise=self._noise,
                 )
                 found.append(profile.as_plain())

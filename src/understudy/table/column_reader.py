@@ -7,7 +7,7 @@ is added, removed or replaced still changes the counts by one row, or by two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -35,6 +35,9 @@ LONGEST_KEY = 100
 """Characters of a key; longer texts are no keys."""
 
 BATCH = 1 << 17
+
+TOGETHER = 16
+"""Columns that are read in one pass: a pass has a price of its own, and what it reads is held."""
 
 Held = list[NDArray[np.float64]]
 """The numbers of a column in sorted pieces."""
@@ -180,35 +183,59 @@ class ColumnReader:
                 found[kind] = count
         return found
 
-    def numbers(self, column: str, reading: NumberReading, share: float) -> tuple[Held, int]:
-        """The numbers of a column in sorted pieces, and how many of its values are none."""
-        held: Held = []
-        missing = 0
-        sampled = "" if share >= 1 or self._sampled else f" USING SAMPLE {100 * share:.9f} PERCENT (bernoulli)"
-        rows = f"SELECT x FROM ({self._number(column, reading)}){sampled}"
-        with self.looking():
-            for batch in self._engine.execute(rows).fetch_record_batch(BATCH):
-                values = batch.column(0).to_numpy(zero_copy_only=False).astype(np.float64)
-                sound = values[np.isfinite(values)]
-                missing += values.size - sound.size
-                held.append(sound)
-        return ([np.sort(np.concatenate(held))] if held else []), missing
+    def numbers(
+        self, readings: Mapping[str, NumberReading], share: float
+    ) -> Iterator[tuple[str, Held, int]]:
+        """For each column its name, its numbers in sorted pieces, and how many of its values are none.
 
-    def _number(self, column: str, reading: NumberReading) -> str:
-        """A statement whose column x is the number that each value stands for, and null where it is none."""
+        A few columns are read at a time, each row of them with the same chance `share`, unless a sample is held.
+        """
+        names = list(readings)
+        chosen = "" if share >= 1 or self._sampled else f" USING SAMPLE {100 * share:.9f} PERCENT (bernoulli)"
+        for first in range(0, len(names), TOGETHER):
+            part = names[first : first + TOGETHER]
+            with self.looking():
+                found = self._read({name: readings[name] for name in part}, chosen)
+            for name in part:
+                yield (name, *found.pop(name))
+
+    def _read(self, readings: Mapping[str, NumberReading], chosen: str) -> dict[str, tuple[Held, int]]:
+        plain = {name: text for name, reading in readings.items() if (text := self._plain(name, reading))}
+        statements: dict[tuple[str, ...], str] = {}
+        if plain:
+            listed = ", ".join(f"TRY_CAST({text} AS DOUBLE) AS x{i}" for i, text in enumerate(plain.values()))
+            statements[tuple(plain)] = f"SELECT {listed} FROM {self._rows}{chosen}"
+        for name, reading in readings.items():
+            if name not in plain:
+                statements[(name,)] = f"SELECT x FROM ({self._taken(name, reading)}){chosen}"
+        found: dict[str, tuple[Held, int]] = {}
+        for names, statement in statements.items():
+            pieces: list[Held] = [[] for _ in names]
+            missing = [0] * len(names)
+            for batch in self._engine.execute(statement).fetch_record_batch(BATCH):
+                for place in range(len(names)):
+                    values = batch.column(place).to_numpy(zero_copy_only=False)
+                    sound = values[np.isfinite(values)]
+                    missing[place] += values.size - sound.size
+                    pieces[place].append(sound)
+            for place, name in enumerate(names):
+                whole = np.concatenate(pieces[place]) if pieces[place] else np.empty(0)
+                pieces[place] = []
+                whole.sort()
+                found[name] = ([whole], missing[place])
+        return found
+
+    def _plain(self, column: str, reading: NumberReading) -> str:
+        """An expression for the number that each value stands for; empty where text is written by agreement."""
         name = identifier(column)
-        if not self.source.text or (reading.kind is ValueKind.REAL and not reading.intake):
-            text = {
+        if not self.source.text:
+            return {
                 ValueKind.DAY: f"date_diff('day', DATE '1970-01-01', {name})",
                 ValueKind.MOMENT: f"floor(epoch({name}) / 86400)",
             }.get(reading.kind, name)
-            return f"SELECT TRY_CAST({text} AS DOUBLE) AS x FROM {self._rows}"
         if reading.kind is ValueKind.MOMENT:
-            stamp = f"TRY_CAST(trim({name}) AS TIMESTAMP)"
-            return f"SELECT floor(epoch({stamp}) / 86400) AS x FROM {self._rows}"
-        if not reading.intake and reading.kind is ValueKind.WHOLE:
-            return f"SELECT TRY_CAST(trim({name}) AS DOUBLE) AS x FROM {self._rows}"
-        return self._taken(column, reading)
+            return f"floor(epoch(TRY_CAST(trim({name}) AS TIMESTAMP)) / 86400)"
+        return "" if reading.intake or reading.kind is ValueKind.DAY else f"trim({name})"
 
     def _taken(self, column: str, reading: NumberReading) -> str:
         """The same for text that is written by agreement: read as the declaration's own reader reads it."""
