@@ -1,7 +1,8 @@
 """How well bounds and bins are found privately: 300 invented columns of 50,000 rows, for ε = 1 all together.
 
-Coverage is the share of rows between the bounds; width is beside that of the middle 98% of the rows; a cut is off by as
-much as its target is beyond the ranks of the values at both of its sides: that is what atoms leave open.
+Coverage is the share of rows between the bounds; width is beside that of the middle 98% of the rows; a cut is
+off by as much as its target is beyond the ranks of the values at both of its sides: that is what atoms leave
+open.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Neighbours, Relation
 
-KINDS = ("normal", "lognormal", "Pareto", "uniform whole", "mostly 0", "Poisson", "years", "far from 0, narrow")
+KINDS = (
+    "normal",
+    "lognormal",
+    "Pareto",
+    "uniform whole",
+    "mostly 0",
+    "Poisson",
+    "years",
+    "far from 0, narrow",
+)
 WHOLE = (3, 5, 6)
 
 
@@ -88,7 +98,9 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
         found.append(quality(values, profile, whole=kind in WHOLE))
         kinds.append(kind)
     covered, widths, offs = np.array(found).T
-    print(f"{options.columns} columns x {options.rows:,} rows, {budget} for all, {relation}: {spent:.1f} CPU s")
+    print(
+        f"{options.columns} columns x {options.rows:,} rows, {budget} for all, {relation}: {spent:.1f} CPU s"
+    )
     print(f"{'':22}{'covered':>16}{'width':>16}{'worst cut off':>18}")
     print(f"{'':22}{'median  worst':>16}{'median   90%':>16}{'median    90%':>18}")
     for kind, name in [*enumerate(KINDS), (None, "all")]:

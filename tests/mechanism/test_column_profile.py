@@ -1,4 +1,4 @@
-"""Column profiling: what it costs, that its grids follow noisy counts alone, and that it finds where numbers lie."""
+"""Column profiling: what it costs, what its grids are made of, and that it finds where numbers lie."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from understudy.mechanism.column_profile.density import Density
 from understudy.mechanism.column_profile.grid import Line
-from understudy.mechanism.column_profile.profile import DISTINCT, SHARES, ColumnProfile, ColumnProfiling, counts_of, distinct_of
+from understudy.mechanism.column_profile.profile import (
+    DISTINCT,
+    SHARES,
+    ColumnProfile,
+    ColumnProfiling,
+    counts_of,
+    distinct_of,
+)
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.cost import epsilon, rho
 from understudy.privacy.event import GaussianNoise, LaplaceNoise
@@ -73,15 +80,12 @@ def test_neighbours_move_the_counts_by_no_more_than_the_noise_is_made_for(data):
         step = counted(first) - counted(second)
         assert np.abs(step).sum() <= moved.l1
         assert (step**2).sum() <= moved.l2_squared
-        different = [
-            len({line[0] for line in table} - {None})
-            for table in (first, second)
-        ]
+        different = [len({line[0] for line in table} - {None}) for table in (first, second)]
         assert abs(different[0] - different[1]) <= 1
 
 
 def test_every_count_of_every_round_gets_its_noise():
-    """The noise that is drawn is that of the rounds, on every cell and on the missing: seen by what is told apart."""
+    """Other noise leads to other grids after the first, and to other bounds."""
     profiling, asked = ColumnProfiling(columns=30, price=RHO, relation=ADD), []
     values = np.sort(np.random.default_rng(1).normal(50, 9, 20_000))
     exact = counts_of([values], 5)
@@ -176,7 +180,9 @@ def test_a_profile_is_kept_as_plain_values():
 # ---------------------------------------------------------------------------------------- grids
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=2, unique=True), st.integers(1, 300), st.booleans())
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=2, unique=True), st.integers(1, 300), st.booleans()
+)
 @settings(max_examples=60)
 def test_cuts_of_an_interval_lie_within_it_and_rise(ends, parts, whole):
     low, high = sorted(ends)

@@ -38,10 +38,10 @@ def start(
 ) -> None:
     """Buy bounds, bins and keys of every column with a tenth of the budget, and write a declaration.
 
-    Nothing has to be known of the table: only its header and number of rows are taken as public (and the types of a
-    Parquet file's columns). How columns are written, where their numbers lie, and which values of text enough rows hold
-    is bought privately, and paid for once: to start again costs nothing. Identifiers and free text are left out, and
-    named. `ask`, `release` and `serve` take what is written.
+    Nothing has to be known of the table: only its header and number of rows are taken as public (and the types
+    of a Parquet file's columns). How columns are written, where their numbers lie, and which values of text
+    enough rows hold is bought privately, and paid for once: to start again costs nothing. Identifiers and free
+    text are left out, and named. `ask`, `release` and `serve` take what is written.
     """
     from understudy import __version__
     from understudy.output import write_file
@@ -79,7 +79,8 @@ def _plain(found: Started, output: Path, report: Path) -> dict[str, object]:
         "share": found.budget.share(found.cost),
         "repeated": found.again,
         "columns": [
-            {"column": column.name, "type": column.kind or None, "why": column.why} for column in found.columns
+            {"column": column.name, "type": column.kind or None, "why": column.why}
+            for column in found.columns
         ],
     }
 

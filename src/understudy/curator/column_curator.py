@@ -1,7 +1,7 @@
-"""The door to a table of which nothing is declared yet: how columns are written, where their numbers lie, which keys.
+"""The door to a table of which nothing is declared yet: writings, bounds, bins and keys of its columns.
 
-It keeps to the order of the `Curator`: validate without data, charge, look, keep, release. What it releases has the
-noise of a mechanism; whatever depends on it afterwards is post-processing.
+It keeps to the order of the `Curator`: validate without data, charge, look, keep, release. What it releases has
+the noise of a mechanism; whatever depends on it afterwards is post-processing.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from understudy.table.column_reader import WRITINGS, ColumnReader, NumberReading
 class FoundKeys:
     """The keys of a column that were told, the most frequent first, with their noisy counts; all of it is public.
 
-    `threshold` is the least noisy count that is told, `at_least` the least exact one, `texts` about how many rows hold
-    a text at all, and `error` within what a count is with probability 19/20.
+    `threshold` is the least noisy count that is told, `at_least` the least exact one, `texts` about how many
+    rows hold a text at all, and `error` within what a count is with probability 19/20.
     """
 
     labels: tuple[str, ...]
@@ -67,10 +67,10 @@ class FoundKeys:
 
 
 class ColumnCurator:
-    """The only door to the columns of one file: it charges the ledger, durably, and only then looks and adds noise.
+    """The only door to the columns of one file: it charges the ledger, durably, and only then looks.
 
-    `request` names a purchase: the same name with the same question is charged once, and told the same again. Where
-    the ledger cannot pay, `InsufficientBudgetError` is raised; where the file changed under the program,
+    `request` names a purchase: the same name with the same question is charged once, and told the same again.
+    Where the ledger cannot pay, `InsufficientBudgetError` is raised; where the file changed under the program,
     `SourceChangedError`. Nothing is charged then. Each row is one person (`keys_of_people` alone knows others).
     """
 
@@ -88,7 +88,9 @@ class ColumnCurator:
     def rows(self) -> int:
         """The number of rows, where it is public (`neighbours: replace`); else RefusedError."""
         if not self.relation.rows_are_public:
-            raise RefusedError("under `neighbours: add-remove` the number of rows is private", remedy="buy it")
+            raise RefusedError(
+                "under `neighbours: add-remove` the number of rows is private", remedy="buy it"
+            )
         return self._reader.rows()
 
     def about_rows(self, price: Price, *, request: str) -> float:
@@ -145,9 +147,7 @@ class ColumnCurator:
         read = [f"{column} {reading.kind} {reading.intake}" for column, reading in readings.items()]
         question = f"bounds and bins of {len(readings)} columns, of {share:.9g} of the rows {_digest(read)}"
         told = self._paid(profiling.event, question, request, look)
-        return {
-            column: ColumnProfile.from_plain(plain) for column, plain in zip(readings, told, strict=True)
-        }
+        return {column: ColumnProfile.from_plain(plain) for column, plain in zip(readings, told, strict=True)}
 
     def key_selection(self, columns: int, price: Price, delta: Number, at_least: int) -> KeySelection:
         """The selection that `keys` would make: by public numbers alone. Reads no data."""
@@ -215,12 +215,13 @@ class ColumnCurator:
     ) -> FoundKeys:
         """The keys of one column by how many people hold them, where rows of one `unit` are one person's.
 
-        Of each person at most `keys_each` keys count, chosen by a hash of the person and the key. The promise is to
-        people: the relation must be add-remove. Raises a RefusedError else.
+        Of each person at most `keys_each` keys count, chosen by a hash of the person and the key. The promise
+        is to people: the relation must be add-remove. Raises a RefusedError else.
         """
         if self.relation.rows_are_public:
             raise RefusedError(
-                "a person of several rows needs `neighbours: add-remove`", remedy="declare that, with a `unit`"
+                "a person of several rows needs `neighbours: add-remove`",
+                remedy="declare that, with a `unit`",
             )
         selection = best_selection(
             rho=price.amount,

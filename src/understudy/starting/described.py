@@ -1,10 +1,10 @@
-"""The declaration that is made of what was bought: bins of numbers and days, keys, and what was left out and why."""
+"""The declaration that is made of what was bought: bins of numbers and days, keys, why columns are left out."""
 
 from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
 from typing import Any
@@ -170,7 +170,7 @@ def _middle(labels: Sequence[str], counts: Sequence[float]) -> str:
     return labels[-1]
 
 
-def _intake(reading: NumberReading) -> Mapping[str, str]:
+def _intake(reading: NumberReading) -> dict[str, str]:
     """What the line says about how a column is written."""
     intake, fields = reading.intake, dict[str, str]()
     if intake.formats:

@@ -1,9 +1,9 @@
 """`understudy start`: from a file and a budget to a declared project, everything in between bought privately.
 
-Taken as public: the file's name, the header, the types of a Parquet file's or a database's columns, how a file of text
-is told to be encoded and delimited, and, under `neighbours: replace`, the number of rows. Everything else is bought with
-a tenth of the budget: how columns of text are written, bounds and bins of numbers and days, keys of text. What is found
-decides nothing before it was released.
+Taken as public: the file's name, the header, the types of a Parquet file's or a database's columns, how a file
+of text is told to be encoded and delimited, and, under `neighbours: replace`, the number of rows. Everything
+else is bought with a tenth of the budget: how columns of text are written, bounds and bins of numbers and days,
+keys of text. What is found decides nothing before it was released.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from understudy.starting.written import reading_of
 from understudy.table.column_reader import ColumnReader, NumberReading, ValueKind
 from understudy.table.source import open_source
 from understudy.table.text_file import is_text, read_header
+from understudy.table.writing import reads_as_value
 
 PART = Fraction(1, 10)
 """What is spent of the budget."""
@@ -60,8 +61,8 @@ DELIMITERS = (",", ";", "\t", "|")
 class Started:
     """What a start left: the declaration's text, what became of each column, and what it cost.
 
-    `cost` is what all purchases are charged in the ledger, `again` whether they had been made before, and `share` the
-    part of the rows that was read of each column.
+    `cost` is what all purchases are charged in the ledger, `again` whether they had been made before, and
+    `share` the part of the rows that was read of each column.
     """
 
     name: str
@@ -96,10 +97,10 @@ def start(
 ) -> Started:
     """Buy what a declaration of the file needs, write it into `target`, and return what was found.
 
-    The ledger stands where the declaration will look for it. The same file under the same budget is never paid for
-    twice: where `target` was written by an earlier start of it, that is read from the ledger, and the file is left as
-    it is. Raises a SourceError or a RefusedError, before anything is spent, where the file cannot be read, has no rows,
-    or has too few for the budget, and where `target` is there and may not be replaced.
+    The ledger stands where the declaration will look for it. The same file under the same budget is never paid
+    for twice: where `target` was written by an earlier start of it, that is read from the ledger, and the file
+    is left as it is. Raises a SourceError or a RefusedError, before anything is spent, where the file cannot be
+    read, has no rows, or has too few for the budget, and where `target` is there and may not be replaced.
     """
     known = _is_started(target, data, overwrite=overwrite)
     part = exact(delta, "delta") * KEYS_DELTA
@@ -258,8 +259,8 @@ class _Purchase:
         least = self._least_rows(columns)
         if rows < least:
             raise RefusedError(
-                f"the table has {rows:,} row{'' if rows == 1 else 's'}, and {columns:,} columns for this price need "
-                f"about {least:,}: with fewer, noise hides every column",
+                f"the table has {rows:,} row{'' if rows == 1 else 's'}, and {columns:,} columns for this price "
+                f"need about {least:,}: with fewer, noise hides every column",
                 remedy="Raise epsilon, keep fewer columns, or declare the columns by hand (`understudy init`). "
                 "Nothing was spent",
             )
@@ -273,7 +274,7 @@ class _Purchase:
 
 
 def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
-    """Whether the declaration is there already, by an earlier start: then nothing is written, and nothing new bought.
+    """Whether the declaration is there by an earlier start: then nothing is written, and nothing new bought.
 
     Raises a SourceError where there is no such table, and where another file is in the place of the declaration.
     """
@@ -308,8 +309,13 @@ def _spec(data: Path, *, table: str, encoding: str, delimiter: str | None) -> So
         return SourceSpec(place, table)
     if table:
         raise SourceError(f"{data.name} holds one table: leave --table out")
-    found = {mark: len(read_header(data, mark, encoding)) for mark in DELIMITERS}
-    best = max(DELIMITERS, key=lambda mark: found[mark]) if delimiter is None else delimiter
+    found = {mark: read_header(data, mark, encoding) for mark in DELIMITERS}
+    best = max(DELIMITERS, key=lambda mark: len(found[mark])) if delimiter is None else delimiter
+    if any(map(reads_as_value, found.get(best) or read_header(data, best, encoding))):
+        raise SourceError(
+            f"the first line of {data.name} has numbers or days where names of columns are expected: if it is "
+            "a row, put a line with the names before it. What stands there becomes public; nothing was spent"
+        )
     return SourceSpec(place, delimiter=best, encoding=encoding)
 
 

@@ -53,7 +53,10 @@ def summary(started: Started, *, made: str = "") -> str:
             {
                 "rows": f"{started.rows:,.0f}",
                 "columns declared": (f"{len(started.kept):,}", f"of {len(started.columns):,}"),
-                "cost": (f"{budget.share(cost):.1%} of the budget", f"{cost.currency} {cost.amount:.6g} {delta}"),
+                "cost": (
+                    f"{budget.share(cost):.1%} of the budget",
+                    f"{cost.currency} {cost.amount:.6g} {delta}",
+                ),
                 "budget": str(budget),
             }
         ),

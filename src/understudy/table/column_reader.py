@@ -1,8 +1,8 @@
 """Whole columns of a file before anything is declared about them: how text is written, numbers, and keys.
 
-What comes back is exact: it is for the Curator alone. Only the embedded engine is asked, and the words of its errors
-stay here. Of a large file a sample of the rows is read, each row with the same chance, whatever it holds; so a row that
-is added, removed or replaced still changes the counts by one row, or by two.
+What comes back is exact: it is for the Curator alone. Only the embedded engine is asked, and the words of its
+errors stay here. Of a large file a sample of the rows is read, each row with the same chance, whatever it
+holds; so a row that is added, removed or replaced still changes the counts by one row, or by two.
 """
 
 from __future__ import annotations
@@ -183,9 +183,7 @@ class ColumnReader:
                 found[kind] = count
         return found
 
-    def numbers(
-        self, readings: Mapping[str, NumberReading], share: float
-    ) -> Iterator[tuple[str, Held, int]]:
+    def numbers(self, readings: Mapping[str, NumberReading], share: float) -> Iterator[tuple[str, Held, int]]:
         """For each column its name, its numbers in sorted pieces, and how many of its values are none.
 
         A few columns are read at a time, each row of them with the same chance `share`, unless a sample is held.
@@ -263,8 +261,8 @@ class ColumnReader:
         """
         text = f"CAST({identifier(column)} AS VARCHAR)"
         statement = (
-            f"SELECT k, sum(n) FROM (SELECT CASE WHEN n >= {int(at_least)} AND length(k) <= {LONGEST_KEY} THEN k END "
-            f"AS k, n FROM (SELECT {text} AS k, count(*) AS n FROM {self._rows} "
+            f"SELECT k, sum(n) FROM (SELECT CASE WHEN n >= {int(at_least)} AND length(k) <= {LONGEST_KEY} "
+            f"THEN k END AS k, n FROM (SELECT {text} AS k, count(*) AS n FROM {self._rows} "
             f"WHERE {text} IS NOT NULL AND trim({text}) <> '' GROUP BY 1)) GROUP BY k"
         )
         with self.looking():
@@ -278,10 +276,10 @@ class ColumnReader:
     ) -> tuple[list[str], NDArray[np.int64]]:
         """The texts of a column that at least so many people hold, with the number of people.
 
-        Rows with the same value in `unit` are one person's, and rows without one are nobody's. Each person counts for
-        at most `keys_each` of their texts: those with the smallest hash of the person, the text and `key`. Which these
-        are depends on the person's own rows alone, so that a person who is added or removed changes the number of
-        people of at most so many texts, by one each.
+        Rows with the same value in `unit` are one person's, and rows without one are nobody's. Each person
+        counts for at most `keys_each` of their texts: those with the smallest hash of the person, the text and
+        `key`. Which these are depends on the person's own rows alone, so that a person who is added or removed
+        changes the number of people of at most so many texts, by one each.
         """
         text, person = f"CAST({identifier(column)} AS VARCHAR)", f"CAST({identifier(unit)} AS VARCHAR)"
         order = f"md5({quoted(key)} || '|' || p || '|' || k), k"

@@ -1,8 +1,9 @@
 """Public grids on a line of numbers: signed octaves, and finer cuts of intervals that were found to be occupied.
 
-A grid is a rising list of edges; its cells are everything below the first edge, the intervals between neighbours, each
-with its lower edge and without its upper one, and everything from the last edge on. No value of a table goes into
-a grid: the first one is the same for every table, and later ones are made of counts that have their noise.
+A grid is a rising list of edges; its cells are everything below the first edge, the intervals between
+neighbours, each with its lower edge and without its upper one, and everything from the last edge on. No value
+of a table goes into a grid: the first one is the same for every table, and later ones are made of counts that
+have their noise.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ ZERO = 2.0**LOWEST_OCTAVE
 """What is nearer to 0 than this counts as 0."""
 
 NEAREST = 1 / 8
-"""Beside occupied cells, the first empty one has this part of their whole width; each next one is twice as wide."""
+"""The first empty cell beside occupied ones has this part of their whole width, each next one twice as much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The line on which a column's numbers lie: where they are `whole`, so are all edges, and no octave is below 1."""
+    """The line on which a column's numbers lie: where they are `whole`, so are all edges."""
 
     whole: bool
 
@@ -37,9 +38,9 @@ class Line:
         Whole numbers: the cells are {0}, {1}, {2, 3}, {4, …, 7}, and the same below 0.
         """
         if self.whole:
-            positive = 2.0 ** np.arange(0, HIGHEST_OCTAVE + 2)
+            positive = np.exp2(np.arange(0, HIGHEST_OCTAVE + 2, dtype=np.float64))
             return np.concatenate([1 - positive[::-1], positive])
-        positive = 2.0 ** np.arange(LOWEST_OCTAVE, HIGHEST_OCTAVE + 2)
+        positive = np.exp2(np.arange(LOWEST_OCTAVE, HIGHEST_OCTAVE + 2, dtype=np.float64))
         return np.concatenate([-positive[::-1], positive])
 
     def split(self, low: float, high: float, parts: int) -> Edges:
@@ -54,8 +55,8 @@ class Line:
         return inner[(inner > low) & (inner < high)]
 
     def between(self, low: float, high: float, width: float, *, from_low: bool, from_high: bool) -> Edges:
-        """Inner edges of an empty stretch [low, high): near to what is occupied beside it, and ever farther apart."""
-        steps = min(width, high - low) * NEAREST * 2.0 ** np.arange(80)
+        """Inner edges of an empty stretch [low, high), ever farther apart from what is occupied beside it."""
+        steps = min(width, high - low) * NEAREST * np.exp2(np.arange(80, dtype=np.float64))
         middle = (low + high) / 2
         found: list[Edges] = []
         if from_low:

@@ -1,9 +1,10 @@
 """Column profiling: bounds, bins of equal mass and the share of missing values of many columns of numbers at once.
 
-All columns are profiled in the same few rounds. In a round each column is counted on a grid of its own, and all counts
-of all columns get one noise. The first grid is that of the signed octaves; the next ones cut what is occupied ever
-finer, so that numbers far from 0 that lie close together (years, say) are found as well as those that spread over
-many octaves; the last one has cells of about equal mass, and what is told is read off its counts.
+All columns are profiled in the same few rounds. In a round each column is counted on a grid of its own, and all
+counts of all columns get one noise. The first grid is that of the signed octaves; the next ones cut what is
+occupied ever finer, so that numbers far from 0 that lie close together (years, say) are found as well as those
+that spread over many octaves; the last one has cells of about equal mass, and what is told is read off its
+counts.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ ABOVE_ZERO = 1e-12
 Whole = NDArray[np.int64]
 
 CountsOn = Callable[[Edges], Whole]
-"""The exact counts of a column on a grid: below the first edge, between edges, from the last on, and the missing."""
+"""The exact counts of a column on a grid: below the first edge, between edges, beyond the last, and missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,10 @@ class ColumnProfiling:
     """The mechanism, for so many `columns`, at a price for all of them together.
 
     Privacy     In each round every row counts in one cell of every column: the counts of all columns side by side
-                move by the sum of what a partition moves (`privacy.relation`, Lemmas 1 and 2), and get noise for
-                that. Grids depend on earlier rounds' noisy counts alone, so that the rounds compose adaptively: the
-                price is the sum of theirs, whatever is found. The number of different values of a column moves by
-                one at most for each row that is added, removed or replaced.
+                move by the sum of what a partition moves (`privacy.relation`, Lemmas 1 and 2), and get noise
+                for that. Grids depend on earlier rounds' noisy counts alone, so that the rounds compose
+                adaptively: the price is the sum of theirs, whatever is found. The number of different values of
+                a column moves by one at most for each row that is added, removed or replaced.
     Accuracy    None is promised; `python -m bench columns` measures it.
     Complexity  One sorted copy of a column in memory, and a few hundred searches in it for each round.
     Gap         Bounds leave out a little of the mass, and more of it where noise hides more.
