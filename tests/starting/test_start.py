@@ -36,7 +36,20 @@ def messy(tmp_path_factory) -> Path:
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file, delimiter=";")
         writer.writerow(
-            ["id", "amount", "price €", "day", "two orders", "mixed", "town", "note", "flag", "empty", "year", "time"]
+            [
+                "id",
+                "amount",
+                "price €",
+                "day",
+                "two orders",
+                "mixed",
+                "town",
+                "note",
+                "flag",
+                "empty",
+                "year",
+                "time",
+            ]
         )
         for i in range(ROWS):
             day = dt.date(2000, 1, 1) + dt.timedelta(days=int(rng.integers(0, 8000)))
@@ -163,7 +176,9 @@ def test_parquet_has_types_and_needs_no_writings(tmp_path):
         "list": [[i] for i in range(4000)],
     }
     pq.write_table(pa.table(columns), tmp_path / "people.parquet")
-    found = started(tmp_path / "people.parquet", tmp_path / "understudy.yml", neighbours=Neighbours.ADD_REMOVE)
+    found = started(
+        tmp_path / "people.parquet", tmp_path / "understudy.yml", neighbours=Neighbours.ADD_REMOVE
+    )
     kinds = {column.name: column.kind for column in found.columns}
     assert kinds == {
         "weight": "real", "age": "integer", "born": "date", "seen": "date", "town": "category",
@@ -235,7 +250,9 @@ def test_the_command_says_what_it_made_and_repeats_for_nothing(messy, tmp_path):
 
 
 def written(**shares):
-    return [1000 * shares.get(name.replace("/", "_").replace(" ", "_").replace(".", "__"), 0) for name in WRITINGS]
+    return [
+        1000 * shares.get(name.replace("/", "_").replace(" ", "_").replace(".", "__"), 0) for name in WRITINGS
+    ]
 
 
 @pytest.mark.parametrize(
