@@ -26,7 +26,8 @@ def start(
     ),
     report: Annotated[Path, typer.Option(help="Where to write the summary, a page.")] = Path("start.html"),
     neighbours: Annotated[
-        Neighbours, typer.Option(help="replace: the number of rows is public; add-remove: it is private.")
+        Neighbours,
+        typer.Option(help="Which tables are compared. Under replace the number of rows is public."),
     ] = Neighbours.REPLACE,
     table: Annotated[str, typer.Option(help="The table, in a database of several.")] = "",
     encoding: Annotated[str, typer.Option(help="Of a file of text.")] = "utf-8",

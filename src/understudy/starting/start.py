@@ -113,7 +113,7 @@ def start(
         ledger = DurableLedger(ledger_place("", base=target.resolve().parent, environ=environ), name, budget)
         reader = ColumnReader(source)
         curator = ColumnCurator(reader, ledger, Relation(neighbours), noise=noise)
-        purchase = _Purchase(reader, curator, budget, only_known=target if known else None)
+        purchase = _StartPurchases(reader, curator, budget, only_known=target if known else None)
         columns = purchase.made()
         cost, spent = type(budget.cap)(purchase.units), purchase.delta
         reader.forget()
@@ -145,7 +145,7 @@ def start(
     )
 
 
-class _Purchase:
+class _StartPurchases:
     """The purchases of one start, in their order; each is a debit under a name of its own."""
 
     def __init__(
@@ -342,7 +342,7 @@ def _settings(
     )
 
 
-def _heading(budget: Budget, cost: Cost, delta: Fraction, purchase: _Purchase) -> tuple[str, ...]:
+def _heading(budget: Budget, cost: Cost, delta: Fraction, purchase: _StartPurchases) -> tuple[str, ...]:
     own = f", delta {float(delta):.3g}" if delta else ""
     return (
         f"{WRITTEN}: bounds, bins and keys were bought privately, and may be published.",
