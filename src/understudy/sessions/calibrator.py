@@ -92,8 +92,8 @@ class Calibrator:
         probability `share`.
         """
         if not marginal.where.is_counting:
-            return self.curator.price_of(marginal, error=self.width, beta=share)
-        sensitivity = self.curator.sensitivity(marginal)
+            return self.curator.calibration.price_of(marginal, error=self.width, beta=share)
+        sensitivity = self.curator.calibration.sensitivity(marginal)
         return _price_within(self.currency, sensitivity, self.width, share, cells)
 
     @cached_property

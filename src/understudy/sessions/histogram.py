@@ -53,7 +53,9 @@ class RowCountPurchase:
         """The purchase at the smallest price that keeps its promise."""
         error = rows_error(calibrator.width)
         return cls(
-            share, error, calibrator.curator.price_of(calibrator.marginal(()), error=error, beta=share)
+            share,
+            error,
+            calibrator.curator.calibration.price_of(calibrator.marginal(()), error=error, beta=share),
         )
 
     @classmethod
@@ -72,7 +74,7 @@ class RowCountPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the number of rows, located at every cell."""
         everyone = calibrator.marginal(())
-        mechanism, _ = calibrator.curator.mechanism(everyone, self.price)
+        mechanism, _ = calibrator.curator.calibration.mechanism(everyone, self.price)
         return located(everyone, mechanism.event, calibrator.relation)
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
