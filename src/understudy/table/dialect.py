@@ -111,7 +111,8 @@ def _constant(value: object, type: Any = None) -> Expression:
     return ibis.literal(value, type=type)
 
 
-def _code(cell: int) -> Expression:
+def int32(cell: int) -> Expression:
+    """A whole number as a constant of 32 bits, as codes of cells are."""
     return ibis.literal(cell, type="int32")
 
 
@@ -120,7 +121,7 @@ def search(number: Expression, starts: Sequence[Edge]) -> Expression:
 
     def within(low: int, high: int) -> Expression:
         if high - low == 1:
-            return _code(low)
+            return int32(low)
         middle = (low + high) // 2
         return ibis.ifelse(number < ibis.literal(starts[middle]), within(low, middle), within(middle, high))
 
@@ -129,7 +130,7 @@ def search(number: Expression, starts: Sequence[Edge]) -> Expression:
 
 def chain(text: Expression, known: Mapping[str, int]) -> Expression:
     """One condition for each known text."""
-    return ibis.cases(*((text == spelling, _code(cell)) for spelling, cell in known.items()))
+    return ibis.cases(*((text == spelling, int32(cell)) for spelling, cell in known.items()))
 
 
 def _read_day(stripped: Expression, end: str, whole: Any) -> Expression:
@@ -140,21 +141,21 @@ def _read_day(stripped: Expression, end: str, whole: Any) -> Expression:
     written = whole(stripped.re_extract("^(-?[0-9]{1,6})", 1))
     month = whole(stripped.re_extract(r"^-?[0-9]{1,6}[-/ \\]([0-9]{1,2})", 1))
     day = whole(stripped.re_extract(r"^-?[0-9]{1,6}[-/ \\][0-9]{1,2}[-/ \\]([0-9]{1,2})", 1))
-    year: Expression = ibis.ifelse(stripped.re_search(r"[(][bB][cC][)]" + end), _code(1) - written, written)
+    year: Expression = ibis.ifelse(stripped.re_search(r"[(][bB][cC][)]" + end), int32(1) - written, written)
     leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
     days = ibis.cases(
-        (month == 2, ibis.ifelse(leap, _code(29), _code(28))),
-        (month.isin((4, 6, 9, 11)), _code(30)),
-        else_=_code(31),
+        (month == 2, ibis.ifelse(leap, int32(29), int32(28))),
+        (month.isin((4, 6, 9, 11)), int32(30)),
+        else_=int32(31),
     )
     sound = stripped.re_search(DAY + end + ")") & month.between(1, 12) & (day >= 1) & (day <= days)
-    far = _code(2_000_000_000)
+    far = int32(2_000_000_000)
     word = stripped.lower()
     return ibis.cases(
         (sound, year * 10_000 + month * 100 + day),
         (word == "infinity", far),
         (word == "-infinity", -far),
-        (word == "epoch", _code(19_700_101)),
+        (word == "epoch", int32(19_700_101)),
     )
 
 
@@ -442,7 +443,7 @@ class Spark:
         def within(low: int, high: int) -> Expression:
             if high - low == 1:
                 return ibis.ifelse(
-                    text == self._literal(ordered[low]), _code(known[ordered[low]]), ibis.null("int32")
+                    text == self._literal(ordered[low]), int32(known[ordered[low]]), ibis.null("int32")
                 )
             middle = (low + high) // 2
             return ibis.ifelse(

@@ -5,7 +5,7 @@ A path means one file, whatever its name: nothing in it is a pattern, and no fol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 
 from understudy.declaration.declaration import SourceSpec
@@ -48,11 +48,16 @@ def open_file(path: Path, spec: SourceSpec, *, columns: Collection[str] | None, 
 
     Only `candid` errors name what is in it.
     """
-    if is_parquet(path):
-        return _opened(path, lambda: _parquet_table(path, columns))
-    if is_database(path):
-        return _opened(path, lambda: _database_table(path, spec.table, columns, candid=candid))
-    return _opened(path, lambda: text_table(path, spec, columns, candid=candid))
+    try:
+        if is_parquet(path):
+            return _parquet_table(path, columns)
+        if is_database(path):
+            return _database_table(path, spec.table, columns, candid=candid)
+        return text_table(path, spec, columns, candid=candid)
+    except SourceError:
+        raise
+    except Exception as error:  # its own text may quote a value
+        raise SourceError(f"the table {path} cannot be opened ({type(error).__name__})") from None
 
 
 def is_parquet(path: Path) -> bool:
@@ -63,15 +68,6 @@ def is_parquet(path: Path) -> bool:
 def is_database(path: Path) -> bool:
     """Whether a file is a database of DuckDB, by its ending."""
     return path.suffix.lower() in (".duckdb", ".db")
-
-
-def _opened(path: Path, how: Callable[[], FileTable]) -> FileTable:
-    try:
-        return how()
-    except SourceError:
-        raise
-    except Exception as error:
-        raise SourceError(f"the table {path} cannot be opened ({type(error).__name__})") from None
 
 
 def _parquet_table(path: Path, columns: Collection[str] | None) -> FileTable:
