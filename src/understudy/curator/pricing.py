@@ -138,9 +138,10 @@ class QuestionPricing:
         stacked: bool = True,
     ) -> PreparedMeasurement:
         places = [i for i, marginal in enumerate(marginals) if not self.calibration.is_public(marginal)]
-        paid = [tuple(places[i] for i in stack) for stack in disjoint_stacks([marginals[i] for i in places])]
-        if not stacked:
-            paid = [(place,) for place in places]
+        paid = [(place,) for place in places]
+        if stacked and len(places) > 1:
+            stacks = disjoint_stacks([marginals[i] for i in places])
+            paid = [tuple(places[i] for i in stack) for stack in stacks]
         share = probability(asked.beta) / max(len(places), 1)
         if asked.error is not None:
             # A question that is public as a whole costs nothing at any price.
