@@ -135,16 +135,13 @@ class MarginalCounter:
                 np.add(index, column, out=index)
             prefixes[step.depth] = index
             if step.clique:
-                self._increment(self._counts[step.clique], index)
-
-    def _increment(self, counts: WholeCounts, index: NDArray[np.unsignedinteger]) -> None:
-        cells = self._index[: len(index)]
-        np.copyto(cells, index)
-        if len(cells) < len(counts) // 2:
-            # A large table is not worth a pass over all its cells for few rows.
-            np.add.at(counts, cells, np.int64(1))
-        else:
-            counts += np.bincount(cells, minlength=len(counts))
+                counts, cells = self._counts[step.clique], self._index[:rows]
+                np.copyto(cells, index)
+                if rows < len(counts) // 2:
+                    # A large table is not worth a pass over all its cells for few rows.
+                    np.add.at(counts, cells, np.int64(1))
+                else:
+                    counts += np.bincount(cells, minlength=len(counts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ import numpy as np
 from understudy.domain.attribute import WHOLE_FLOAT, Attribute, Boolean, Categories, Outside, spellings
 from understudy.domain.bins import Bins
 from understudy.errors import SourceError
-from understudy.table.dialect import DUCKDB, EXACT, Dialect, Edge, Expression, day_number, int32
+from understudy.table.dialect import EXACT, Dialect, Edge, Expression, day_number, int32
+from understudy.table.duckdb_dialect import DUCKDB
 from understudy.table.intake import taken_in
 
 

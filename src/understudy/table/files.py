@@ -21,13 +21,8 @@ from understudy.table.file_view import (
     quoted,
     view_of,
 )
-from understudy.table.stamp import LOG_ENDINGS
+from understudy.table.stamp import is_database
 from understudy.table.text_file import is_text, text_table
-
-
-def logs_of(path: Path) -> tuple[str, ...]:
-    """Endings of further files that are read together with this one."""
-    return LOG_ENDINGS if is_database(path) else ()
 
 
 def check_file(path: Path, spec: SourceSpec) -> None:
@@ -63,11 +58,6 @@ def open_file(path: Path, spec: SourceSpec, *, columns: Collection[str] | None, 
 def is_parquet(path: Path) -> bool:
     """Whether a file is a Parquet file, by its ending."""
     return path.suffix.lower() == ".parquet"
-
-
-def is_database(path: Path) -> bool:
-    """Whether a file is a database of DuckDB, by its ending."""
-    return path.suffix.lower() in (".duckdb", ".db")
 
 
 def _parquet_table(path: Path, columns: Collection[str] | None) -> FileTable:

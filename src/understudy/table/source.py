@@ -22,8 +22,8 @@ from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError, UnderstudyError
 from understudy.table.engine import AnyIbis, Embedded, Engine
 from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines, connect
-from understudy.table.files import check_file, is_database, logs_of, open_file
-from understudy.table.stamp import Stamps, settled_stamps, stamps_of
+from understudy.table.files import check_file, open_file
+from understudy.table.stamp import Stamps, is_database, settled_stamps, stamps_of
 from understudy.table.text_file import FORGIVING, READING, is_text
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Source:
         if self.path is None:
             return
         try:
-            now = stamps_of(self.path, logs=logs_of(self.path))
+            now = stamps_of(self.path)
         except OSError as error:
             raise SourceError(f"the table {self.path} cannot be read any more: {error.strerror}") from None
         if now != self.stamps:
@@ -165,7 +165,7 @@ class Source:
         if not self.engine.remote:
             self.check_unchanged()
         with self._quiet("the engine could not read the table"), self.engine.look() as view:
-            yield ViewReader(self.expression, self.engine, view, text=self.text)
+            yield ViewReader(self.expression, self.engine, view, self.text)
         if not self.engine.remote:
             self.check_unchanged()
 
@@ -241,7 +241,7 @@ def open_source(
         return _open_url(spec, base=base, candid=candid)
     path = (base / spec.location).resolve()
     try:
-        stamps = settled_stamps(path, logs=logs_of(path))
+        stamps = settled_stamps(path)
     except OSError as error:
         raise SourceError(f"the table {path} cannot be read: {error.strerror}") from None
     check_file(path, spec)
@@ -277,7 +277,7 @@ def _open_url(spec: SourceSpec, *, base: Path, candid: bool) -> Source:
     """A table behind a URL that Ibis understands."""
     import ibis
 
-    from understudy.table.dialect import PORTABLE, PORTABLE_DUCKDB
+    from understudy.table.portable_dialect import PORTABLE, PORTABLE_DUCKDB
     from understudy.table.postgres import password
 
     scheme = spec.location.partition("://")[0]

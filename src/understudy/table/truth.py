@@ -19,7 +19,7 @@ from understudy.query.marginal import Marginal
 from understudy.query.tables import RememberedTables
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.counts import MarginalCounter
-from understudy.table.fork import LookLock
+from understudy.table.fork import look_lock
 from understudy.table.source import Source
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Truth:
         self.source = source
         self.domain = domain
         self.unit = unit
-        self._lock = LookLock()  # an engine's connection serves one thread at a time
+        self._lock = look_lock()  # an engine's connection serves one thread at a time
         self._looks = 0
         self.is_file = source.stamps is not None and source.pinned
         """Whether the rows are in a file, whose versions can be told apart."""
