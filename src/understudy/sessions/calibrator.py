@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from understudy.curator.curator import Curator
 from understudy.domain.bins import Bins
-from understudy.domain.domain import Clique
 from understudy.errors import ParameterError
 from understudy.mechanism.additive import amount_for, noise_for
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
-from understudy.privacy.event import Event
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import LinearQuery
@@ -37,36 +35,23 @@ class Calibrator:
 
     curator: Curator
     width: int
+    relation: Relation = field(init=False)
+    """The declared neighbouring relation, with its unit."""
+    currency: Currency = field(init=False)
+    """What prices are in: `epsilon` for a pure budget, else `rho`."""
+    is_pure: bool = field(init=False)
+    """Whether the budget is an ε without a δ, so that noise is Laplace and prices are in ε."""
     _sensitivities: dict[tuple[object, ...], Sensitivity] = field(default_factory=dict, repr=False)
 
-    @property
-    def is_pure(self) -> bool:
-        """Whether the budget is an ε without a δ, so that noise is Laplace and prices are in ε."""
-        return self.curator.ledger.budget.is_pure
-
-    @property
-    def currency(self) -> Currency:
-        """What prices are in: `epsilon` for a pure budget, else `rho`."""
-        return self.curator.ledger.budget.currency
-
-    @property
-    def relation(self) -> Relation:
-        """The declared neighbouring relation, with its unit."""
-        return self.curator.relation
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relation", self.curator.relation)
+        object.__setattr__(self, "currency", self.curator.calibration.currency)
+        object.__setattr__(self, "is_pure", self.currency == "epsilon")
 
     def is_ordered(self, name: str) -> bool:
         """Whether an attribute has ranges: bins of numbers or dates, more than two of them."""
         attribute = self.curator.domain[name]
         return isinstance(attribute, Bins) and attribute.size > 2
-
-    def marginal(self, by: Clique, where: LinearQuery | None = None) -> Marginal:
-        """The marginal of the attributes `by` among the rows that a condition holds for; among all without one."""
-        everyone = LinearQuery.everyone(self.curator.domain)
-        return Marginal(self.curator.domain, by, everyone if where is None else where)
-
-    def strategy(self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Price) -> Strategy:
-        """The look that measures combinations of a marginal's cells, one matrix for each axis, at a price."""
-        return Strategy(marginal, matrices, self.relation, price)
 
     def price_of_spread(
         self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], spread: float
@@ -76,13 +61,14 @@ class Calibrator:
         sensitivity = self._sensitivities.get(key)
         if sensitivity is None:
             some = Price(self.currency, Fraction(1))  # the sensitivity is the same at every price
-            sensitivity = self._sensitivities[key] = self.strategy(marginal, matrices, some).sensitivity
+            sensitivity = Strategy(marginal, matrices, self.relation, some).sensitivity
+            self._sensitivities[key] = sensitivity
         return Price(self.currency, digits(amount_for(self.currency, sensitivity, spread)))
 
     def is_drawable(self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Price) -> bool:
         """Whether noise on the combinations can be drawn at a price; not where it is larger than any sampler's."""
         try:
-            self.strategy(marginal, matrices, price)
+            Strategy(marginal, matrices, self.relation, price)
         except ParameterError:
             return False
         return True
@@ -102,10 +88,6 @@ class Calibrator:
         first = self.curator.domain.names[0]
         cells = np.arange(self.curator.domain[first].size) == 0
         return Marginal.of(LinearQuery.conjunction(self.curator.domain, {first: cells}))
-
-    def charged(self, event: Event) -> Event:
-        """An event as the Curator charges it: with the version of the table in it."""
-        return self.curator.versioned(event)
 
 
 def rounded(share: float) -> float:
