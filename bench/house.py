@@ -4,6 +4,7 @@ Beside each figure stands that of version 0.1 and what is aimed at. The figures 
 status is 0 whatever they are.
 
 Run: python -m bench house
+     python -m bench.house --tree 'CLI `ask`, cold' --deep 6
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stdout
 from inspect import CO_OPTIMIZED
 from io import StringIO
@@ -94,12 +95,15 @@ class Trace(NamedTuple):
 
     whole: Walk
     stages: dict[str, tuple[int, int]]
+    calls: tuple[tuple[int, str, str], ...] = ()
+    """Each function where it is first entered: how deep, its name and its file."""
 
 
 def traced(walk: Callable[[], object], stages: Mapping[str, str]) -> Trace:
     """Distinct functions and files of ours that a call enters, how deep they stack, and in which stage."""
     seen: dict[str, set[tuple[str, str]]] = {}
     stack: list[str] = []
+    calls: dict[tuple[str, str], int] = {}
     deepest = 0
 
     def notice(frame: FrameType, event: str, _: Any) -> None:
@@ -114,20 +118,21 @@ def traced(walk: Callable[[], object], stages: Mapping[str, str]) -> Trace:
         stack.append(stages.get(code.co_qualname, stack[-1] if stack else REST))
         deepest = max(deepest, len(stack))
         seen.setdefault(stack[-1], set()).add((code.co_filename, code.co_qualname))
+        calls.setdefault((code.co_filename, code.co_qualname), len(stack) - 1)
 
     sys.setprofile(notice)
     try:
         walk()
     finally:
         sys.setprofile(None)
-    whole = set().union(*seen.values())
     return Trace(
-        Walk(len(whole), _files(whole), deepest),
+        Walk(len(calls), _files(calls), deepest),
         {stage: (len(entered), _files(entered)) for stage, entered in seen.items()},
+        tuple((deep, name, str(Path(file).relative_to(SRC))) for (file, name), deep in calls.items()),
     )
 
 
-def _files(entered: set[tuple[str, str]]) -> int:
+def _files(entered: Iterable[tuple[str, str]]) -> int:
     return len({file for file, _ in entered})
 
 
@@ -283,9 +288,20 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     parser.add_argument(
         "--walk", choices=list(WALKS), help="take one walk here, and print its figures as JSON"
     )
-    alone = parser.parse_args(arguments).walk
-    if alone:
-        print(json.dumps(walk_here(alone)))
+    parser.add_argument(
+        "--tree", choices=list(WALKS), help="print each function of a walk where it is entered"
+    )
+    parser.add_argument(
+        "--deep", type=int, default=99, help="with --tree: to this depth (default: to the end)"
+    )
+    given = parser.parse_args(arguments)
+    if given.walk:
+        print(json.dumps(walk_here(given.walk)[:2]))
+        return []
+    if given.tree:
+        for deep, name, file in walk_here(given.tree).calls:
+            if deep <= given.deep:
+                print(f"{'  ' * deep}{name}  ({file})")
         return []
     show_walks()
     house = modules()
@@ -297,7 +313,7 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
 def show_walks() -> None:
     print(f"{'walk':<26}{'functions':>10}{'files':>7}{'depth':>7}   {'in 0.1':<16}aim")
     for name, (past, aim) in PAST.items():
-        now, stages = walked(name)
+        now, stages, _ = walked(name)
         before = f"{past.functions} / {past.files} / {past.depth}"
         aimed = f"≤ {aim[0]} in ≤ {aim[1]}" if aim else ""
         print(f"{name:<26}{now.functions:>10}{now.files:>7}{now.depth:>7}   {before:<16}{aimed}", flush=True)

@@ -58,16 +58,10 @@ class Page:
     def append(self, kind: str, *, cost: int = 0, total: int | None = None, **fields: Any) -> int:
         """Add an entry to the end of the ledger: its number."""
         del kind, cost, fields
-        return self._numbered(self.recorded.total if total is None else total)
-
-    def _numbered(self, total: int) -> int:
+        end = self.recorded
+        end.entries, end.at, end.total = end.entries + 1, self.at, end.total if total is None else total
         self.added += 1
-        self.recorded.entries, self.recorded.at, self.recorded.total = (
-            self.recorded.entries + 1,
-            self.at,
-            total,
-        )
-        return self.recorded.entries
+        return end.entries
 
     def debit(
         self, event: Event, *, question: str, request: str, analyst: str, cost: Cost, total: Cost

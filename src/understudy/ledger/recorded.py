@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import lru_cache
 
 from understudy.errors import LedgerError, UnderstudyError
@@ -13,7 +12,7 @@ from understudy.ledger.chain import START, Entry, canonical, is_sealed
 from understudy.ledger.interface import Debit
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
-from understudy.privacy.event import Event, SpentBefore, as_plain, from_text, recorded_number
+from understudy.privacy.event import Event, from_text, recorded_number
 from understudy.privacy.joint import RULE_1, RULES, AccountingRule
 
 
@@ -118,9 +117,3 @@ def budget_of(entry: Entry) -> Budget:
         return Budget(recorded_number(plain["epsilon"]), recorded_number(plain["delta"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise broken(entry.number) from None
-
-
-def opening_event(opening: Fraction) -> tuple[SpentBefore, str]:
-    """An opening balance as an event, and as the text of one."""
-    event = SpentBefore(epsilon=opening)
-    return event, canonical(as_plain(event))

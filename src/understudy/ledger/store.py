@@ -14,13 +14,13 @@ from sqlalchemy.engine import URL
 from understudy.errors import LedgerError, UnderstudyError
 from understudy.ledger import schema, snapshot, stored_entries
 from understudy.ledger.books import ANALYST, Books, Due, Share, checked_name, short_question, timestamp
-from understudy.ledger.chain import START, Entry
+from understudy.ledger.chain import START, Entry, canonical
 from understudy.ledger.database import TIMEOUT, Database
 from understudy.ledger.group import GroupCommit, Ticket
 from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.paging import PageRequest, readable
-from understudy.ledger.recorded import Recorded, broken, budget_of, opening_event, rule_of, terms
+from understudy.ledger.recorded import Recorded, broken, budget_of, rule_of, terms
 from understudy.ledger.schema import ENTRY, LEDGER
 from understudy.ledger.stored_page import StoredPage
 from understudy.ledger.view import ledger_html
@@ -28,7 +28,7 @@ from understudy.ledger.witness import Witness
 from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event
+from understudy.privacy.event import Event, SpentBefore, as_plain
 from understudy.privacy.joint import RULE_2
 from understudy.privacy.limits import Limits
 from understudy.rational import Number, exact
@@ -73,7 +73,7 @@ class DurableLedger:
         self._accountant = accountant
         self._blank = self._empty()
         self._recorded = self._blank  # of no entries, until the ledger is found or begun
-        self._opening, self._opening_text = opening_event(exact(opening, "opening"))
+        self._opening = SpentBefore(epsilon=exact(opening, "opening"))
         self._declared = self._blank.copy()
         self._declared.books.begin(self._opening)
         self._group: GroupCommit[Operation] = GroupCommit(self._commit)
@@ -377,7 +377,7 @@ class DurableLedger:
                 f"{self.budget}",
                 remedy="The recorded budget rules: declare it again; nothing was spent",
             )
-        if first.event != self._opening_text:
+        if first.event != canonical(as_plain(self._opening)):
             raise LedgerError(
                 f"the ledger of {self.name!r} was opened with another opening balance than the declaration says",
                 remedy="The recorded one rules: declare it again; nothing was spent",

@@ -111,15 +111,14 @@ class StoredPage(Page):
     ) -> int:
         """Add an entry to the end of the chain. The state before a new one is erased."""
         salt = None if state is None else secrets.token_bytes(32)
-        previous, total = self.recorded.head, self.recorded.total if total is None else total
-        number = self._numbered(total)
+        previous, number = self.recorded.head, super().append(kind, total=total)
         written: dict[str, Any] = {
             **dict.fromkeys(Entry._fields),
             "number": number,
             "kind": kind,
             "at": self.at,
             "cost": cost,
-            "total": total,
+            "total": self.recorded.total,
             "event": None if event is None else canonical(as_plain(event)),
             "answer": None if answer is None else answer_hash(answer),
             "state": None if state is None or salt is None else commitment(state, salt),
