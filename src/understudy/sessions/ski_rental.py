@@ -246,7 +246,7 @@ class SkiRental:
     # ---- the choice
 
     def choose(
-        self, box: Box, price: Price, knowledge: Knowledge, *, left: float, asked: int, ahead: int
+        self, box: Box, price: Price, *, left: float, asked: int, ahead: int
     ) -> ProductPurchase | None:
         """The class to buy instead of the counts of a box at `price`; None where none is due.
 
