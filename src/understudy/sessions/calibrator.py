@@ -16,6 +16,7 @@ from understudy.errors import ParameterError
 from understudy.mechanism.additive import amount_for, noise_for
 from understudy.mechanism.matrix.one_marginal import Strategy
 from understudy.privacy.calibrate import cheapest
+from understudy.privacy.event import Event
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.linear import LinearQuery
@@ -88,6 +89,10 @@ class Calibrator:
         first = self.curator.domain.names[0]
         cells = np.arange(self.curator.domain[first].size) == 0
         return Marginal.of(LinearQuery.conjunction(self.curator.domain, {first: cells}))
+
+    def charged(self, event: Event) -> Event:
+        """An event as the Curator charges it: with the version of the table in it."""
+        return self.curator.versioned(event)
 
 
 def rounded(share: float) -> float:

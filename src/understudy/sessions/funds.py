@@ -64,4 +64,4 @@ class Funds:
         )
 
     def _event(self, purchase: Purchase) -> Event:
-        return self.calibrator.curator.versioned(purchase.event(self.calibrator))
+        return self.calibrator.charged(purchase.event(self.calibrator))
