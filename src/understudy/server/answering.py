@@ -200,14 +200,15 @@ class Answering:
         """Keep a question for approval where its price is above the threshold; None where it is not.
 
         What the caller cannot pay needs no approval: the ledger refuses it, or the session answers uncertified.
-        A question without a request id that waits already, because the same analyst asked the same before, is not
-        put before the custodian again.
+        A question that waits already, because the same analyst asked the same before, is not put before the
+        custodian again where it came without a request id or from an agent: these ask again of their own accord.
         """
         caller, inquiry, ledger = asked.caller, asked.inquiry, opened.project.ledger
         share = ledger.budget.share(price)
         if share <= self.threshold(caller) or price.units > ledger.available(caller.analyst).units:
             return None
-        if not inquiry.request and (before := self._waits_already(asked)) is not None:
+        is_repeated = caller.agent or not inquiry.request
+        if is_repeated and (before := self._waits_already(asked)) is not None:
             return before
         self._approvals.ask(
             caller, inquiry.table, inquiry.question, asked.request, inquiry.terms, price, share, inquiry.why

@@ -93,7 +93,7 @@ class Service:
                 self.addresses[name] = Address(address.host, listening.getsockname()[1])
                 servers.append(_Server(self._configured(app, name, address)))
                 tasks.append(asyncio.create_task(servers[-1].serve(sockets=[listening])))
-            self._approving = asyncio.create_task(self._run_approved())
+            self._approving = asyncio.create_task(run_approved(self.gate))
             tasks.append(self._approving)
             scheme = "http" if config.tls is None else "https"
             announce(f"Serving {', '.join(self.gate.house.tables)} at {scheme}://{self.addresses['http']}")
@@ -151,18 +151,19 @@ class Service:
             backlog=256,
         )
 
-    async def _run_approved(self) -> None:
-        """Ask what custodians approve, here or with a command at a terminal."""
-        while True:
-            try:
-                asked = await self.gate.run_approved()
-            except asyncio.CancelledError:
-                raise
-            except Exception as error:  # whatever it is, the next approval is looked for
-                log_failure(error, "approvals")
-                asked = False
-            if not asked:
-                await asyncio.sleep(APPROVED_SECONDS)
+
+async def run_approved(gate: Gate) -> None:
+    """Ask what custodians approve, here or with a command at a terminal, until the task is cancelled."""
+    while True:
+        try:
+            asked = await gate.run_approved()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # whatever it is, the next approval is looked for
+            log_failure(error, "approvals")
+            asked = False
+        if not asked:
+            await asyncio.sleep(APPROVED_SECONDS)
 
 
 class _Server(uvicorn.Server):

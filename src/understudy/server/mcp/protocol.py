@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 from mcp import types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
@@ -86,6 +87,12 @@ def protocol_server(gate: Gate, toolbox: Toolbox, caller_of: Callable[[Context],
     )
     server.middleware[:] = [handlers.counted]
     return server
+
+
+async def on_standard_streams(server: Server[Any]) -> None:
+    """Serve whoever started this process over its standard input and output, until the input ends."""
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 class _Handlers:
