@@ -203,9 +203,11 @@ class Explorer:
         """What a tool gives, or the problem with which it refuses; where it asks for patience, have some."""
         while True:
             result = await self.tools.call_tool(tool, arguments)
-            given: dict[str, Any] = result.structured_content
-            if not (result.is_error and given["code"] in ("rate", "queue")):
-                return given
+            if not result.is_error:
+                return result.structured_content
+            problem = (result.meta or {})["understudy/problem"]
+            if problem["code"] not in ("rate", "queue"):
+                return {"problem": problem}
             await asyncio.sleep(1)
 
 

@@ -179,5 +179,6 @@ def test_any_arguments_get_a_result_or_a_refusal(agent, tool, arguments):
     reply = agent.send("tools/call", name=tool, arguments=arguments)
     result = reply["result"]
     if result["isError"]:
-        assert result["structuredContent"]["status"] < 500, result
-        assert result["structuredContent"]["detail"]
+        problem = result["_meta"]["understudy/problem"]
+        assert problem["status"] < 500, result
+        assert problem["detail"]

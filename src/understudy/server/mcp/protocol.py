@@ -34,6 +34,9 @@ from understudy.server.tokens import Caller
 SCHEME, RESOURCE = "understudy://", "/declaration"
 TEMPLATE = f"{SCHEME}{{table}}{RESOURCE}"
 
+PROBLEM = "understudy/problem"
+"""Under which the `_meta` of a tool's refusal has the problem document."""
+
 REFUSED = -32000
 """The code of a refusal in JSON-RPC; its `data` is the problem, whose own code says more."""
 
@@ -233,9 +236,13 @@ def _listed(tool: AgentTool) -> types.Tool:
 
 
 def _refused(problem: Problem) -> types.CallToolResult:
-    """A refusal as a model reads it: one paragraph, and the problem document for programs."""
+    """A refusal as a model reads it: one paragraph, and the problem document beside it for programs.
+
+    The document is no structured content: many clients compare that with the schema of what the tool gives, also
+    where it gives nothing.
+    """
     text = types.TextContent(type="text", text=_sentence(problem))
-    return types.CallToolResult(content=[text], structured_content=problem.as_plain(), is_error=True)
+    return types.CallToolResult(content=[text], is_error=True, _meta={PROBLEM: problem.as_plain()})
 
 
 def _sentence(problem: Problem) -> str:
