@@ -21,6 +21,7 @@ from agents import Agent
 from served import Client, config, people, serving, tokens
 from served_town import ServedTown, served_town
 from understudy.server.config import ApproveAbove, Rates
+from understudy.server.mcp import tools
 from understudy.server.mcp.schemas import checked
 from understudy.server.mcp.tools import Toolbox
 from understudy.server.problems import Problem
@@ -138,6 +139,19 @@ def test_an_answer_has_errors_a_source_and_its_price_as_a_part_of_the_budget(ada
     table = ada.call("ask", question="SELECT area, count(*) AS n FROM people GROUP BY area")
     assert "between its low and its high" in table["reading"]
     assert table["answer"]["rows"][0][1].keys() == {"value", "low", "high", "discretisation"}
+
+
+def test_an_answer_with_very_many_rows_is_cut_and_narrower_ones_are_free(ada, monkeypatch):
+    monkeypatch.setattr(tools, "MOST_ROWS", 3)
+    told = ada.call("ask", question="count by area, job")
+    answer = told["answer"]
+    assert (len(answer["rows"]), answer["left_out"]) == (3, 7)
+    assert "Only 3 of 10 rows are listed" in told["reading"]
+    (one,) = ada.call("history", id=told["id"])["questions"]
+    assert (len(one["answer"]["rows"]), one["answer"]["left_out"]) == (3, 7)
+    assert ada.call("ask", question="count area = w and job = true")["answer"]["share"] == 0
+    rows = ada.call("ask", question="SELECT area, count(*) FROM people GROUP BY area")["answer"]
+    assert (len(rows["rows"]), rows["left_out"]) == (3, 2)
 
 
 def test_a_request_gets_the_same_answer_at_every_door_and_pays_once(house, ada):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from ipaddress import ip_network
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -127,6 +128,33 @@ def test_another_host_is_refused_and_the_own_origin_is_not(house, agent):
     assert agent.post(ping, headers={"host": "evil.example"})[0] == 421
     host = f"localhost:{house[0].addresses['http'].port}"
     assert agent.post(ping, headers={"host": host, "origin": f"http://{host}"})[0] == 200
+
+
+def test_behind_a_proxy_any_host_is_answered_and_another_sites_page_is_not(tmp_path):
+    configured = config(people(tmp_path, rows=50), behind=(ip_network("127.0.0.1/32"),))
+    (token,) = tokens(configured, "ada")
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    with serving(configured) as service:
+        agent = Agent(service, token)
+        host = {"host": "data.example.org"}
+        assert agent.post(ping, headers=host)[0] == 200
+        assert agent.post(ping, headers=host | {"origin": "https://data.example.org"})[0] == 200
+        assert agent.post(ping, headers=host | {"origin": "https://evil.example"})[0] == 403
+
+
+def test_nothing_is_subscribed_to_in_the_newer_protocol_either(agent):
+    prefix = "io.modelcontextprotocol/"
+    meta = {f"{prefix}protocolVersion": "2026-07-28", f"{prefix}clientCapabilities": {}}
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "subscriptions/listen",
+        "params": {"_meta": meta, "filter": {}},
+    }
+    sent = {"mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen"}
+    status, told, headers = agent.post(body, headers=sent)
+    assert (status in (400, 404), "error" in told) == (True, True)
+    assert "event-stream" not in headers["content-type"]
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "HEAD"])

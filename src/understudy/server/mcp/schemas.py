@@ -187,6 +187,10 @@ ANSWER: Schema = _told(
             "which released numbers are {value, low, high, discretisation}.",
         },
         "columns": {**_LIST, "description": "Of SQL: name, kind and type of each column."},
+        "left_out": {
+            "type": "integer",
+            "description": "Rows that are not listed, of an answer with very many.",
+        },
         "by": {**_list(_TEXT), "description": "The attributes of each `cell`."},
         "unit": {**_TEXT, "description": "people, or a part."},
         "source": {

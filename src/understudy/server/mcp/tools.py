@@ -25,6 +25,9 @@ from understudy.server.tokens import Caller
 MOST_LISTED_CELLS = 40
 """Cells of an attribute that are listed where it is not asked for by its name."""
 
+MOST_ROWS = 1000
+"""Rows of an answer that are listed: a reader with a context of its own has no use for more."""
+
 PAGE = 20
 ROWS = 100
 """Questions of a history, and rows of a release, in a reply, unless told otherwise."""
@@ -194,7 +197,9 @@ class Toolbox:
         )
         reply = await self._gate.ask(caller, inquiry)
         told = json.loads(reply.body)
-        return told | {"reading": _waits(told) if reply.is_waiting else _reads(told["answer"])}
+        if reply.is_waiting:
+            return told | {"reading": _waits(told)}
+        return told | {"answer": _cut(told["answer"]), "reading": _reads(told["answer"])}
 
     async def _session_status(self, caller: Caller, given: Arguments) -> Given:
         table = self._table(given)
@@ -212,7 +217,9 @@ class Toolbox:
 
     async def _history(self, caller: Caller, given: Arguments) -> Given:
         if "id" in given:
-            return {"questions": [await self._gate.one_asked(caller, given["id"])], "next": ""}
+            one = await self._gate.one_asked(caller, given["id"])
+            answer = None if one["answer"] is None else _cut(one["answer"])
+            return {"questions": [one | {"answer": answer}], "next": ""}
         return await self._gate.history(
             caller,
             table=given.get("table", ""),
@@ -270,8 +277,24 @@ def _shortened(attribute: Mapping[str, Any]) -> Given:
     return {**attribute, **cut, "left_out": left_out}
 
 
+def _cut(answer: Given) -> Given:
+    """An answer with the first of its rows; `left_out` says how many are not listed."""
+    left_out = len(answer.get("rows", ())) - MOST_ROWS
+    if left_out <= 0:
+        return answer
+    first = {name: answer[name][:MOST_ROWS] for name in ("rows", "noisy") if name in answer}
+    return {**answer, **first, "population_error": None, "left_out": left_out}
+
+
 def _reads(answer: Mapping[str, Any]) -> str:
-    """How the numbers of an answer are to be read, in a sentence or two."""
+    """How the numbers of an answer are to be read, in a few sentences."""
+    rows = len(answer.get("rows", ()))
+    if rows > MOST_ROWS:
+        whole = dict(answer, rows=())
+        return (
+            f"{_reads(whole)} Only {MOST_ROWS:,} of {rows:,} rows are listed: ask about fewer groups, which costs "
+            "nothing where it follows from this answer."
+        )
     cost = "It was free." if not answer["share"] else f"It cost {100 * answer['share']:.3g}% of the budget."
     if answer["source"] == "uncertified":
         return f"Nobody vouches for these numbers: the budget could not pay for errors. {cost}"
