@@ -408,14 +408,14 @@ def _told_in_epsilon(
     error: InsufficientBudgetError, asked: QuestionPrice, budget: Budget
 ) -> InsufficientBudgetError:
     """The refusal; where the price was given in epsilon and is paid in rho, it says which epsilon would fit."""
-    if asked.epsilon is None or error.currency == "epsilon":
+    if asked.epsilon is None or error.currency != "rho":
         return error
     epsilon = float(exact(asked.epsilon, "epsilon"))
     pure = asked.noise == "laplace"  # then rho grows with the square of epsilon
     fits = (
         epsilon * sqrt(error.remaining / error.requested)
         if pure
-        else zcdp_epsilon(error.remaining, float(budget.delta))
+        else zcdp_epsilon(error.remaining, float(budget.conversion_delta))
     )
     shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
     kind = " of pure privacy" if pure else ""

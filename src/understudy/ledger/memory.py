@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from fractions import Fraction
 from itertools import islice
 from threading import Lock
 from typing import Any
@@ -96,6 +97,10 @@ class MemoryLedger:
     @property
     def spent(self) -> Cost:
         return self._books.spent
+
+    @property
+    def delta_spent(self) -> Fraction:
+        return self._books.delta_spent
 
     @property
     def remaining(self) -> Cost:

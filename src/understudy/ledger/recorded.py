@@ -91,6 +91,7 @@ def terms(name: str, budget: Budget, rule: AccountingRule) -> str:
             "currency": cap.currency,
             "cap": cap.units,
             **({} if rule == RULE_1 else {"accounting": rule.number}),
+            **({"key_delta": str(budget.key_delta)} if budget.key_delta else {}),
         }
     )
 
@@ -114,6 +115,7 @@ def budget_of(entry: Entry) -> Budget:
     """The budget that a first entry records."""
     try:
         plain = json.loads(entry.terms or "")
-        return Budget(recorded_number(plain["epsilon"]), recorded_number(plain["delta"]))
+        keys = recorded_number(plain.get("key_delta", "0"))
+        return Budget(recorded_number(plain["epsilon"]), recorded_number(plain["delta"]), keys)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise broken(entry.number) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -107,6 +108,10 @@ class DurableLedger:
     @property
     def spent(self) -> Cost:
         return self._now().books.spent
+
+    @property
+    def delta_spent(self) -> Fraction:
+        return self._now().books.delta_spent
 
     @property
     def remaining(self) -> Cost:

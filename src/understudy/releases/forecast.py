@@ -158,7 +158,7 @@ def forecast(
 
     Raises what `release` would refuse before its first debit, except that the ledger may not be able to pay.
     """
-    budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)
+    budget = Budget.of(epsilon, project.declaration.budget.conversion_delta if delta is None else delta)
     asked = as_workload(project.domain, workload)
     run = Run(
         project.curator, asked, budget, "forecast", beta=probability(beta), memory=memory, synthetic=rows

@@ -370,7 +370,7 @@ def _how_to_have_a_delta(run: Run) -> str:
 def _with_a_delta(run: Run) -> Run:
     """The run with a delta, to ask what would fit it; none of its steps could be paid."""
     other = copy(run)
-    other.budget = replace(run.budget, delta=run.curator.ledger.budget.delta or USUAL_DELTA)
+    other.budget = replace(run.budget, delta=run.curator.ledger.budget.conversion_delta or USUAL_DELTA)
     return other
 
 
