@@ -25,6 +25,7 @@ from understudy.cli.holdout import holdout, validity_audit
 from understudy.cli.init import init
 from understudy.cli.interrupt import INTERRUPTED, ignore_further, interruptible
 from understudy.cli.ledger import ledger
+from understudy.cli.mcp import mcp
 from understudy.cli.options import as_options
 from understudy.cli.plan import plan
 from understudy.cli.release import release
@@ -54,6 +55,7 @@ app.command(cls=ProgramCommand, rich_help_panel=ASK)(ask)
 app.command(cls=ProgramCommand, rich_help_panel=ASK)(plan)
 app.command(cls=ProgramCommand, rich_help_panel=PUBLISH)(release)
 app.command(cls=ProgramCommand, rich_help_panel=SERVE)(serve)
+app.command(cls=ProgramCommand, rich_help_panel=SERVE)(mcp)
 app.command(cls=ProgramCommand, rich_help_panel=SERVE)(approve)
 app.command(cls=ProgramCommand, rich_help_panel=SERVE)(deny)
 app.add_typer(approvals, name="approvals", rich_help_panel=SERVE)

@@ -50,6 +50,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "understudy serve server.yml --check",
         "understudy serve server.yml",
     ),
+    "mcp": (
+        "understudy mcp --url https://data.example.org --token-file agent.token",
+        "understudy mcp --project demo",
+    ),
     "token": ("understudy token new ada", "understudy token list"),
     "token new": (
         "understudy token new ada",

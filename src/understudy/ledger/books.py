@@ -123,7 +123,8 @@ class Books:
     def shares_of(self, *, analyst: str, at: str) -> tuple[Share, ...]:
         """The limits that an analyst draws on now, and what is used of them."""
         unit = type(self.cap)
-        return tuple(Share(name, unit(size), unit(used)) for name, size, used in self._bounds(analyst, at))
+        bounds = self.shares.bounds(self.limits, analyst=analyst, at=at)
+        return tuple(Share(name, unit(size), unit(used)) for name, size, used in bounds)
 
     def due(self, event: Event, *, analyst: str, at: str) -> Due:
         """What `admit` would charge now, and whether it would; enters nothing."""
@@ -179,11 +180,9 @@ class Books:
 
         A limit that was lowered below what is used leaves nothing, and what costs nothing is still granted.
         """
-        bounds = [("", self.cap.units, self.spent.units), *self._bounds(analyst, at)]
+        shares = self.shares.bounds(self.limits, analyst=analyst, at=at)
+        bounds = [("", self.cap.units, self.spent.units), *shares]
         return min((max(size - used, 0), name) for name, size, used in bounds)
-
-    def _bounds(self, analyst: str, at: str) -> list[tuple[str, int, int]]:
-        return self.shares.bounds(self.limits, analyst=analyst, at=at)
 
     def _is_free(self, event: Event, cost: int) -> bool:
         """Whether an event has no price even on its own; joint pricing charges nothing for many that have one."""
@@ -204,24 +203,17 @@ def timestamp(now: datetime) -> str:
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def checked_name(text: str, what: str) -> str:
-    """A request id or an analyst's name that every store can keep."""
+def checked_name(text: str, what: str, *, least: int = 0) -> str:
+    """A request id or an analyst's name that every store can keep, of at least so many characters."""
     is_text = isinstance(text, str)  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
+    if is_text and len(text) < least:
+        raise ParameterError(f"{what} must not be empty")
     if not is_text or len(text) > MAX_NAME or not text.isprintable():
         raise ParameterError(f"{what} is printable text of at most {MAX_NAME} characters")
     return text
 
 
-def checked_analyst(name: str) -> str:
-    """An analyst's name; it may be empty."""
-    return checked_name(name, "an analyst's name")
-
-
-def checked_request(text: str) -> str:
-    """A request id: a name, and not empty."""
-    if not text:
-        raise ParameterError("a request id must not be empty")
-    return checked_name(text, "a request id")
+REQUEST, ANALYST = "a request id", "an analyst's name"
 
 
 def short_question(question: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import floor
 
 from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError
@@ -25,11 +25,6 @@ from understudy.privacy.cost import (
 from understudy.privacy.event import Event, Pure
 from understudy.privacy.price import Currency, Price
 from understudy.rational import Number, exact, privacy_parameter
-
-
-@lru_cache(maxsize=64)
-def _concentrated_cap(epsilon: Fraction, delta: Fraction) -> ZCDP:
-    return ZCDP(floor(Fraction(zcdp_rho(float(epsilon), float(delta))) * UNITS))
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +111,7 @@ class Budget:
         """The total as a cost, in ε or in ρ, rounded down to the whole units in which costs are counted."""
         if self.is_pure:
             return PureDP(floor(self.epsilon * UNITS))
-        return _concentrated_cap(self.epsilon, self.conversion_delta)
+        return ZCDP(floor(Fraction(zcdp_rho(float(self.epsilon), float(self.conversion_delta))) * UNITS))
 
     @property
     def currency(self) -> Currency:
@@ -134,7 +129,7 @@ class Budget:
         Pure, that is ε. With a δ it is the largest ρ, in whole units, for which ρ-zCDP implies (ε, δ)-DP: what a
         budget of ε and the same δ has in all. What events may be charged of δ themselves is not part of that δ.
         """
-        return Budget.of(epsilon, self.conversion_delta).whole
+        return Price.of_cost(Budget.of(epsilon, self.conversion_delta).cap)
 
     def share(self, cost: Cost) -> float:
         """The part of the whole budget that a cost is: 0 for nothing, 1 for all of it."""

@@ -145,9 +145,10 @@ def _measured_error(run: Run) -> float:
     parts = len(run.workload)
     marginals = [Marginal(run.domain, clique) for clique in run.workload]
     price = run.price(Fraction(1, parts))
+    calibrated = run.curator.calibration
     try:
         return max(
-            run.curator.error(marginal, *run.curator.mechanism(marginal, price), run.beta / parts)
+            calibrated.error(marginal, *calibrated.mechanism(marginal, price), run.beta / parts)
             for marginal in marginals
         )
     except ParameterError:  # too little for any noise that can be drawn
