@@ -30,6 +30,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "understudy ask 'count by age, sex' -o answer.csv",
         "understudy ask 'count by sex' --session survey --alpha 0.2",
     ),
+    "keys": (
+        "understudy keys town --epsilon 0.05",
+        "understudy keys town --at-least 20 --request towns --json",
+    ),
     "plan": (
         "understudy plan --rows 100000 --queries 1000 --epsilon 1",
         "understudy plan --queries 500 --alpha 0.05 --promise validity",
