@@ -15,7 +15,7 @@ import understudy as us
 from page_checks import read_page
 from program import call
 from understudy.declaration.file import read
-from understudy.errors import InsufficientBudgetError, RefusedError, SourceError
+from understudy.errors import InsufficientBudgetError, LedgerError, RefusedError, SourceError
 from understudy.ledger import export, verifier
 from understudy.ledger.declared import open_ledger
 from understudy.noise.samplers import SeededNoise
@@ -228,9 +228,10 @@ def test_a_file_that_is_there_is_not_replaced_and_nothing_is_spent(messy, tmp_pa
     target.write_text("understudy: 1\n")
     with pytest.raises(SourceError, match="exists already"):
         started(messy, target)
-    target.write_text("# Written by `understudy start`: of another table\n")
-    with pytest.raises(SourceError, match="exists already"):
-        started(messy, target)
+    target.write_text("# Written by `understudy start`: in a ledger that is gone\n")
+    for overwrite in (False, True):
+        with pytest.raises(LedgerError, match="paid for in a ledger"):
+            started(messy, target, overwrite=overwrite)
     assert not list(tmp_path.glob("*.ledger*"))
     with pytest.raises(SourceError, match="no file"):
         started(tmp_path / "none.csv", target)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from understudy.curator.column_curator import ColumnCurator, FoundKeys
 from understudy.declaration.declaration import Declaration, Protect
@@ -14,13 +15,15 @@ from understudy.declaration.file import located, read
 from understudy.errors import ProtectionError, RefusedError, SourceError
 from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import fresh_request
-from understudy.noise.samplers import NoiseSource
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.relation import Relation
 from understudy.rational import Number, probability
 from understudy.table.column_reader import ColumnReader, ValueKind
 from understudy.table.source import open_source
+
+if TYPE_CHECKING:
+    from understudy.noise.samplers import NoiseSource
 
 USUAL_PART = Fraction(1, 10)
 """What a selection takes of the budget's delta for keys, where nothing is said."""

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from understudy.curator.column_curator import ColumnCurator
 from understudy.declaration.declaration import SourceSpec
 from understudy.declaration.outline import Outline, OutlineEntry, name_from, scalar
-from understudy.errors import RefusedError, SourceError
+from understudy.errors import LedgerError, RefusedError, SourceError
 from understudy.ledger.place import ledger_place
 from understudy.ledger.store import DurableLedger
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.column_profile.profile import SHARES, ColumnProfiling
-from understudy.noise.samplers import NoiseSource
 from understudy.output import write_file
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
@@ -36,6 +36,9 @@ from understudy.table.column_reader import ColumnReader, NumberReading, ValueKin
 from understudy.table.source import open_source
 from understudy.table.text_file import is_text, read_header
 from understudy.table.writing import reads_as_value
+
+if TYPE_CHECKING:
+    from understudy.noise.samplers import NoiseSource
 
 PART = Fraction(1, 10)
 """What is spent of the budget."""
@@ -111,6 +114,7 @@ def start(
     try:
         name = name_from(data.name.split(".")[0])
         ledger = DurableLedger(ledger_place("", base=target.resolve().parent, environ=environ), name, budget)
+        _check_not_lost(ledger, target)
         reader = ColumnReader(source)
         curator = ColumnCurator(reader, ledger, Relation(neighbours), noise=noise)
         purchase = _StartPurchases(reader, curator, budget, only_known=target if known else None)
@@ -284,13 +288,26 @@ def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
         if target.exists() and target.samefile(data):
             raise SourceError(f"{target} is the table itself: write elsewhere with --output")
         return False
-    try:
-        first = target.read_text(encoding="utf-8")[: len(WRITTEN) + 2]
-    except (OSError, UnicodeDecodeError):
-        first = ""
-    if first != f"# {WRITTEN}":
+    if not _is_written(target):
         raise _there(target)
     return True
+
+
+def _is_written(target: Path) -> bool:
+    """Whether a file was written by a start."""
+    try:
+        return target.read_text(encoding="utf-8").startswith(f"# {WRITTEN}")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _check_not_lost(ledger: DurableLedger, target: Path) -> None:
+    """Refuse to begin a ledger beside a declaration that was paid for in one: that one is gone."""
+    if target.exists() and _is_written(target) and not ledger.is_begun:
+        raise LedgerError(
+            f"{target} was paid for in a ledger that is not in {ledger.place} any more",
+            remedy="Put the ledger back; or, to begin anew knowingly, remove the declaration. Nothing was spent",
+        )
 
 
 def _there(target: Path) -> SourceError:
