@@ -237,6 +237,20 @@ def test_a_file_that_is_there_is_not_replaced_and_nothing_is_spent(messy, tmp_pa
         started(tmp_path / "none.csv", target)
 
 
+def test_a_file_that_changed_is_another_table_and_is_not_paid_for_unasked(tmp_path):
+    data, target = tmp_path / "t.csv", tmp_path / "understudy.yml"
+    data.write_text("a\n" + "".join(f"{i % 50}\n" for i in range(3_000)))
+    first = started(data, target)
+    data.write_text("a\n" + "".join(f"{i % 60}\n" for i in range(3_000)))
+    with pytest.raises(SourceError, match="exists already"):
+        started(data, target)
+    second = started(data, target, overwrite=True)
+    assert not second.again
+    ledger = open_ledger(read(target), base=tmp_path, environ={})
+    assert ledger.spent.units == first.cost.units + second.cost.units
+    ledger.close()
+
+
 def test_the_command_says_what_it_made_and_repeats_for_nothing(messy, tmp_path):
     said = call("start", str(messy), "--epsilon", "20", "--json", cwd=tmp_path)
     told = json.loads(said.stdout)
