@@ -20,8 +20,9 @@ from understudy.ledger import export, verifier
 from understudy.ledger.declared import open_ledger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.relation import Neighbours
+from understudy.rational import exact
 from understudy.starting.find_keys import find_keys
-from understudy.starting.start import start
+from understudy.starting.start import budget_of, start
 from understudy.starting.summary import summary
 from understudy.starting.written import reading_of
 from understudy.table.column_reader import WRITINGS, ValueKind
@@ -261,6 +262,28 @@ def test_the_command_says_what_it_made_and_repeats_for_nothing(messy, tmp_path):
     again = json.loads(call("start", str(messy), "--epsilon", "20", "--json", cwd=tmp_path).stdout)
     assert again["repeated"]
     assert again["columns"] == told["columns"]
+
+
+def test_a_dry_run_tells_the_price_and_the_noise_and_buys_nothing(messy, project, tmp_path):
+    found, _ = project
+    told = json.loads(
+        call("start", str(messy), "--epsilon", "20", "--dry-run", "--json", cwd=tmp_path).stdout
+    )
+    assert told["price"] == pytest.approx(found.cost.amount, rel=1e-3)
+    assert told["columns"] == 12
+    assert told["threshold"] > 10
+    assert told["deviation"] > 0
+    said = call("start", str(messy), "--dry-run", "--delta", "0", cwd=tmp_path).stdout
+    assert "Nothing was spent" in " ".join(said.split())
+    assert "need a delta" in " ".join(said.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1.23456789e-7, 0.1, 3e-300])
+def test_the_budget_is_one_that_a_declaration_can_say(delta):
+    budget = budget_of(1.5, delta)
+    assert budget.key_delta == exact(float(budget.key_delta))
+    assert 0 < budget.key_delta < budget.delta
 
 
 # ---------------------------------------------------------------------------------------- how text is written

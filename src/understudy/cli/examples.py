@@ -10,6 +10,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "start": (
         "understudy start people.csv --epsilon 1 --delta 1e-9",
+        "understudy start people.csv --dry-run",
         "understudy start people.parquet -o people.yml --report people.html",
     ),
     "init": (

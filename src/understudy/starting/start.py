@@ -106,8 +106,7 @@ def start(
     read, has no rows, or has too few for the budget, and where `target` is there and may not be replaced.
     """
     known = _is_started(target, data, overwrite=overwrite)
-    part = exact(delta, "delta") * KEYS_DELTA
-    budget = Budget.of(epsilon, delta, key_delta=part)
+    budget = budget_of(epsilon, delta)
     spec = _spec(data, table=table, encoding=encoding, delimiter=delimiter)
     source = open_source(spec, base=Path(), candid=True)
     ledger = None
@@ -147,6 +146,26 @@ def start(
         purchase.share,
         purchase.again,
     )
+
+
+def budget_of(epsilon: Number, delta: Number) -> Budget:
+    """The budget of a table that is started: half of its delta is for keys, in a number that YAML can say."""
+    keys = exact(float(exact(delta, "delta") * KEYS_DELTA))
+    return Budget.of(epsilon, delta, key_delta=keys)
+
+
+def columns_of(
+    data: Path, *, table: str = "", encoding: str = "utf-8", delimiter: str | None = None
+) -> tuple[str, ...]:
+    """The names of a file's columns, as `start` would read them. Reads no row."""
+    _check_there(data)
+    source = open_source(
+        _spec(data, table=table, encoding=encoding, delimiter=delimiter), base=Path(), candid=True
+    )
+    try:
+        return tuple(ColumnReader(source).kinds())
+    finally:
+        source.close()
 
 
 class _StartPurchases:
@@ -282,8 +301,7 @@ def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
 
     Raises a SourceError where there is no such table, and where another file is in the place of the declaration.
     """
-    if not data.exists():
-        raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
+    _check_there(data)
     if not target.exists() or overwrite:
         if target.exists() and target.samefile(data):
             raise SourceError(f"{target} is the table itself: write elsewhere with --output")
@@ -291,6 +309,11 @@ def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
     if not _is_written(target):
         raise _there(target)
     return True
+
+
+def _check_there(data: Path) -> None:
+    if not data.exists():
+        raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
 
 
 def _is_written(target: Path) -> bool:
