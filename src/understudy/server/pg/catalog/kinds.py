@@ -12,7 +12,19 @@ Kind = str
 """The name of a type in `pg_type`; empty where it is not known."""
 
 REFERENCES = frozenset(
-    ["regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator", "regproc", "regprocedure", "regrole", "regtype"]
+    [
+        "regclass",
+        "regcollation",
+        "regconfig",
+        "regdictionary",
+        "regnamespace",
+        "regoper",
+        "regoperator",
+        "regproc",
+        "regprocedure",
+        "regrole",
+        "regtype",
+    ]
 )
 """Types whose values are numbers of objects that Postgres shows by name. They are held as numbers."""
 
@@ -20,7 +32,19 @@ _TEXTS = frozenset(["bpchar", "char", "name", "text", "unknown", "varchar"])
 _POLYMORPHIC = {"anyelement", "anycompatible", "anynonarray", "anyenum"}
 _POLYMORPHIC_ARRAYS = {"anyarray", "anycompatiblearray"}
 _SAME_AS_ARGUMENT = frozenset(
-    ["coalesce", "greatest", "least", "max", "min", "nullif", "first_value", "last_value", "lag", "lead", "mode"]
+    [
+        "coalesce",
+        "greatest",
+        "least",
+        "max",
+        "min",
+        "nullif",
+        "first_value",
+        "last_value",
+        "lag",
+        "lead",
+        "mode",
+    ]
 )
 
 
@@ -84,6 +108,8 @@ def _returns() -> dict[str, list[tuple[int, Kind]]]:
 
 def returned(name: str, arguments: Sequence[Kind]) -> Kind:
     """The type that a function returns for arguments of these types; empty where it is not known."""
+    if name in ("max", "min") and arguments and is_text(arguments[0]):
+        return "text"
     if name in _SAME_AS_ARGUMENT:
         return next((kind for kind in arguments if kind and kind != "unknown"), "text")
     if name == "sum":
