@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
@@ -42,9 +42,15 @@ _SYSTEM = {"cmax": (0, "cid"), "cmin": (0, "cid"), "xmax": (0, "xid"), "xmin": (
 class Expressions(Calls):
     """The part of a walk that rewrites expressions."""
 
-    def __init__(self, relations: CatalogRelations, session: SessionFacts) -> None:
+    def __init__(
+        self,
+        relations: CatalogRelations,
+        session: SessionFacts,
+        given: Mapping[tuple[str, str], Shape] | None,
+    ) -> None:
         self.relations = relations
         self.session = session
+        self.given = given
         self.settings: dict[str, str] = {}
 
     if TYPE_CHECKING:
@@ -98,7 +104,7 @@ class Expressions(Calls):
         if isinstance(node, _SAME):
             return self.kind(node.this) if isinstance(node.this, exp.Expr) else ""
         if isinstance(node, _ARITHMETIC):
-            return _arithmetic(self.kind(node.this), self.kind(node.expression))
+            return arithmetic(self.kind(node.this), self.kind(node.expression))
         if isinstance(node, exp.Case):
             branches = [branch.args["true"] for branch in node.args["ifs"]]
             default = node.args.get("default")
@@ -245,6 +251,16 @@ class Expressions(Calls):
             "ANY and ALL take = or <> here", reason="undefined-function", remedy="Write the comparisons out"
         )
 
+    def _divided(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+        """A division, which of whole numbers is a whole number."""
+        self.parts(node, scope)
+        sides = (self.kind(node.this), self.kind(node.expression))
+        kind = arithmetic(*sides)
+        if not all(side in ("int2", "int4", "int8") for side in sides):
+            return self.typed(node, kind)
+        made = exp.Anonymous(this="trunc", expressions=[exp.Div(this=node.this, expression=node.expression)])
+        return self.typed(exp.cast(made, kinds.duck(kind), dialect="duckdb"), kind)
+
     def _in(self, node: exp.Expr, scope: Scope) -> exp.Expr:
         if (query := node.args.get("query")) is not None:
             node.set("this", self.expression(node.this, scope))
@@ -302,6 +318,7 @@ class Expressions(Calls):
         exp.GTE: _compared,
         exp.Like: _compared,
         exp.ILike: _compared,
+        exp.Div: _divided,
         exp.In: _in,
         exp.Exists: _exists,
         exp.Array: _array,
@@ -337,7 +354,8 @@ def _number(number: int) -> exp.Expr:
     return exp.Literal.number(number) if number >= 0 else exp.Neg(this=exp.Literal.number(-number))
 
 
-def _arithmetic(left: Kind, right: Kind) -> Kind:
+def arithmetic(left: Kind, right: Kind) -> Kind:
+    """The type of what an operator makes of two numbers."""
     if left in _RANKS and right in _RANKS:
         return _RANKS[max(_RANKS.index(left), _RANKS.index(right))]
     if "unknown" in (left, right):

@@ -7,6 +7,7 @@ in Postgres' types. Values of types such as `regclass` are held as numbers, and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -35,13 +36,21 @@ class Rewritten:
     settings: dict[str, str] = field(default_factory=dict)
 
 
-def rewritten(tree: exp.Query, relations: CatalogRelations, session: SessionFacts) -> Rewritten:
-    """The statement for the desk; a `StatementError` where it names what there is not."""
+def rewritten(
+    tree: exp.Query,
+    relations: CatalogRelations,
+    session: SessionFacts,
+    given: Mapping[tuple[str, str], Shape] | None = None,
+) -> Rewritten:
+    """The statement for the desk; a `StatementError` where it names what there is not.
+
+    `given` are tables, by schema and name, that the statement is about instead of the catalog.
+    """
     tree = tree.copy()
     for identifier in tree.find_all(exp.Identifier):
         if not identifier.args.get("quoted"):
             identifier.set("this", identifier.name.lower())
-    walk = Walk(relations, session)
+    walk = Walk(relations, session, given)
     try:
         shape = walk.query(tree, None)
     except RecursionError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import sqlglot
@@ -65,6 +66,7 @@ class Sources:
 
     relations: CatalogRelations
     session: SessionFacts
+    given: Mapping[tuple[str, str], Shape] | None
 
     if TYPE_CHECKING:
 
@@ -148,6 +150,8 @@ class Sources:
         shape = scope.cte(name.lower()) if not schema else None
         if shape is not None:
             return self._added(node, shape, scope)
+        if self.given is not None:
+            return self._given(node, schema, name, scope)
         found = home(schema, name)
         if found is None:
             raise undefined(f"{schema}.{name}" if schema else name)
@@ -161,6 +165,15 @@ class Sources:
         node.set("db", exp.to_identifier(HOMES[found], quoted=True))
         node.set("catalog", None)
         self._named(node, alias)
+        return self._added(node, shape, scope)
+
+    def _given(self, node: exp.Table, schema: str, name: str, scope: Scope) -> exp.Expr:
+        """One of the tables that stand in the place of the catalog's."""
+        shape = (self.given or {}).get((schema, name))
+        if shape is None:
+            raise undefined(f"{schema}.{name}" if schema else name)
+        node.set("catalog", None)
+        self._named(node, node.alias or name)
         return self._added(node, shape, scope)
 
     def _of_who_asks(self, schema: str, name: str) -> exp.Query:
