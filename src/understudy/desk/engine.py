@@ -41,7 +41,7 @@ class StatementFailedError(Exception):
         self.name = name
 
 
-class Engine:
+class DeskEngine:
     """One database in memory. Its tables are made and filled first; then it is locked, and runs statements."""
 
     def __init__(self, *, megabytes: int, tables: Sequence[Mapping[str, Any]]) -> None:
