@@ -31,6 +31,7 @@ from understudy.cli.plan import plan
 from understudy.cli.release import release
 from understudy.cli.serve import serve
 from understudy.cli.server import server
+from understudy.cli.start_table import start
 from understudy.cli.terminal import say
 from understudy.cli.token import token
 
@@ -46,6 +47,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+app.command(cls=ProgramCommand, rich_help_panel=START)(start)
 app.command(cls=ProgramCommand, rich_help_panel=START)(init)
 app.command(cls=ProgramCommand, rich_help_panel=START)(check)
 app.command(cls=ProgramCommand, rich_help_panel=START)(demo)
