@@ -94,7 +94,8 @@ def test_an_answer_of_a_session_is_the_same_with_its_population_errors(project, 
 
 
 def test_an_answer_without_bounds_comes_with_the_answers_that_have_some(project, told):
-    text = "SELECT bin_start(born) AS d, count(*) AS n, rank() OVER (ORDER BY count(*)) AS r FROM people GROUP BY born"
+    ranked = "rank() OVER (ORDER BY count(*)) AS r"
+    text = f"SELECT bin_start(born) AS d, count(*) AS n, {ranked} FROM people GROUP BY born"
     answer = project.ask(text, rho=0.001)
     found = received(project, told, answer, text)
     assert type(found) is type(answer) is us.AroundAnswer
