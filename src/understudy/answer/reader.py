@@ -31,6 +31,7 @@ from understudy.query.text_size import USUAL, TextSize
 
 if TYPE_CHECKING:
     from understudy.sql import CompiledSql, SqlCompiler
+    from understudy.sql.measured import Family
 
 Asked = str | Marginal | LinearQuery
 """How a question may be put: in the small language or as a SELECT statement, as a marginal, as a linear query."""
@@ -274,8 +275,9 @@ class QuestionReader:
     """Reads questions about one domain, and remembers those that it read. Safe for threads.
 
     `tables` are the names that may stand after FROM. `rows_public` says that everybody knows the number of rows,
-    and `counts_everyone` that a share needs it counted. `size` is what a text may have: a longer one is refused
-    before any parser sees it.
+    and `counts_everyone` that a share needs it counted. `measured` says which moments of measures the source of
+    counts can tell; without, measures are summed by their bins. `size` is what a text may have: a longer one is
+    refused before any parser sees it.
     """
 
     def __init__(
@@ -285,9 +287,11 @@ class QuestionReader:
         tables: Collection[str],
         rows_public: bool,
         counts_everyone: bool,
+        measured: Family | None = None,
         size: TextSize = USUAL,
     ) -> None:
         self._domain = domain
+        self._measured: Family | None = measured
         self._counts_everyone = counts_everyone
         self._tables = tables
         self._rows_public = rows_public
@@ -295,12 +299,24 @@ class QuestionReader:
         self._read = lru_cache(maxsize=REMEMBERED)(self._read_text)
 
     @classmethod
-    def of(cls, declared: Declaration, *, counts_everyone: bool, size: TextSize = USUAL) -> QuestionReader:
+    def of(
+        cls,
+        declared: Declaration,
+        *,
+        counts_everyone: bool,
+        measured: Family | None = None,
+        size: TextSize = USUAL,
+    ) -> QuestionReader:
         """A reader of questions about a declared table, under its name or that of its source."""
         names = {declared.name, declared.source.table} - {""}
         public = declared.relation.rows_are_public
         return cls(
-            declared.domain, tables=names, rows_public=public, counts_everyone=counts_everyone, size=size
+            declared.domain,
+            tables=names,
+            rows_public=public,
+            counts_everyone=counts_everyone,
+            measured=measured,
+            size=size,
         )
 
     @cached_property
@@ -308,7 +324,13 @@ class QuestionReader:
         """Imported and built for the first SELECT statement: no other question needs it."""
         from understudy.sql import SqlCompiler
 
-        return SqlCompiler(self._domain, tables=self._tables, rows_public=self._rows_public, size=self._size)
+        return SqlCompiler(
+            self._domain,
+            tables=self._tables,
+            rows_public=self._rows_public,
+            measured=self._measured,
+            size=self._size,
+        )
 
     def read(self, question: Asked) -> AnyQuestion:
         """What is asked; a marginal or a linear query asks for counts. Reads no data.

@@ -16,12 +16,16 @@ from understudy.domain.domain import Domain
 from understudy.errors import QueryError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.sql import predicate
-from understudy.sql.aggregate import Aggregate, Bounds, Count, Mean, Quantile, Sum
+from understudy.sql.aggregate import Bounds, Count, Mean, Quantile, Sum
 from understudy.sql.evaluate import Evaluator, Node, chain, only, shown, used
 from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths, Value
 from understudy.sql.group import Tally
+from understudy.sql.measure_collect import SPREADS, Measured, MeasureCollector
+from understudy.sql.measured import Family
 from understudy.sql.scalar import zero_or_one
+
+Aggregate = Count | Sum | Mean | Quantile | Measured
 
 UNEVEN = 4
 """Half widths of bins are measured, not bounded by the widest one, when that is so many times the median."""
@@ -66,22 +70,34 @@ class Weighted:
 
 
 class Collector:
-    """Aggregates of one statement. `register` reads a node; `settle` then says what each one is."""
+    """Aggregates of one statement. `register` reads a node; `settle` then says what each one is.
+
+    Those of measures are read by a `MeasureCollector`, where there is one.
+    """
 
     def __init__(
-        self, domain: Domain, grid: Evaluator, where: LinearQuery, *, grouped: bool, rows_public: bool
+        self,
+        domain: Domain,
+        grid: Evaluator,
+        where: LinearQuery,
+        *,
+        shared: bool,
+        measured: Family | None = None,
     ) -> None:
+        """`shared` says that everybody knows how many rows there are, and that they are one group."""
         self.domain = domain
         self.grid = grid
         self.where = where
-        self._shared = rows_public and not grouped
+        self._shared = shared
+        self._measures = None if measured is None else MeasureCollector(domain, grid, measured, shared=shared)
         self._settled: dict[int, Aggregate] = {}
         self._sums: dict[int, Weighted] = {}
 
     def register(self, node: Node) -> str:
         """Read an aggregate; the answer is the kind of its values."""
         name = id(node)
-        if name not in self._settled and name not in self._sums:
+        measured = self._measures is not None and name in self._measures
+        if name not in self._settled and name not in self._sums and not measured:
             self._read(name, node)
         found = self._settled.get(name)
         return "date" if isinstance(found, Quantile) and found.attribute.kind == "date" else "real"
@@ -93,6 +109,8 @@ class Collector:
                 measured.add(weighted.rows.key)
         for name, weighted in self._sums.items():
             self._settled[name] = self._sum(weighted, weighted.rows.key in measured)
+        if self._measures is not None:
+            self._settled.update(self._measures.settle(self._settled.values()))
         return self._settled
 
     # ---- reading
@@ -108,6 +126,8 @@ class Collector:
             raise QueryError(
                 f"{shown(node)}: DISTINCT is not answered", remedy="GROUP BY lists every declared value"
             )
+        if self._measures is not None and self._measures.register(name, node, query):
+            return
         if isinstance(node, exp.Count):
             self._settled[name] = Count(self._count(node, query))
         elif isinstance(node, exp.CountIf):
@@ -285,9 +305,9 @@ def _refused(node: Node) -> QueryError:
             remedy="quantile_disc(x, 0.01) or 0.99 comes close",
             suggestions=(f"quantile_disc({shown(node.this)}, {level})",),
         )
-    if isinstance(node, exp.Stddev | exp.StddevSamp | exp.StddevPop | exp.Variance | exp.VariancePop):
-        remedy = "avg(x * x) - avg(x) * avg(x) is the variance"
-        return QueryError(f"{shown(node)} is not answered", remedy=remedy)
+    if isinstance(node, SPREADS):
+        remedy = "it needs attributes that are declared with a resolution; avg(x * x) - avg(x) * avg(x) is the variance"
+        return QueryError(f"{shown(node)} is not answered here", remedy=remedy)
     remedy = "there are count, sum, avg, median and quantile_cont"
     known = ("count", "sum", "avg", "median", "quantile_cont")
     return QueryError(f"{shown(node)} is not answered", remedy=remedy, suggestions=known)

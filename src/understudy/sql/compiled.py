@@ -18,7 +18,9 @@ from understudy.domain.attribute import Attribute, unique_label
 from understudy.errors import QueryError
 from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
-from understudy.sql.aggregate import Aggregate, Folded
+from understudy.query.moment import Moment
+from understudy.sql.aggregate import Folded
+from understudy.sql.collect import Aggregate
 from understudy.sql.evaluate import Evaluator, Leaf, Node, as_date
 from understudy.sql.grid import Floats, Nothing, Numbers, Scope, Texts, Truths, Value
 from understudy.sql.group import AXIS, Grouping, Part, Tally
@@ -173,7 +175,8 @@ class SqlProgram:
         parts = [part for _, part in places]
         value = self.grouping.fold(tally, parts, [values[i] for i, _ in places])
         error = self.grouping.fold(tally, parts, [errors[i] for i, _ in places])
-        return Folded(*(np.clip(part, 0, most) for part in (value, value - error, value + error)))
+        least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
+        return Folded(*(np.clip(part, least, largest) for part in (value, value - error, value + error)))
 
     # ---- which rows, in which order
 
@@ -207,6 +210,11 @@ class SqlProgram:
                 columns.append(Column(item.name, "key", type_of(names)))
         self._chosen(leaf)
         return tuple(columns)
+
+
+def _reach_of(moment: Moment, rows: float) -> tuple[float, float]:
+    """The least and the most that a moment can add up to over so many rows."""
+    return (float(moment.low) * rows if moment.low else 0.0), float(moment.high) * rows
 
 
 def _evaluator(count: int, leaf: Leaf, *, released: bool = False, whole: bool = True) -> Evaluator:

@@ -17,12 +17,12 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
 from understudy.query.marginal import Marginal
 from understudy.query.text_size import USUAL, TextSize
-from understudy.sql.aggregate import Aggregate
-from understudy.sql.collect import Collector, factors_of
+from understudy.sql.collect import Aggregate, Collector, factors_of
 from understudy.sql.compiled import CompiledSql, Key, SqlProgram, group_names
 from understudy.sql.evaluate import Constant, Evaluator, Node, chain, shown
 from understudy.sql.factors import conjunction
 from understudy.sql.grid import Bools, Numbers, Scope, Truths, Value, of_attribute, of_mask
+from understudy.sql.measured import Family
 from understudy.sql.group import AXIS, Grouping, Part, grouping
 from understudy.sql.read import Statement, read, tokens_of
 from understudy.sql.scalar import FUNCTIONS
@@ -43,12 +43,14 @@ def compile_sql(
     *,
     tables: Collection[str],
     rows_public: bool = False,
+    measured: Family | None = None,
     size: TextSize = USUAL,
 ) -> CompiledSql:
     """A SELECT statement about `domain`, or a `QueryError` that says what to write instead. Reads no data.
 
-    `tables` are the names that may stand after FROM; `rows_public` says that the number of all rows is known, and
-    `size` how long the statement may be.
+    `tables` are the names that may stand after FROM; `rows_public` says that the number of all rows is known,
+    `measured` which moments of measures are bought (without, measures are summed by their bins), and `size` how
+    long the statement may be.
 
     >>> from understudy.domain.attribute import Categories
     >>> domain = Domain((Bins.between("age", [0, 18, 65, 120]), Categories(name="sex", values=("F", "M"))))
@@ -59,7 +61,8 @@ def compile_sql(
     Traceback (most recent call last):
     understudy.errors.QueryError: 17 is not a bin edge of age; nearest: 0 and 18: try age < 0 or age < 18
     """
-    return _understood(tokens_of(text, size), text, domain, tables, rows_public=rows_public)
+    tokens = tokens_of(text, size)
+    return _understood(tokens, text, domain, tables, rows_public=rows_public, measured=measured)
 
 
 class SqlCompiler:
@@ -70,9 +73,16 @@ class SqlCompiler:
     """
 
     def __init__(
-        self, domain: Domain, *, tables: Collection[str], rows_public: bool, size: TextSize = USUAL
+        self,
+        domain: Domain,
+        *,
+        tables: Collection[str],
+        rows_public: bool,
+        measured: Family | None = None,
+        size: TextSize = USUAL,
     ) -> None:
         self.domain = domain
+        self.measured: Family | None = measured
         self.tables = tuple(tables)
         self.rows_public = rows_public
         self.size = size
@@ -85,7 +95,9 @@ class SqlCompiler:
         tokens = tokens_of(text, self.size)
         words = tuple(_word(token) for token in tokens)
         if (found := self._recall(words)) is None:
-            fresh = _understood(tokens, text, self.domain, self.tables, rows_public=self.rows_public)
+            fresh = _understood(
+                tokens, text, self.domain, self.tables, rows_public=self.rows_public, measured=self.measured
+            )
             names = tuple(column.name for column in fresh.columns)
             found = self._recall((fresh.key, names)) or fresh
             self._remember((fresh.key, names), found)
@@ -177,23 +189,33 @@ def _cut_bin(domain: Domain, node: Node, clique: Clique, undecided: Bools) -> Qu
 
 
 def _understood(
-    tokens: list[Token], text: str, domain: Domain, tables: Collection[str], *, rows_public: bool
+    tokens: list[Token],
+    text: str,
+    domain: Domain,
+    tables: Collection[str],
+    *,
+    rows_public: bool,
+    measured: Family | None,
 ) -> CompiledSql:
     try:
-        return _compiled(read(tokens, text, domain, tables), domain, rows_public=rows_public)
+        statement = read(tokens, text, domain, tables)
+        return _compiled(statement, domain, rows_public=rows_public, measured=measured)
     except RecursionError:
         raise QueryError(
             "the statement is nested too deep", remedy="write it with fewer parentheses"
         ) from None
 
 
-def _compiled(statement: Statement, domain: Domain, *, rows_public: bool) -> CompiledSql:
+def _compiled(
+    statement: Statement, domain: Domain, *, rows_public: bool, measured: Family | None
+) -> CompiledSql:
     grid = grid_evaluator(domain)
     where = conjunction(
         domain, grid.scope, [] if statement.where is None else factors_of(grid, statement.where)
     )
     groups = _groups(statement, domain, grid)
-    collector = Collector(domain, grid, where, grouped=bool(statement.group), rows_public=rows_public)
+    shared = rows_public and not statement.group
+    collector = Collector(domain, grid, where, shared=shared, measured=measured)
     leaves = _Leaves(statement, groups, grid, collector)
     names = tuple(_names(domain, item.node, groups, leaves) for item in statement.items)
     columns = SqlProgram(statement, groups, {}, {}, names, {}).dry_run(leaves)
@@ -278,7 +300,7 @@ def _marginals(
     groups: Grouping, aggregates: dict[int, Aggregate]
 ) -> tuple[dict[tuple[str, str], list[tuple[int, Part]]], list[Marginal]]:
     """Every marginal once, whatever the number of aggregates that need it."""
-    places: dict[tuple[str, Clique], int] = {}
+    places: dict[tuple[str, Clique, str], int] = {}
     marginals: list[Marginal] = []
     parts: dict[tuple[str, str], list[tuple[int, Part]]] = {}
     for aggregate in aggregates.values():
@@ -287,7 +309,8 @@ def _marginals(
                 continue
             parts[tally.key] = []
             for part in groups.parts(tally):
-                name = (part.marginal.where.key, part.marginal.by)
+                moment = part.marginal.moment.describe() if part.marginal.moment else ""
+                name = (part.marginal.where.key, part.marginal.by, moment)
                 if name not in places:
                     places[name] = len(marginals)
                     marginals.append(part.marginal)
