@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,11 @@ from understudy.query.column import Column, cell_columns
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.measure_words import begins_with_measure, parse_measure
 from understudy.query.text_size import USUAL, TextSize
 
 if TYPE_CHECKING:
+    from understudy.answer.measure_question import MeasureQuestion
     from understudy.sql import CompiledSql, SqlCompiler
     from understudy.sql.measured import Family
 
@@ -199,7 +201,7 @@ class SelectQuestion:
         )
 
 
-AnyQuestion = CountQuestion | ShareQuestion | RateQuestion | SelectQuestion
+AnyQuestion: TypeAlias = "CountQuestion | ShareQuestion | RateQuestion | SelectQuestion | MeasureQuestion"
 
 
 def share(cells: CellCounts, rows: RowBounds) -> Answer:
@@ -353,9 +355,19 @@ class QuestionReader:
         self._size.check(text)
         return SelectQuestion(text.strip(), self._compiler.compile(text))
 
+    def _about_measures(self, text: str) -> MeasureQuestion:
+        """An aggregate of measures. Imported for the first of them: no other question needs it."""
+        from understudy.answer.measure_question import MeasureQuestion
+
+        assert self._measured is not None
+        asked = parse_measure(text, self._domain, size=self._size)
+        return MeasureQuestion(asked, self._measured, self._rows_public, asked.text)
+
     def _read_text(self, text: str) -> AnyQuestion:
         if is_sql(text):  # what is SQL but no SELECT is refused as SQL
             return self.select(text)
+        if self._measured is not None and begins_with_measure(text):
+            return self._about_measures(text)
         asked = parse(text, self._domain, size=self._size)
         if asked.others is not None:
             return RateQuestion(asked.marginal, asked.others, asked.text)

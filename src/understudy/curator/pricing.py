@@ -41,11 +41,11 @@ CURRENCY: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho"}
 BESIDE_MOMENTS = Fraction(4, 7)
 """What a count is paid beside a moment that is paid 1.
 
-An average is 1/2 + C/N of the range, with C the sum of the centred places and N the number of rows. With variances v
-and w of their noise its error has, to first order, the variance (v + m²w)/N², where m, between -1/2 and 1/2, is how
-far the average lies from the middle. Gaussian noise on C has v = 1/(8ρ) for its part ρ of the price, and on N it has
-w = 1/(2ρ'). Where the average may be anywhere with equal probability, m² is 1/12 in the mean, and 1/(8ρ) + 1/(24ρ')
-is least at ρ'/ρ = 1/√3, which is 0.577.
+An average is 1/2 + C/N of the range, with C the sum of the centred places and N the number of rows. With
+variances v and w of their noise its error has, to first order, the variance (v + m²w)/N², where m, between -1/2
+and 1/2, is how far the average lies from the middle. Gaussian noise on C has v = 1/(8ρ) for its part ρ of the
+price, and on N it has w = 1/(2ρ'). Where the average may be anywhere with equal probability, m² is 1/12 in the
+mean, and 1/(8ρ) + 1/(24ρ') is least at ρ'/ρ = 1/√3, which is 0.577.
 """
 
 _PURE = Pure(epsilon=Fraction(1))

@@ -42,8 +42,9 @@ class Bins(Attribute):
     decimals: int | None = field(default=None, repr=False)
     """So many decimals have the synthetic values of a real attribute; None: as many as they happen to have."""
     resolution: Fraction | None = field(default=None, repr=False)
-    """A number with one is a *measure*: values are summed as whole numbers of such steps above the lower bound, not
-    by their bins. Not in the representation, which names the cells: a resolution does not change them."""
+    """A number with one is a *measure*: values are summed as whole numbers of such steps above the lower bound,
+    not by their bins. Not in the representation, which names the cells: a resolution does not change them.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -179,14 +180,18 @@ class Bins(Attribute):
         A value beyond a bound counts as the bound. One that is missing, or no number, counts as the lower bound;
         where the attribute has a cell for missing values no sum takes those rows in.
         """
-        number = self._read(self.intake.value(value, self.kind) if isinstance(value, str) and self.intake else value)
+        number = self._read(
+            self.intake.value(value, self.kind) if isinstance(value, str) and self.intake else value
+        )
         if number is None or number != number or self.resolution is None:
             return 0
         if isinstance(number, int) and self.kind == "integer":
             inside, step = min(max(number, self.starts[0]), self.upper), int(self.resolution)
             return min((inside - self.starts[0] + step // 2) // step, self.steps)
         low, high = float(self.starts[0]), float(self.upper)
-        return min(floor((min(max(float(number), low), high) - low) / float(self.resolution) + 0.5), self.steps)
+        return min(
+            floor((min(max(float(number), low), high) - low) / float(self.resolution) + 0.5), self.steps
+        )
 
     @cached_property
     def positions(self) -> NDArray[np.float64]:

@@ -27,13 +27,13 @@ MAX_PAIRS = 1 << 11
 class CountColumns:
     """The cells of a partition: a row adds its weight, between `low` and `high`, to the one cell in which it lies.
 
-    `low` and `high` are 1 for counts of all rows; `low` is 0 where some rows do not count, and negative for moments
-    that are centred.
+    `low` and `high` are 1 for counts of all rows; `low` is 0 where some rows do not count, and negative for
+    moments that are centred.
 
     The longest column has the larger of |low| and |high| in one cell. Two rows are farthest apart in different
-    cells, with that in each, or in one cell, where they differ by high - low. Both are attained if there are rows
-    of those weights in two cells, or in the one. As a rate of n public rows, a normalised linear query so has sensitivity
-    (high - low)/(resolution·n) ≤ 1/n. [Lectures 9-10, Definition 2]
+    cells, with that in each, or in one cell, where they differ by high - low. Both are attained if there are
+    rows of those weights in two cells, or in the one. As a rate of n public rows, a normalised linear query so
+    has sensitivity (high - low)/(resolution·n) ≤ 1/n. [Lectures 9-10, Definition 2]
     """
 
     cells: int
@@ -82,11 +82,11 @@ class CountColumns:
 class SharedColumns:
     """Each row gives one unit of `resolution` steps to one cell, parts of it to each of `parts` sums there.
 
-    Parts are nowhere negative and add up to 1, so that a column is a mean of the `parts` unit vectors of its cell.
-    Norms are convex: without rounding no column is longer than a unit vector, and no two are farther apart than two
-    of them, which is 1 and √2 in Euclidean norm, 1 and 2 in L1. Each sum is rounded when all rows are summed, which
-    takes a difference of d steps to at most ⌈d⌉ < d + 1. With Σd = Q, over p parts, Σ⌈d⌉ < Q + p and
-    Σ⌈d⌉² < Σd² + 2Σd + p ≤ Q² + 2Q + p; of two rows Σd ≤ 2Q and Σd² ≤ 2Q².
+    Parts are nowhere negative and add up to 1, so that a column is a mean of the `parts` unit vectors of its
+    cell. Norms are convex: without rounding no column is longer than a unit vector, and no two are farther apart
+    than two of them, which is 1 and √2 in Euclidean norm, 1 and 2 in L1. Each sum is rounded when all rows are
+    summed, which takes a difference of d steps to at most ⌈d⌉ < d + 1. With Σd = Q, over p parts, Σ⌈d⌉ < Q + p
+    and Σ⌈d⌉² < Σd² + 2Σd + p ≤ Q² + 2Q + p; of two rows Σd ≤ 2Q and Σd² ≤ 2Q².
     """
 
     parts: int

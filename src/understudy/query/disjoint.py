@@ -74,7 +74,7 @@ def disjoint_stacks(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...
 
 
 def _unit_of(marginals: Sequence[Marginal], place: int) -> list[int]:
-    """The places of the moments that add up to 1 with the one at `place`; that one alone where some are missing."""
+    """The places of the moments that add up to 1 with the one at `place`, alone where some are missing."""
     first = marginals[place]
     unit = first.moment.unit if first.moment else ()
     found = [

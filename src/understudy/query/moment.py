@@ -1,4 +1,5 @@
-"""What a row adds to a sum over measured attributes: a polynomial in the places of its values between their bounds.
+"""What a row adds to a sum over measured attributes: a polynomial in the places of its values between their
+bounds.
 
 A measure x with bounds a and b has the place t = (x - a)/(b - a) between 0 and 1, a whole number of steps over
 `Bins.steps`. Sums of x, of x², of x·y follow from the number of rows and from sums of polynomials in places, which
@@ -114,9 +115,7 @@ class Moment:
         """The products of steps whose sums are needed, the number of rows apart."""
         return tuple(exponents for exponents in self.polynomial if any(exponents))
 
-    def steps(
-        self, domain: Domain, sums: Mapping[Exponents, Sequence[int]], resolution: int
-    ) -> list[int]:
+    def steps(self, domain: Domain, sums: Mapping[Exponents, Sequence[int]], resolution: int) -> list[int]:
         """The sum of what rows add, in steps of 1/`resolution`, from exact sums of products of whole steps.
 
         It is rounded once, to the nearest. Rounding takes numbers that are at most d apart, d whole, to whole

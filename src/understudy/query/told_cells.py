@@ -16,6 +16,12 @@ def told(marginal: Marginal) -> tuple[Factor, ...]:
 
 
 def grouped_by(marginal: Marginal) -> Clique:
-    """The attributes to group by: those of the marginal, and those of conditions over too many cells to be told."""
+    """The attributes to group by: those of the marginal, and of conditions over too many cells to be told.
+
+    >>> from understudy.domain.attribute import Boolean
+    >>> from understudy.domain.domain import Domain
+    >>> grouped_by(Marginal(Domain((Boolean(name="smoker"),)), ("smoker",)))
+    ('smoker',)
+    """
     large = {name for f in marginal.where.factors if f.weights.size > TOLD_CELLS for name in f.clique}
     return marginal.domain.clique({*marginal.by, *large})

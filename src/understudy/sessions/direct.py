@@ -36,8 +36,8 @@ from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     """Intervals for the counts of a marginal's cells, in people, from what was released.
 
-    None where its condition is no box and nothing can be deduced. Sums of a moment are bounded by the counts of the
-    bins of its measure.
+    None where its condition is no box and nothing can be deduced. Sums of a moment are bounded by the counts of
+    the bins of its measure.
     """
     if marginal.moment is not None:
         return moment_intervals(marginal, lambda counted: intervals(knowledge, counted))

@@ -21,7 +21,7 @@ from understudy.sql.evaluate import Evaluator, Node, chain, only, shown, used
 from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths, Value
 from understudy.sql.group import Tally
-from understudy.sql.measure_collect import SPREADS, Measured, MeasureCollector
+from understudy.sql.measure_collect import SPREADS, MeasureCollector, Measured
 from understudy.sql.measured import Family
 from understudy.sql.scalar import zero_or_one
 
@@ -110,7 +110,7 @@ class Collector:
         for name, weighted in self._sums.items():
             self._settled[name] = self._sum(weighted, weighted.rows.key in measured)
         if self._measures is not None:
-            self._settled.update(self._measures.settle(self._settled.values()))
+            self._settled.update(self._measures.settle(self._settled))
         return self._settled
 
     # ---- reading
@@ -306,7 +306,9 @@ def _refused(node: Node) -> QueryError:
             suggestions=(f"quantile_disc({shown(node.this)}, {level})",),
         )
     if isinstance(node, SPREADS):
-        remedy = "it needs attributes that are declared with a resolution; avg(x * x) - avg(x) * avg(x) is the variance"
+        remedy = (
+            "it needs attributes with a declared resolution; avg(x * x) - avg(x) * avg(x) is the variance"
+        )
         return QueryError(f"{shown(node)} is not answered here", remedy=remedy)
     remedy = "there are count, sum, avg, median and quantile_cont"
     known = ("count", "sum", "avg", "median", "quantile_cont")

@@ -22,8 +22,8 @@ from understudy.sql.compiled import CompiledSql, Key, SqlProgram, group_names
 from understudy.sql.evaluate import Constant, Evaluator, Node, chain, shown
 from understudy.sql.factors import conjunction
 from understudy.sql.grid import Bools, Numbers, Scope, Truths, Value, of_attribute, of_mask
-from understudy.sql.measured import Family
 from understudy.sql.group import AXIS, Grouping, Part, grouping
+from understudy.sql.measured import Family
 from understudy.sql.read import Statement, read, tokens_of
 from understudy.sql.scalar import FUNCTIONS
 

@@ -1,12 +1,12 @@
 """Aggregates of measures in a statement: which are read so, and which moments each of them buys.
 
-An aggregate of a measure itself, such as avg(income), is made of moments of its values. One of an expression, such as
-avg(income * 2), is made of the bins of its attributes, as one of any other attribute is.
+An aggregate of a measure itself, such as avg(income), is made of moments of its values. One of an expression,
+such as avg(income * 2), is made of the bins of its attributes, as one of any other attribute is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,12 +17,22 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
 from understudy.query.linear import Factor, LinearQuery
+from understudy.sql.aggregate import Count
 from understudy.sql.evaluate import Evaluator, Node, only, shown
 from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.group import Tally
-from understudy.sql.measured import Family, MeasuredMean, MeasuredSpread, MeasuredSum, Spread, moments
+from understudy.sql.measured import (
+    Family,
+    MeasuredCount,
+    MeasuredMean,
+    MeasuredSpread,
+    MeasuredSum,
+    Moments,
+    Spread,
+    moments,
+)
 
-Measured = MeasuredSum | MeasuredMean | MeasuredSpread
+Measured = MeasuredCount | MeasuredSum | MeasuredMean | MeasuredSpread
 
 SPREADS = (
     exp.Stddev,
@@ -54,10 +64,11 @@ class HasTallies(Protocol):
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A sum that is settled last: of a measure over rows."""
+    """A sum, or an average, that is settled last: of a measure over rows."""
 
     measure: Bins
     rows: LinearQuery
+    average: bool
 
 
 class MeasureCollector:
@@ -91,32 +102,62 @@ class MeasureCollector:
         rows = self._known_rows(query, known)
         if is_nobody(rows):  # no row can have a value: the bins say so too
             return False
-        if isinstance(node, exp.Sum):
-            self._sums[name] = _Wanted(known[0], rows)
-        elif isinstance(node, exp.Avg):
-            self._settled[name] = MeasuredMean(moments(self._family(rows), "x", rows, known))
+        if isinstance(node, exp.Sum | exp.Avg):
+            self._sums[name] = _Wanted(known[0], rows, isinstance(node, exp.Avg))
         else:
             what, sample = _KINDS[type(node)]
             if what == "covariance" and known[0] == known[1]:
-                raise QueryError(f"{shown(node)}: the covariance of {known[0].name} with itself", remedy="ask for its variance")
+                raise QueryError(
+                    f"{shown(node)}: the covariance of {known[0].name} with itself",
+                    remedy="ask for its variance",
+                )
             wanted = "xy" if what == "covariance" else "xx"
             self._settled[name] = MeasuredSpread(
                 moments(self._family(rows), wanted, rows, known), what, sample
             )
         return True
 
-    def settle(self, others: Iterable[HasTallies]) -> dict[int, Measured]:
-        """What each aggregate is. A sum takes the moments that are bought anyway, or the fewest that it needs."""
-        bought = {tally.key for found in (*others, *self._settled.values()) for tally in found.tallies}
+    def settle(self, others: Mapping[int, HasTallies]) -> dict[int, Measured]:
+        """What each aggregate is, beside the `others` of the statement, of which some counts follow from moments.
+
+        An average takes moments of its measure and rows that are bought anyway, for a variance, and a sum those of
+        an average; else a sum buys as few as it needs.
+        """
+        wide = {
+            (found.moments.measures[0].name, found.moments.tallies[0].query.key): found.moments
+            for found in self._settled.values()
+            if isinstance(found, MeasuredSpread) and len(found.moments.measures) == 1
+        }
+        for wanted in self._sums.values():
+            if wanted.average:
+                place = (wanted.measure.name, wanted.rows.key)
+                family = self._family(wanted.rows)
+                wide.setdefault(place, moments(family, "x", wanted.rows, (wanted.measure,)))
+        counted = {tally.key for other in others.values() for tally in other.tallies}
         for name, wanted in self._sums.items():
-            family = self._family(wanted.rows)
-            usual = moments(family, "x", wanted.rows, (wanted.measure,))
-            alone = moments("positions", "x", wanted.rows, (wanted.measure,))
-            moment = usual.tallies[-1]
-            anyway = moment.key in bought or (family == "centred" and usual.tallies[0].key in bought)
-            from_zero = wanted.measure.lower_bound == 0
-            self._settled[name] = MeasuredSum(alone if from_zero and not anyway else usual)
+            known = wide.get((wanted.measure.name, wanted.rows.key))
+            if wanted.average:
+                assert known is not None
+                self._settled[name] = MeasuredMean(known)
+            else:
+                self._settled[name] = MeasuredSum(known or self._fewest(wanted, counted))
+        shared = {known.tallies[0].query.key: known for known in wide.values() if known.tallies[0].moment}
+        for name, other in others.items():
+            known = shared.get(other.rows.query.key) if isinstance(other, Count) else None
+            if known is not None:
+                self._settled[name] = MeasuredCount(known)
         return self._settled
+
+    def _fewest(self, wanted: _Wanted, counted: Collection[tuple[str, str]]) -> Moments:
+        """The moments that a sum alone buys: one, if the measure begins with 0 and rows are not counted."""
+        family, measures = self._family(wanted.rows), (wanted.measure,)
+        usual = moments(family, "x", wanted.rows, measures)
+        anyway = family == "centred" and (
+            usual.tallies[0].key in counted or (self._shared and not wanted.rows.factors)
+        )
+        if wanted.measure.lower_bound == 0 and not anyway:
+            return moments("positions", "x", wanted.rows, measures)
+        return usual
 
     def _family(self, rows: LinearQuery) -> Family:
         if self.family == "shares" and self._shared and not rows.factors:

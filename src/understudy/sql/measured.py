@@ -1,11 +1,13 @@
 """Aggregates of measures: sums, averages, variances and covariances from sums of moments.
 
-Everything is worked out in places between 0 and 1 (`query.moment`), and brought into the unit of the measure at the
-end. A statement buys the sums of one family of moments (`FAMILIES`); the number of rows and the sums of t, t² and
-t·s are linear in them (`Moments`). What is a ratio of two such sums lies, over a box of possible sums, between its
-values at the corners of the box, since a ratio of linear functions with a positive denominator has its extremes
-there. A variance is E(t - c)² - (E t - c)² for every number c: with c at the released average the first is a ratio
-of linear functions and the second is small, so that its interval is as narrow as that of an average.
+Everything is worked out in places between 0 and 1 (`query.moment`), and brought into the unit of the measure at
+the end. A statement buys the sums of one family of moments (`FAMILIES`); the number of rows and the sums of t,
+t² and t·s are linear in them (`Moments`). What is a ratio of two such sums lies, over a box of possible sums,
+between its values at the corners of the box, since a ratio of linear functions with a positive denominator has
+its extremes there. The value of a row is the nearest step of its measure: sums and averages are of values that
+are cut to the bounds and rounded to the declared resolution, so that bins are no part of their error. A variance
+is E(t - c)² - (E t - c)² for every number c: with c at the released average the first is a ratio of linear
+functions and the second is small, so that its interval is as narrow as that of an average.
 """
 
 from __future__ import annotations
@@ -142,14 +144,29 @@ def _range(measure: Bins) -> tuple[float, float]:
     return float(measure.lower_bound), float(measure.upper_bound - measure.lower_bound)
 
 
-def _rounding(measure: Bins) -> float:
-    """How far a value can be from its step: nothing for integers in steps of one."""
-    assert measure.resolution is not None
-    return 0.0 if measure.kind == "integer" and measure.resolution == 1 else float(measure.resolution) / 2
-
-
 def _numbers(point: Floats, low: Floats, high: Floats, null: Floats) -> Numbers:
     return Numbers((AXIS,), np.clip(point, low, high), low, high, null=np.asarray(null, bool), kind="real")
+
+
+@dataclass(frozen=True)
+class MeasuredCount:
+    """The number of rows, from moments that are bought anyway."""
+
+    moments: Moments
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        return self.moments.tallies
+
+    @property
+    def key(self) -> object:
+        return "measured count", self.moments.key
+
+    def estimate(self, fold: Fold, *, discretised: bool) -> Numbers:
+        sums = self.moments.folded(fold)
+        low, high = self.moments.ends(sums, self.moments.forms["rows"])
+        point = np.clip(np.rint(self.moments.point(sums, "rows")), low, high)
+        return Numbers((AXIS,), point, low, high, null=np.zeros(low.shape, bool), kind="integer")
 
 
 @dataclass(frozen=True)
@@ -165,16 +182,8 @@ class MeasuredSum:
         return tuple(low * n + width * x for n, x in zip(forms["rows"], forms["x"], strict=True))
 
     @property
-    def _needs_rows(self) -> bool:
-        return _rounding(self.moments.measures[0]) > 0
-
-    @property
     def tallies(self) -> tuple[Tally, ...]:
-        return tuple(
-            tally
-            for tally, c, n in zip(self.moments.tallies, self._form, self.moments.forms["rows"], strict=True)
-            if c or (n and self._needs_rows)
-        )
+        return tuple(tally for tally, c in zip(self.moments.tallies, self._form, strict=True) if c)
 
     @property
     def key(self) -> object:
@@ -187,10 +196,6 @@ class MeasuredSum:
         sums = [fold(t) if t.key in used else nothing for t in self.moments.tallies]
         point = sum(c * part.value for c, part in zip(self._form, sums, strict=True))
         low, high = self.moments.ends(sums, self._form)
-        off = _rounding(self.moments.measures[0])
-        if discretised and off:
-            rows = self.moments.ends(sums, self.moments.forms["rows"])[1]
-            low, high = low - off * rows, high + off * rows
         return _numbers(point, low, high, np.zeros(low.shape, bool))
 
 
@@ -217,10 +222,7 @@ class MeasuredMean:
             place = np.where(rows > 0, self.moments.point(sums, "x") / np.where(rows > 0, rows, 1.0), 0.5)
         place = np.clip(place, low, high)
         point, low, high = (lowest + width * part for part in (place, low, high))
-        off = _rounding(self.moments.measures[0]) if discretised else 0.0
-        return _numbers(
-            point, np.maximum(low - off, lowest), np.minimum(high + off, lowest + width), rows <= 0
-        )
+        return _numbers(point, low, high, rows <= 0)
 
 
 Spread = Literal["variance", "deviation", "covariance"]
@@ -256,8 +258,6 @@ class MeasuredSpread:
         widths = [_range(measure)[1] for measure in self.moments.measures]
         unit = widths[0] * widths[-1]
         point, low, high = (unit * part for part in (np.clip(point, low, high), low, high))
-        if discretised:
-            low, high = self._unrounded(low, high)
         if self.what == "deviation":
             point, low, high = (np.sqrt(np.maximum(part, 0.0)) for part in (point, low, high))
         return _numbers(point, low, high, ~some)
@@ -293,19 +293,3 @@ class MeasuredSpread:
             most = np.where(few > 2, few / np.maximum(few - 1, 1), 2.0)
             least = np.where(many > 2, many / np.maximum(many - 1, 1), 1.0)
         return low * np.where(low >= 0, least, most), high * np.where(high >= 0, most, least)
-
-    def _unrounded(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """The ends for the values themselves, each of which is at most half a step from the one that was summed.
-
-        Deviations are lengths: by the triangle inequality one moves by at most half a step (at most √2 of it in a
-        sample of two or more), and a covariance, an inner product, by what the lengths and the half steps allow.
-        """
-        offs = [_rounding(measure) * (2**0.5 if self.sample else 1.0) for measure in self.moments.measures]
-        if not any(offs):
-            return low, high
-        if self.what == "covariance":
-            widths = [_range(measure)[1] * (2**0.5 if self.sample else 1.0) / 2 for measure in self.moments.measures]
-            off = widths[0] * offs[-1] + widths[-1] * offs[0] + offs[0] * offs[-1]
-            return low - off, high + off
-        root_low, root_high = np.sqrt(np.maximum(low, 0.0)), np.sqrt(np.maximum(high, 0.0))
-        return np.maximum(root_low - offs[0], 0.0) ** 2, (root_high + offs[0]) ** 2

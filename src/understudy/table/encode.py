@@ -178,8 +178,14 @@ def step_of(attribute: Bins, column: Expression, dialect: Dialect) -> Expression
     number, missing = as_number(attribute, column, dialect)
     if number.type().is_integer() and attribute.kind == "integer":
         first, step = int(attribute.starts[0]), int(attribute.resolution)
-        inside = ibis.greatest(ibis.least(number, int(attribute.upper)), first).cast("int64") - first
-        steps = inside if step == 1 else ((inside + step // 2).cast("float64") / float(step)).floor().cast("int64")
+        inside: Expression = (
+            ibis.greatest(ibis.least(number, int(attribute.upper)), first).cast("int64") - first
+        )
+        steps = (
+            inside
+            if step == 1
+            else ((inside + step // 2).cast("float64") / float(step)).floor().cast("int64")
+        )
     else:
         low, high = float(attribute.starts[0]), float(attribute.upper)
         inside = ibis.greatest(ibis.least(number.cast("float64"), ibis.literal(high)), ibis.literal(low))

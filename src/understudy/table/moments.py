@@ -20,7 +20,7 @@ from understudy.query.told_cells import grouped_by, told
 from understudy.table.view_reader import Product, Sums, ViewReader
 
 LARGEST = 1 << 62
-"""Sums in steps of a lattice are cut to this, far beyond those of any table; cutting moves no two of them apart."""
+"""Sums in steps of a lattice are cut to this, beyond those of any table; cutting moves no two of them apart."""
 
 
 def moment_sums(
@@ -72,7 +72,7 @@ def _grouped(look: ViewReader, marginal: Marginal, unit: Unit | None, products: 
 
 
 def _weighed(domain: Domain, marginal: Marginal, cells: Clique, column: list[int]) -> list[int]:
-    """Sums over the cells of more attributes, of those in which the condition holds, for each of the marginal's."""
+    """Sums over the cells of more attributes in which the condition holds, for each of the marginal's cells."""
     large = [factor for factor in marginal.where.factors if factor not in told(marginal)]
     table = np.array(column, dtype=object).reshape(domain.shape(cells))
     for factor in large:

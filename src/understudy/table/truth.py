@@ -279,7 +279,9 @@ class Truth:
         places = [i for i, marginal in enumerate(marginals) if marginal.moment is not None]
         counted = [i for i in range(len(marginals)) if i not in places]
         with self._look() as look:
-            found = dict(zip(counted, self._summed(look, [marginals[i] for i in counted], resolution), strict=True))
+            found = dict(
+                zip(counted, self._summed(look, [marginals[i] for i in counted], resolution), strict=True)
+            )
             wanted = [marginals[i] for i in places]
             if look is not None:
                 moments = moment_sums(look, wanted, self.unit, resolution=resolution)

@@ -67,7 +67,9 @@ class ViewReader:
         names = domain.names if self._text else domain.clique({*clique, *measures})
         return coded_rows(self._expression, domain, names, self._engine, **steps)
 
-    def sums(self, domain: Domain, rows: Expression, cell: Expression, size: int, of: Sequence[Product]) -> Sums:
+    def sums(
+        self, domain: Domain, rows: Expression, cell: Expression, size: int, of: Sequence[Product]
+    ) -> Sums:
         """Exact sums of products of steps, for each number below `size` that `cell` can be; one GROUP BY.
 
         A product of two steps has up to 52 bits, and is summed in two words of 26: each sum is a whole number of
