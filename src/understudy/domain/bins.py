@@ -144,7 +144,8 @@ class Bins(Attribute):
         whole = isinstance(lower, int) and isinstance(upper, int)
         if edges is None and whole:
             count = min(10, int(upper) - int(lower) + 1)
-            cuts: list[Ordered] = [int(lower) + (int(upper) - int(lower)) * i // count for i in range(count)]
+            span = int(upper) - int(lower) + 1
+            cuts: list[Ordered] = [int(lower) + span * i // count for i in range(count)]
         elif edges is None:
             cuts = [float(lower) + (float(upper) - float(lower)) * i / 10 for i in range(10)]
         else:
