@@ -18,7 +18,7 @@ from understudy.query.marginal import Marginal
 from understudy.query.moment import RISING
 from understudy.sessions.knowledge import IntervalTable
 
-MOST_BINS = 64
+MOST_BINS = 128
 """Bins of a measure whose counts are looked at; of one with more, only the number of all rows is used."""
 
 Known = Callable[[Marginal], IntervalTable | None]
