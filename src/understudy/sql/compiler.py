@@ -21,7 +21,7 @@ from understudy.sql.around import split
 from understudy.sql.attributes import attribute_of, grid_evaluator
 from understudy.sql.collect import Aggregate, Collector, factors_of
 from understudy.sql.compiled import CompiledAround, CompiledSql, Key, SqlProgram, group_names
-from understudy.sql.dates import finest_grain
+from understudy.sql.dates import closed_end, finest_grain
 from understudy.sql.evaluate import Evaluator, Node, chain, shown, uncast
 from understudy.sql.factors import conjunction
 from understudy.sql.grid import Numbers, Value, of_attribute
@@ -231,10 +231,14 @@ def _crosses(grid: Evaluator, node: Node) -> QueryError:
     name = shown(column)
     tries = [f"bin_start({name})"]
     value = grid.value(column)
-    if isinstance(value, Numbers) and value.kind == "date" and (grain := finest_grain(value)) is not None:
-        tries.insert(0, f"date_trunc('{grain}', {name})")
+    why = ""
+    if isinstance(value, Numbers) and value.kind == "date":
+        if (grain := finest_grain(value)) is not None:
+            tries.insert(0, f"date_trunc('{grain}', {name})")
+        if (day := closed_end(value)) is not None:
+            why = f" (the last bin of {column.name} holds its upper edge {day}; a day earlier, it would not)"
     return QueryError(
-        f"{shown(node)} varies inside a bin of {column.name}, so it makes no groups",
+        f"{shown(node)} varies inside a bin of {column.name}, so it makes no groups{why}",
         remedy=f"group by {' or by '.join(tries)}, or by a CASE on its edges",
         suggestions=tries,
     )
