@@ -62,6 +62,12 @@ class CompiledSql:
     text: str = field(default="", repr=False)
     """The statement itself, where it was taken out of a larger one."""
 
+    @property
+    def most_rows(self) -> int:
+        """The most rows that `evaluate` can give, which is public."""
+        groups, limit = int(self.program.listed.sum()), self.program.statement.limit
+        return groups if limit is None else min(groups, limit)
+
     def evaluate(
         self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
     ) -> list[tuple[Key | Estimate, ...]]:
