@@ -21,6 +21,7 @@ from understudy.answer.reader import CountQuestion, ReadQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
+from understudy.query.quantile_end import QuantileEnd
 
 SPREAD_CELLS = 1 << 20
 """Cells over which even counts are spread: of larger questions nothing is forecast beyond the error of a count."""
@@ -53,6 +54,8 @@ def forecast(
     """What is forecast of a question whose marginals have the given errors; nothing of plain counts."""
     if isinstance(question, CountQuestion) or rows < 1:
         return ()
+    if any(isinstance(marginal.moment, QuantileEnd) for marginal in question.marginals):
+        return ()  # how far apart the values lie at so many ranks, only the table knows
     even = [even_counts(marginal, rows) for marginal in question.marginals]
     cells: list[CellCounts] = []
     for marginal, counts, error in zip(question.marginals, even, errors, strict=True):

@@ -361,6 +361,11 @@ class QuestionReader:
 
         assert self._measured is not None
         asked = parse_measure(text, self._domain, size=self._size)
+        if asked.level is not None and self._measured == "positions":
+            raise QueryError(
+                "a session answers quantiles from bins",
+                remedy=f"ask in SQL: SELECT median({asked.measures[0].name}) FROM the table, or ask the project",
+            )
         return MeasureQuestion(asked, self._measured, self._rows_public, asked.text)
 
     def _read_text(self, text: str) -> AnyQuestion:

@@ -19,6 +19,7 @@ from understudy.errors import QueryError
 from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
+from understudy.query.quantile_end import QuantileEnd
 from understudy.sql.aggregate import Folded
 from understudy.sql.collect import Aggregate
 from understudy.sql.evaluate import Evaluator, Leaf, Node, as_date
@@ -212,8 +213,10 @@ class SqlProgram:
         return tuple(columns)
 
 
-def _reach_of(moment: Moment, rows: float) -> tuple[float, float]:
-    """The least and the most that a moment can add up to over so many rows."""
+def _reach_of(moment: Moment | QuantileEnd, rows: float) -> tuple[float, float]:
+    """The least and the most that a moment can add up to over so many rows; a place is between 0 and 1."""
+    if isinstance(moment, QuantileEnd):
+        return 0.0, 1.0
     return (float(moment.low) * rows if moment.low else 0.0), float(moment.high) * rows
 
 

@@ -215,7 +215,8 @@ def _compiled(
     )
     groups = _groups(statement, domain, grid)
     shared = rows_public and not statement.group
-    collector = Collector(domain, grid, where, shared=shared, measured=measured)
+    cells = not groups.conditions and groups.count == groups.group_of.size
+    collector = Collector(domain, grid, where, shared=shared, cells=cells, measured=measured)
     leaves = _Leaves(statement, groups, grid, collector)
     names = tuple(_names(domain, item.node, groups, leaves) for item in statement.items)
     columns = SqlProgram(statement, groups, {}, {}, names, {}).dry_run(leaves)

@@ -24,6 +24,7 @@ from understudy.table.fork import LookLock
 from understudy.table.source import Source
 
 if TYPE_CHECKING:
+    from understudy.table.moments import StepTable
     from understudy.table.view_reader import Codes, ViewReader
 
 CACHE_BYTES = 1 << 30
@@ -271,6 +272,17 @@ class Truth:
             return [known]
         with self._look() as look:
             return self._summed(look, marginals, resolution)
+
+    def step_tables(self, marginal: Marginal) -> list[StepTable]:
+        """For each cell of a marginal the steps of the measure of its quantile, and how many rows lie at each."""
+        from understudy.table.moments import step_tables
+
+        self.check_size([marginal])
+        with self._look() as look:
+            if look is not None:
+                return step_tables(look, marginal, self.unit)
+            with self.source.look() as values:
+                return step_tables(values, marginal, self.unit)
 
     def _with_moments(self, marginals: Sequence[Marginal], resolution: int) -> list[Counts]:
         """Sums of which some are moments: all in one look, at one state of the table."""
