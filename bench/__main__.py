@@ -14,8 +14,8 @@ from bench.verdict import Verdict, ended, not_run, shown
 
 NAMES = (
     "commands", "counting", "engines", "graphical", "house", "interaction", "ledger", "measures", "mwem",
-    "noise", "pmw", "release_bars", "residual", "server", "sessions", "smalldb", "sql", "startup", "synthesis",
-    "validity", "weights",
+    "noise", "pmw", "prefixes", "release_bars", "residual", "server", "sessions", "smalldb", "sql", "startup",
+    "synthesis", "validity", "weights",
 )  # fmt: skip
 
 
