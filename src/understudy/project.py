@@ -397,6 +397,7 @@ class Project:
             self.declaration,
             counts_everyone=private,
             measured="shares" if self.ledger.budget.is_pure else "centred",
+            refines=True,
             size=self.text_size,
         )
 

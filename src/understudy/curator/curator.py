@@ -24,6 +24,7 @@ from understudy.curator.question_text import changed_since, respelt, spelt
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique, Domain
+from understudy.domain.refinement import coarse_cells, refines
 from understudy.errors import (
     ParameterError,
     ProtectionError,
@@ -258,8 +259,7 @@ class Curator:
         self, marginal: Marginal, price: Price, moves: Callable[[int], Sensitivity]
     ) -> tuple[Additive, int]:
         """`mechanism` for counts that move by `moves`, in steps of 1 over what it is given."""
-        if marginal.domain != self.domain:
-            raise QueryError("the question is about another domain")
+        self._check_domain(marginal)
         resolution = 1
         if marginal.moment is not None:
             resolution = MOMENT_STEPS
@@ -274,6 +274,17 @@ class Curator:
                 if resolution == 1:
                     raise
             resolution //= 2
+
+    def _check_domain(self, marginal: Marginal) -> None:
+        if marginal.domain is not self.domain and not refines(marginal.domain, self.domain):
+            raise QueryError("the question is about another domain")
+
+    def _counted_by(self, marginals: Sequence[Marginal]) -> Truth:
+        """The truth that counts the cells of marginals: those that are declared, or parts of them."""
+        domain = marginals[0].domain
+        if any(marginal.domain != domain for marginal in marginals):
+            raise QueryError("the parts of a question are about different cells")
+        return self._truth if domain == self.domain else self._truth.refined(domain)
 
     def _rows_bound(self) -> int:
         bound = self.rows_at_most
@@ -395,7 +406,26 @@ class Curator:
     def _located(self, marginals: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> Event:
         if isinstance(mechanism, QuantileMechanism):
             return mechanism.event
-        return self.versioned(located_stack(marginals, mechanism.event, self.relation))
+        if marginals[0].domain == self.domain:
+            return self.versioned(located_stack(marginals, mechanism.event, self.relation))
+        # Which of a person's rows are kept depends on the cells, and a region must be about the same rows always.
+        declared = [self._declared_cells(marginal) for marginal in marginals]
+        alone = sum(m.size for m in declared) == 1 < sum(m.size for m in marginals)
+        if self.declaration.unit is not None or alone:
+            return mechanism.event
+        return self.versioned(located_stack(declared, mechanism.event, self.relation))
+
+    def _declared_cells(self, marginal: Marginal) -> Marginal:
+        """The marginal of all rows in declared cells of which a part meets its condition: a larger region."""
+        held: dict[str, NDArray[np.float64]] = {}
+        for factor in marginal.where.factors:
+            for axis, name in enumerate(factor.clique):
+                others = tuple(i for i in range(factor.weights.ndim) if i != axis)
+                cells = np.zeros(self.domain[name].size)
+                some = np.atleast_1d(factor.weights.any(axis=others) if others else factor.weights > 0)
+                cells[coarse_cells(marginal.domain, self.domain, name)[some]] = 1.0
+                held[name] = cells
+        return Marginal(self.domain, marginal.by, LinearQuery.conjunction(self.domain, held))
 
     def versioned(self, event: Event) -> Event:
         """The event with the version of the table in it; plain noise where nothing tells one version from another.
@@ -504,16 +534,17 @@ class Curator:
                     f"`{self.relation}`: prepare it with this Curator"
                 )
         events = self._events(prepared)
-        self._truth.check_size(marginals)
+        truth = self._counted_by(marginals)
+        truth.check_size(marginals)
 
         def look() -> list[list[int]]:
             summed = [i for i, m in enumerate(marginals) if not isinstance(m.moment, QuantileEnd)]
-            sums = self._sums([marginals[i] for i in summed], [built[i][1] for i in summed])
+            sums = self._sums(truth, [marginals[i] for i in summed], [built[i][1] for i in summed])
             values = dict(zip(summed, sums, strict=True))
             told: list[list[int]] = []
             for place, (mechanism, _) in enumerate(built):
                 if isinstance(mechanism, QuantileMechanism):
-                    tables = self._truth.step_tables(marginals[place])
+                    tables = truth.step_tables(marginals[place])
                     told.append([mechanism.draw(*table, noise=self._noise) for table in tables])
                 else:
                     told.append(mechanism.release(values[place], noise=self._noise).ravel().tolist())
@@ -556,12 +587,14 @@ class Curator:
             self._located([marginals[i] for i in stack], built[stack[0]][0]) for stack in prepared.stacks
         )
 
-    def _sums(self, marginals: Sequence[Marginal], resolutions: Sequence[int]) -> list[NDArray[np.int64]]:
+    def _sums(
+        self, truth: Truth, marginals: Sequence[Marginal], resolutions: Sequence[int]
+    ) -> list[NDArray[np.int64]]:
         """Sums in steps of each marginal's own resolution; one pass for each resolution that occurs."""
         found: dict[int, NDArray[np.int64]] = {}
         for resolution in set(resolutions):
             places = [i for i, own in enumerate(resolutions) if own == resolution]
-            sums = self._truth.sums_of([marginals[i] for i in places], resolution=resolution)
+            sums = truth.sums_of([marginals[i] for i in places], resolution=resolution)
             found.update(zip(places, sums, strict=True))
         return [found[i] for i in range(len(marginals))]
 

@@ -55,6 +55,8 @@ class CompiledSql:
     marginals: tuple[Marginal, ...]
     key: str
     program: SqlProgram = field(repr=False)
+    grouped_by: tuple[str, ...] = ()
+    """The attributes that GROUP BY lists as they are."""
 
     def evaluate(
         self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None

@@ -223,7 +223,9 @@ def _compiled(
     aggregates = collector.settle()
     parts, marginals = _marginals(groups, aggregates)
     program = SqlProgram(statement, groups, aggregates, leaves.fixed, names, parts)
-    return CompiledSql(columns, tuple(marginals), _key(program, marginals), program)
+    plain = [node.unnest() for node in statement.group]
+    listed = tuple(attribute_of(domain, node).name for node in plain if isinstance(node, exp.Column))
+    return CompiledSql(columns, tuple(marginals), _key(program, marginals), program, listed)
 
 
 def _groups(statement: Statement, domain: Domain, grid: Evaluator) -> Grouping:
