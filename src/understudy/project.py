@@ -32,6 +32,7 @@ from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.view import spent_of
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.quantile import QuantileMechanism
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
@@ -80,7 +81,8 @@ class Quote:
     beta     the probability with which some part of the answer is outside its bounds
     share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
     epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
-    noise    which noise would be added: `gaussian` or `laplace`
+    noise    which noise would be added: `gaussian` or `laplace`; `exponential` where quantiles of measures alone
+             are drawn, and the error is in ranks
     due      what the ledger would charge the analyst at this moment, jointly with all that was charged before;
              whether that could be paid, and which limit binds. `Project.quote` asks the ledger for it; it is None
              in the quote of a prepared question, whose method `due` asks
@@ -382,7 +384,7 @@ class Project:
             float(probability(asked.beta)),
             budget.share(cost),
             budget.epsilon_of(cost),
-            "laplace" if _is_laplace(measured) else "gaussian",
+            _noise_of(measured),
         )
         return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing)
 
@@ -397,12 +399,17 @@ class Project:
             self.declaration,
             counts_everyone=private,
             measured="shares" if self.ledger.budget.is_pure else "centred",
+            refines=True,
             size=self.text_size,
         )
 
 
-def _is_laplace(measured: PreparedMeasurement) -> bool:
-    return any(isinstance(mechanism, LaplaceMechanism) for mechanism, _ in measured.mechanisms)
+def _noise_of(measured: PreparedMeasurement) -> str:
+    """What is added to the counts; or that nothing is, where ends of quantiles alone are drawn."""
+    mechanisms = [mechanism for mechanism, _ in measured.mechanisms]
+    if mechanisms and all(isinstance(mechanism, QuantileMechanism) for mechanism in mechanisms):
+        return "exponential"
+    return "laplace" if any(isinstance(m, LaplaceMechanism) for m in mechanisms) else "gaussian"
 
 
 def _charged_now(due: Due) -> str:

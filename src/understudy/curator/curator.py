@@ -24,6 +24,7 @@ from understudy.curator.question_text import changed_since, respelt, spelt
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique, Domain
+from understudy.domain.refinement import coarse_cells, refines
 from understudy.errors import (
     ParameterError,
     ProtectionError,
@@ -37,12 +38,13 @@ from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive, error_of, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
+from understudy.mechanism.quantile import QuantileMechanism, quantile_sensitivity, shift_for
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT, CountColumns, SharedColumns
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, Located, SparseVector, Together, is_immovable
+from understudy.privacy.event import Event, Located, Selection, SparseVector, Together, is_immovable
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.region import located_stack
 from understudy.privacy.relation import Relation, Sensitivity
@@ -50,6 +52,7 @@ from understudy.query.disjoint import excludes, shares_a_unit
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
+from understudy.query.quantile_end import QuantileEnd
 from understudy.rational import Number, exact, positive, probability
 from understudy.table.read_record import ReadRecord
 from understudy.table.truth import Truth
@@ -89,7 +92,7 @@ class PreparedMeasurement:
     """
 
     marginals: tuple[Marginal, ...]
-    mechanisms: tuple[tuple[Additive, int], ...]
+    mechanisms: tuple[tuple[Additive | QuantileMechanism, int], ...]
     errors: tuple[float, ...]
     beta: Number
     stacks: tuple[tuple[int, ...], ...]
@@ -256,8 +259,7 @@ class Curator:
         self, marginal: Marginal, price: Price, moves: Callable[[int], Sensitivity]
     ) -> tuple[Additive, int]:
         """`mechanism` for counts that move by `moves`, in steps of 1 over what it is given."""
-        if marginal.domain != self.domain:
-            raise QueryError("the question is about another domain")
+        self._check_domain(marginal)
         resolution = 1
         if marginal.moment is not None:
             resolution = MOMENT_STEPS
@@ -273,6 +275,17 @@ class Curator:
                     raise
             resolution //= 2
 
+    def _check_domain(self, marginal: Marginal) -> None:
+        if marginal.domain is not self.domain and not refines(marginal.domain, self.domain):
+            raise QueryError("the question is about another domain")
+
+    def _counted_by(self, marginals: Sequence[Marginal]) -> Truth:
+        """The truth that counts the cells of marginals: those that are declared, or parts of them."""
+        domain = marginals[0].domain
+        if any(marginal.domain != domain for marginal in marginals):
+            raise QueryError("the parts of a question are about different cells")
+        return self._truth if domain == self.domain else self._truth.refined(domain)
+
     def _rows_bound(self) -> int:
         bound = self.rows_at_most
         if bound is None:
@@ -284,7 +297,13 @@ class Curator:
         return max(bound, 1)
 
     def sensitivity(self, marginal: Marginal, resolution: int = 1) -> Sensitivity:
-        """How far neighbours can move a marginal's counts, in steps of 1/resolution, as declared."""
+        """How far neighbours can move a marginal's counts, in steps of 1/resolution, as declared.
+
+        Of the end of a quantile it is how far they move the losses that it is drawn by.
+        """
+        if isinstance(marginal.moment, QuantileEnd):
+            whole = not marginal.by and not marginal.where.factors
+            return quantile_sensitivity(marginal.moment.level, self.relation, one_cell_of_all=whole)
         return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
 
     def stack_sensitivity(self, marginals: Sequence[Marginal], resolution: int = 1) -> Sensitivity:
@@ -305,11 +324,37 @@ class Curator:
                 raise QueryError("marginals that share a noise must be about different rows")
         return self.relation.moves(CountColumns.stacked(marginals, resolution=resolution))
 
-    def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
+    def quantile(
+        self, marginal: Marginal, price: Price, *, beta: Number = 0.05
+    ) -> tuple[QuantileMechanism, int]:
+        """The mechanism that would draw the ends of quantiles at this price, and the steps of their measure.
+
+        All cells' ends are on their sides of the quantiles, except with probability `beta`. Reads no data.
+        """
+        end = marginal.moment
+        assert isinstance(end, QuantileEnd)
+        (measure,) = end.measures(self.domain)
+        moved, steps = self.sensitivity(marginal).l1, measure.steps
+        epsilon = price.epsilon_of(Selection(epsilon=Fraction(1)))
+        share = probability(beta)
+        shift = 0
+        if end.side != "point":
+            shift = shift_for(epsilon, moved, end.level, steps=steps, cells=marginal.size, beta=share)
+        drawn = QuantileMechanism(
+            epsilon=epsilon, sensitivity=moved, level=end.level, side=end.side, steps=steps, shift=shift
+        )
+        return drawn, steps
+
+    def error(
+        self, marginal: Marginal, mechanism: Additive | QuantileMechanism, resolution: int, beta: Number
+    ) -> float:
         """The half-width in people within which all cells of a measured marginal are, with probability 1 - `beta`.
 
-        It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1.
+        It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1. Of an
+        end of a quantile it is how many ranks the end lies beyond it at most.
         """
+        if isinstance(mechanism, QuantileMechanism):
+            return 2.0 * mechanism.shift
         noise = error_of(mechanism, beta, marginal.size) / resolution
         if marginal.moment is not None:
             return noise + 1 / (2 * resolution)
@@ -338,6 +383,9 @@ class Curator:
             return self.stack_sensitivity((marginal, *beside), steps)
 
         def suffices(amount: Fraction) -> bool:
+            if isinstance(marginal.moment, QuantileEnd):  # the point is drawn as well as an end would be
+                end = replace(marginal, moment=replace(marginal.moment, side="low"))
+                return 2 * self.quantile(end, Price(currency, amount), beta=beta)[0].shift <= target
             try:
                 mechanism, resolution = self._mechanism(marginal, Price(currency, amount), moves)
                 return self.error(marginal, mechanism, resolution, beta) <= target
@@ -355,8 +403,29 @@ class Curator:
         mechanism, _ = self.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
         return self.ledger.quote(self._located([marginal], mechanism))
 
-    def _located(self, marginals: Sequence[Marginal], mechanism: Additive) -> Event:
-        return self.versioned(located_stack(marginals, mechanism.event, self.relation))
+    def _located(self, marginals: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> Event:
+        if isinstance(mechanism, QuantileMechanism):
+            return mechanism.event
+        if marginals[0].domain == self.domain:
+            return self.versioned(located_stack(marginals, mechanism.event, self.relation))
+        # Which of a person's rows are kept depends on the cells, and a region must be about the same rows always.
+        declared = [self._declared_cells(marginal) for marginal in marginals]
+        alone = sum(m.size for m in declared) == 1 < sum(m.size for m in marginals)
+        if self.declaration.unit is not None or alone:
+            return mechanism.event
+        return self.versioned(located_stack(declared, mechanism.event, self.relation))
+
+    def _declared_cells(self, marginal: Marginal) -> Marginal:
+        """The marginal of all rows in declared cells of which a part meets its condition: a larger region."""
+        held: dict[str, NDArray[np.float64]] = {}
+        for factor in marginal.where.factors:
+            for axis, name in enumerate(factor.clique):
+                others = tuple(i for i in range(factor.weights.ndim) if i != axis)
+                cells = np.zeros(self.domain[name].size)
+                some = np.atleast_1d(factor.weights.any(axis=others) if others else factor.weights > 0)
+                cells[coarse_cells(marginal.domain, self.domain, name)[some]] = 1.0
+                held[name] = cells
+        return Marginal(self.domain, marginal.by, LinearQuery.conjunction(self.domain, held))
 
     def versioned(self, event: Event) -> Event:
         """The event with the version of the table in it; plain noise where nothing tells one version from another.
@@ -422,8 +491,11 @@ class Curator:
         prices = [price] * len(marginals) if isinstance(price, Price) else price
         alone = tuple((place,) for place in range(len(prices)))
         placed = alone if stacks is None else tuple(map(tuple, stacks))
-        built: dict[int, tuple[Additive, int]] = {}
+        built: dict[int, tuple[Additive | QuantileMechanism, int]] = {}
         for first, *others in placed:
+            if isinstance(marginals[first].moment, QuantileEnd):
+                built[first] = self.quantile(marginals[first], prices[first], beta=beta)
+                continue
             found = self.mechanism(marginals[first], prices[first], beside=[marginals[i] for i in others])
             built.update(dict.fromkeys((first, *others), found))
         mechanisms = tuple(built[place] for place in range(len(prices)))
@@ -462,14 +534,21 @@ class Curator:
                     f"`{self.relation}`: prepare it with this Curator"
                 )
         events = self._events(prepared)
-        self._truth.check_size(marginals)
+        truth = self._counted_by(marginals)
+        truth.check_size(marginals)
 
         def look() -> list[list[int]]:
-            sums = self._sums(marginals, [resolution for _, resolution in built])
-            return [
-                mechanism.release(values, noise=self._noise).ravel().tolist()
-                for (mechanism, _), values in zip(built, sums, strict=True)
-            ]
+            summed = [i for i, m in enumerate(marginals) if not isinstance(m.moment, QuantileEnd)]
+            sums = self._sums(truth, [marginals[i] for i in summed], [built[i][1] for i in summed])
+            values = dict(zip(summed, sums, strict=True))
+            told: list[list[int]] = []
+            for place, (mechanism, _) in enumerate(built):
+                if isinstance(mechanism, QuantileMechanism):
+                    tables = truth.step_tables(marginals[place])
+                    told.append([mechanism.draw(*table, noise=self._noise) for table in tables])
+                else:
+                    told.append(mechanism.release(values[place], noise=self._noise).ravel().tolist())
+            return told
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = _one_event(events)
@@ -508,12 +587,14 @@ class Curator:
             self._located([marginals[i] for i in stack], built[stack[0]][0]) for stack in prepared.stacks
         )
 
-    def _sums(self, marginals: Sequence[Marginal], resolutions: Sequence[int]) -> list[NDArray[np.int64]]:
+    def _sums(
+        self, truth: Truth, marginals: Sequence[Marginal], resolutions: Sequence[int]
+    ) -> list[NDArray[np.int64]]:
         """Sums in steps of each marginal's own resolution; one pass for each resolution that occurs."""
         found: dict[int, NDArray[np.int64]] = {}
         for resolution in set(resolutions):
             places = [i for i, own in enumerate(resolutions) if own == resolution]
-            sums = self._truth.sums_of([marginals[i] for i in places], resolution=resolution)
+            sums = truth.sums_of([marginals[i] for i in places], resolution=resolution)
             found.update(zip(places, sums, strict=True))
         return [found[i] for i in range(len(marginals))]
 
@@ -537,8 +618,12 @@ class Curator:
             source="public" if self.is_public(marginal) else "measured",
         )
 
-    def _possible(self, noisy: NDArray[np.float64], moment: Moment | None) -> NDArray[np.float64]:
+    def _possible(
+        self, noisy: NDArray[np.float64], moment: Moment | QuantileEnd | None
+    ) -> NDArray[np.float64]:
         """Counts clipped to what is possible: never further from the truth than before."""
+        if isinstance(moment, QuantileEnd):
+            return noisy
         if moment is None:
             return np.clip(noisy, 0, self.rows_at_most)
         if self.rows_at_most is None:

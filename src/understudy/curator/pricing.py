@@ -27,6 +27,7 @@ from understudy.privacy.event import Pure, unversioned
 from understudy.privacy.price import Currency, Price
 from understudy.query.disjoint import disjoint_stacks
 from understudy.query.marginal import Marginal
+from understudy.query.quantile_end import QuantileEnd
 from understudy.rational import Number, probability
 
 DEFAULT_SHARE = Fraction(1, 100)
@@ -49,6 +50,21 @@ mean, and 1/(8ρ) + 1/(24ρ') is least at ρ'/ρ = 1/√3, which is 0.577.
 """
 
 _PURE = Pure(epsilon=Fraction(1))
+
+
+POINT = Fraction(1, 2)
+"""What the draw of a quantile itself is paid beside each end of its interval, which is paid 1.
+
+The ends are shifted by many times what a draw is off by, so that a part of the price is worth less to the draw.
+"""
+
+
+def _part_of(marginal: Marginal) -> Fraction:
+    """What a marginal is paid beside moments, of which one is paid 1."""
+    moment = marginal.moment
+    if moment is None:
+        return BESIDE_MOMENTS
+    return POINT if isinstance(moment, QuantileEnd) and moment.side == "point" else Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -180,7 +196,7 @@ class QuestionPricing:
                 for stack in paid
             ]
         else:
-            parts = [Fraction(1) if marginals[s[0]].moment else BESIDE_MOMENTS for s in paid]
+            parts = [_part_of(marginals[stack[0]]) for stack in paid]
             whole = self._whole(asked, noise)
             found = [self._part(whole, sum(parts) / part, rounded=True) for part in parts]
         usual = found[0] if found else Price(CURRENCY[noise], Fraction(1))

@@ -16,6 +16,7 @@ from understudy.errors import QueryError
 from understudy.query.linear import LinearQuery
 from understudy.query.moment import Moment
 from understudy.query.projection import Projection
+from understudy.query.quantile_end import QuantileEnd
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +27,8 @@ class Marginal:
     plain marginal. Cells are disjoint, so one row contributes to one of them: adding a row moves the vector by
     max f in one place, and replacing a row moves it by at most max f in each of two (`privacy.columns`). With a
     `moment` a row does not count by its weight alone: it adds what the moment is of its measured values, if the
-    condition, which then only counts, holds for it. Raises a `DomainError` where an attribute is unknown or named
+    condition, which then only counts, holds for it; with a `QuantileEnd` nothing is summed, and each cell has one
+    end of an interval for a quantile of its rows. Raises a `DomainError` where an attribute is unknown or named
     twice, a `TooLargeError` where there are more than `CELL_LIMIT` cells, and a `QueryError` where a moment is of
     what is no measure.
 
@@ -39,7 +41,7 @@ class Marginal:
     domain: Domain
     by: Clique
     where: LinearQuery = field(default=None)  # type: ignore[assignment]  # None stands for everyone
-    moment: Moment | None = None
+    moment: Moment | QuantileEnd | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", self.domain.clique(self.by))
@@ -106,6 +108,8 @@ class Marginal:
         weights = self.where.weights(self.reads)
         if self.moment is None:
             return weights
+        if isinstance(self.moment, QuantileEnd):
+            raise QueryError("a quantile is no sum of what rows add")
         places = []
         for attribute in self.moment.measures(self.domain):
             shape = [attribute.size if name == attribute.name else 1 for name in self.reads]

@@ -61,7 +61,9 @@ def _compared(attribute: Attribute, operator: str, constant: Constant) -> Mask |
         if attribute.kind != "date":
             raise
         tries = [_quoted(one) for one in error.suggestions]
-        raise QueryError(error.problem, remedy=_quoted(error.remedy), suggestions=tries) from None
+        refusal = QueryError(error.problem, remedy=_quoted(error.remedy), suggestions=tries)
+        refusal.cuts = error.cuts
+        raise refusal from None
 
 
 def _quoted(words: str) -> str:

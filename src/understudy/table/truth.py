@@ -24,6 +24,7 @@ from understudy.table.fork import LookLock
 from understudy.table.source import Source
 
 if TYPE_CHECKING:
+    from understudy.table.moments import StepTable
     from understudy.table.view_reader import Codes, ViewReader
 
 CACHE_BYTES = 1 << 30
@@ -70,6 +71,7 @@ class Truth:
         self._expected: tuple[Clique, ...] = ()
         self._places: tuple[Clique, NDArray[np.intp]] | None = None
         self._tables = self._remembering()
+        self._finer: Truth | None = None
         self._closed = False
 
     def _remembering(self) -> RememberedTables:
@@ -122,7 +124,7 @@ class Truth:
             if self._closed:
                 return
             self._closed = True
-            self._kept, self._places = None, None
+            self._kept, self._places, self._finer = None, None, None
             self._counted.clear()
             self._tables = self._remembering()
             self.source.close()
@@ -271,6 +273,28 @@ class Truth:
             return [known]
         with self._look() as look:
             return self._summed(look, marginals, resolution)
+
+    def refined(self, domain: Domain) -> Truth:
+        """The same rows, counted in the cells of a domain with more edges (`domain.refinement`).
+
+        It shares the source and its lock, keeps no codes, and goes with this one when that is closed.
+        """
+        if self._finer is None or self._finer.domain != domain:
+            finer = Truth(self.source, domain, self.unit)
+            finer._lock = self._lock
+            self._finer = finer
+        return self._finer
+
+    def step_tables(self, marginal: Marginal) -> list[StepTable]:
+        """For each cell of a marginal the steps of the measure of its quantile, and how many rows lie at each."""
+        from understudy.table.moments import step_tables
+
+        self.check_size([marginal])
+        with self._look() as look:
+            if look is not None:
+                return step_tables(look, marginal, self.unit)
+            with self.source.look() as values:
+                return step_tables(values, marginal, self.unit)
 
     def _with_moments(self, marginals: Sequence[Marginal], resolution: int) -> list[Counts]:
         """Sums of which some are moments: all in one look, at one state of the table."""

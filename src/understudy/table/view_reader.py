@@ -67,6 +67,15 @@ class ViewReader:
         names = domain.names if self._text else domain.clique({*clique, *measures})
         return coded_rows(self._expression, domain, names, self._engine, **steps)
 
+    def step_counts(
+        self, domain: Domain, rows: Expression, cell: Expression, name: str
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+        """How many rows of each cell lie at each step of a measure, for those that any lies at: batch by batch."""
+        flat = rows.select(cell=cell, step=rows[step_name(domain, name)])
+        counted = flat.group_by("cell", "step").aggregate(n=flat.count())
+        for batch in self._view.groups(counted):
+            yield _whole(batch, "cell"), _whole(batch, "step"), _whole(batch, "n")
+
     def sums(
         self, domain: Domain, rows: Expression, cell: Expression, size: int, of: Sequence[Product]
     ) -> Sums:
