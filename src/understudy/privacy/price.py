@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor, isqrt
 from typing import Any, Literal
 
 from understudy.errors import ParameterError
 from understudy.privacy.cost import UNITS, Cost, rho, rounded_down
 from understudy.privacy.event import Pure
-from understudy.rational import Number, exact, positive, square_root
+from understudy.rational import Number, exact, positive
 
 Currency = Literal["epsilon", "rho"]
 """Pure epsilon, which Laplace noise is paid in, and the rho of zCDP, which Gaussian noise is paid in."""
@@ -70,7 +71,9 @@ class Price:
         """
         if unit.epsilon != 1:
             raise ParameterError("the unit of a price is an event of epsilon 1")
-        return self.amount if self.currency == "epsilon" else square_root(self.amount / rho(unit))
+        if self.currency == "epsilon":
+            return self.amount
+        return Fraction(isqrt(floor(self.amount / rho(unit) * 10**24)), 10**12)
 
     def __str__(self) -> str:
         """As texts in a ledger name it: the currency and an exact fraction."""
