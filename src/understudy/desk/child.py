@@ -15,7 +15,7 @@ from typing import Any
 
 from duckdb import OutOfMemoryException
 
-from understudy.desk.engine import Engine, StatementFailedError
+from understudy.desk.engine import DeskEngine, StatementFailedError
 
 MOST_BYTES = 64 * 2**20
 """Bytes of one reply."""
@@ -32,7 +32,7 @@ def main() -> None:
     _give_up(int(hello["megabytes"]))
     replies.write(b'{"ready": true}\n')
     replies.flush()
-    engines: dict[str, Engine] = {}
+    engines: dict[str, DeskEngine] = {}
     for line in sys.stdin.buffer:
         reply = _reply(json.loads(line), engines, int(hello["megabytes"]))
         replies.write(reply + b"\n")
@@ -42,7 +42,7 @@ def main() -> None:
 def _import_all() -> None:
     """Have DuckDB import what it imports late, while the files of the interpreter can still be read."""
     table = {"schema": "", "name": "t", "names": ["a"], "types": ["VARCHAR"], "values": ['["1"]']}
-    engine = Engine(megabytes=64, tables=[table])
+    engine = DeskEngine(megabytes=64, tables=[table])
     engine.fill(table)
     engine.finish([])
     for sql in (
@@ -59,10 +59,15 @@ def _give_up(megabytes: int) -> None:
         import resource
     except ImportError:  # not a Unix system: DuckDB's own limits remain
         return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    resource.setrlimit(resource.RLIMIT_DATA, (megabytes * 2**20, megabytes * 2**20))
+    for what, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NOFILE, 64),
+        (resource.RLIMIT_DATA, megabytes * 2**20),
+    ):
+        _, hard = resource.getrlimit(what)
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (least, least))
     if os.geteuid() == 0:
         try:
             os.setgroups([])
@@ -72,7 +77,7 @@ def _give_up(megabytes: int) -> None:
             pass
 
 
-def _reply(request: dict[str, Any], engines: dict[str, Engine], megabytes: int) -> bytes:
+def _reply(request: dict[str, Any], engines: dict[str, DeskEngine], megabytes: int) -> bytes:
     try:
         return _done(request, engines, megabytes)
     except StatementFailedError as error:
@@ -81,12 +86,12 @@ def _reply(request: dict[str, Any], engines: dict[str, Engine], megabytes: int) 
         return b'{"reason": "size", "name": ""}'
 
 
-def _done(request: dict[str, Any], engines: dict[str, Engine], megabytes: int) -> bytes:
+def _done(request: dict[str, Any], engines: dict[str, DeskEngine], megabytes: int) -> bytes:
     key = request["key"]
     if request["do"] == "make":
         while len(engines) >= _ENGINES_AT_MOST:
             del engines[next(iter(engines))]
-        engines[key] = Engine(megabytes=megabytes // 2, tables=request["tables"])
+        engines[key] = DeskEngine(megabytes=megabytes // 2, tables=request["tables"])
         return b'{"done": true}'
     engine = engines.pop(key, None)
     if engine is None:  # another took its place
@@ -102,9 +107,9 @@ def _done(request: dict[str, Any], engines: dict[str, Engine], megabytes: int) -
     return _statement(engine, request)
 
 
-def _statement(engine: Engine, request: dict[str, Any]) -> bytes:
+def _statement(engine: DeskEngine, request: dict[str, Any]) -> bytes:
     seconds, rows = float(request["seconds"]), int(request["rows"])
-    _end_after(2 * seconds + 1)
+    _end_after(5 * seconds + 2)
     try:
         columns, found = engine.run(
             request["sql"],

@@ -14,7 +14,7 @@ from understudy.server.pg.catalog.casts import array_literal, casted
 from understudy.server.pg.catalog.kinds import Kind
 from understudy.server.pg.catalog.names import function_name
 from understudy.server.pg.catalog.relations import CatalogRelations
-from understudy.server.pg.catalog.scope import Scope, Shape
+from understudy.server.pg.catalog.scope import Shape, SourceScope
 from understudy.server.pg.catalog.session_facts import SessionFacts
 
 _BOOLEAN = (
@@ -55,7 +55,7 @@ class Expressions(Calls):
 
     if TYPE_CHECKING:
 
-        def query(self, node: exp.Expr, outer: Scope | None) -> Shape: ...
+        def query(self, node: exp.Expr, outer: SourceScope | None) -> Shape: ...
 
     def kind(self, node: exp.Expr) -> Kind:
         """The type of an expression that was rewritten; empty where it is not known."""
@@ -70,7 +70,7 @@ class Expressions(Calls):
         """The type of the elements of an expression that is an array."""
         return kinds.element(self.kind(node))
 
-    def parts(self, node: exp.Expr, scope: Scope) -> None:
+    def parts(self, node: exp.Expr, scope: SourceScope) -> None:
         """Rewrite every part of a clause or an expression, in place."""
         for key, value in list(node.args.items()):
             if isinstance(value, exp.Expr):
@@ -81,7 +81,7 @@ class Expressions(Calls):
                 ]
                 node.set(key, made)
 
-    def expression(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def expression(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         """The expression that takes the place of this one."""
         if isinstance(node, exp.Query) or (
             isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query)
@@ -115,7 +115,7 @@ class Expressions(Calls):
 
     # ---- what is looked at before its parts
 
-    def _literal(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _literal(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         if node.args.get("is_string"):
             return self.typed(node, "unknown")
         text = str(node.this)
@@ -123,7 +123,7 @@ class Expressions(Calls):
             return self.typed(node, "numeric")
         return self.typed(node, "int4" if int(text[:30]) < 2**31 else "int8")
 
-    def _escaped(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _escaped(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         """A text with escapes."""
         plain = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
         text, made, place = str(node.this), "", 0
@@ -136,7 +136,7 @@ class Expressions(Calls):
                 place += 1
         return self.typed(exp.Literal.string(made), "unknown")
 
-    def _column(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _column(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         assert isinstance(node, exp.Column)
         if isinstance(node.this, exp.Star):
             return node
@@ -160,7 +160,7 @@ class Expressions(Calls):
             return self.typed(exp.column(exp.to_identifier(column, quoted=True), node.this), kind)
         return self.typed(node, "")
 
-    def _dot(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _dot(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         inner = node.expression
         if not isinstance(inner, exp.Identifier):  # a function with its schema
             return self.expression(inner, scope)
@@ -168,15 +168,15 @@ class Expressions(Calls):
         made = exp.Anonymous(this="struct_extract", expressions=[value, exp.Literal.string(inner.name)])
         return self.typed(made, {"n": "int4"}.get(inner.name, ""))
 
-    def _cast(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _cast(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         assert isinstance(node, exp.Cast)
         value = self.expression(node.this, scope)
         return casted(self, value, node.to)
 
-    def _collate(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _collate(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         return self.expression(node.this, scope)
 
-    def _operator(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _operator(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         sign = node.args["operator"]
         sign = str(sign if isinstance(sign, str) else sign.name).split(".")[-1]
         left, right = node.this, node.expression
@@ -189,7 +189,7 @@ class Expressions(Calls):
             )
         return self.expression(made(left, right), scope)
 
-    def _concatenation(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _concatenation(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         sides = [self.expression(side, scope) for side in (node.this, node.expression)]
         found = [self.kind(side) for side in sides]
         if any(kinds.is_array(kind) for kind in found):
@@ -209,7 +209,7 @@ class Expressions(Calls):
             return node
         return casted(self, node, exp.DataType.build("text"))
 
-    def _compared(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _compared(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         if isinstance(node.expression, exp.Any | exp.All):
             return self._any(node, scope)
         self.parts(node, scope)
@@ -219,7 +219,7 @@ class Expressions(Calls):
                 node.set(side, casted(self, value, exp.DataType.build(kind, udt=True)))
         return self.typed(node, "bool")
 
-    def _any(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _any(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         """A comparison with ANY or ALL of an array, or of a sub-query."""
         every = isinstance(node.expression, exp.All)
         left = self.expression(node.this, scope)
@@ -251,7 +251,7 @@ class Expressions(Calls):
             "ANY and ALL take = or <> here", reason="undefined-function", remedy="Write the comparisons out"
         )
 
-    def _divided(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _divided(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         """A division, which of whole numbers is a whole number."""
         self.parts(node, scope)
         sides = (self.kind(node.this), self.kind(node.expression))
@@ -261,7 +261,7 @@ class Expressions(Calls):
         made = exp.Anonymous(this="trunc", expressions=[exp.Div(this=node.this, expression=node.expression)])
         return self.typed(exp.cast(made, kinds.duck(kind), dialect="duckdb"), kind)
 
-    def _in(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _in(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         if (query := node.args.get("query")) is not None:
             node.set("this", self.expression(node.this, scope))
             self.query(query, scope)
@@ -269,23 +269,26 @@ class Expressions(Calls):
         self.parts(node, scope)
         return self.typed(node, "bool")
 
-    def _exists(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _exists(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         self.query(node.this, scope)
         return self.typed(node, "bool")
 
-    def _array(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _array(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
             shape = self.query(node.expressions[0], scope)
             return self.typed(node, kinds.array(shape[0][1] or "text") if shape else "")
         self.parts(node, scope)
         return self.typed(node, kinds.array(_common([self.kind(part) for part in node.expressions])))
 
-    def _bracket(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _bracket(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         value = self.expression(node.this, scope)
         kind = self.kind(value)
         node.set("this", value if isinstance(value, exp.Column) else exp.paren(value))
         places = []
         for place in node.expressions:
+            if isinstance(place, exp.Slice):  # an array again
+                self.parts(place, scope)
+                return self.typed(node, kind)
             literal = isinstance(place, exp.Literal) or (
                 isinstance(place, exp.Neg) and isinstance(place.this, exp.Literal)
             )
@@ -301,7 +304,7 @@ class Expressions(Calls):
         node.set("expressions", places)
         return self.typed(node, kinds.element(kind))
 
-    _BEFORE: ClassVar[dict[type[exp.Expr], Callable[[Expressions, exp.Expr, Scope], exp.Expr]]] = {
+    _BEFORE: ClassVar[dict[type[exp.Expr], Callable[[Expressions, exp.Expr, SourceScope], exp.Expr]]] = {
         exp.Literal: _literal,
         exp.ByteString: _escaped,
         exp.Column: _column,
@@ -368,6 +371,8 @@ def _common(found: list[Kind]) -> Kind:
     known = [kind for kind in found if kind and kind != "unknown"]
     if not known:
         return "" if "" in found else "text"
+    if "oid" in known and all(kind == "oid" or kind in _RANKS[:3] for kind in known):
+        return "oid"
     numbers = [kind for kind in known if kind in _RANKS]
     if len(numbers) == len(known):
         return max(numbers, key=_RANKS.index)

@@ -17,7 +17,7 @@ from understudy.server.pg.catalog.expressions import Expressions
 from understudy.server.pg.catalog.kinds import REFERENCES, Kind
 from understudy.server.pg.catalog.names import column_name
 from understudy.server.pg.catalog.relations import CatalogRelations
-from understudy.server.pg.catalog.scope import Scope, Shape
+from understudy.server.pg.catalog.scope import Shape, SourceScope
 from understudy.server.pg.catalog.session_facts import SessionFacts
 from understudy.server.pg.catalog.sources import Sources
 
@@ -80,13 +80,13 @@ def _shown(tree: exp.Query, shape: Shape, walk: Walk) -> exp.Expr:
 class Walk(Sources, Expressions):
     """One statement on its way: queries here, what stands after FROM in `Sources`, the rest in `Expressions`."""
 
-    def query(self, node: exp.Expr, outer: Scope | None) -> Shape:
+    def query(self, node: exp.Expr, outer: SourceScope | None) -> Shape:
         """Rewrite a SELECT, a set operation, VALUES or one of them in parentheses; returns its columns."""
-        scope = Scope(outer)
+        scope = SourceScope(outer)
         self._with(node, scope)
         if isinstance(node, exp.Subquery):
             shape = self.query(node.this, scope)
-            self._tail(node, Scope(scope, sources={"": shape}))
+            self._tail(node, SourceScope(scope, sources={"": shape}))
             return shape
         if isinstance(node, exp.SetOperation):
             return self._set_operation(node, scope, "")
@@ -98,7 +98,7 @@ class Walk(Sources, Expressions):
             )
         return self._select(node, scope)
 
-    def _with(self, node: exp.Expr, scope: Scope) -> None:
+    def _with(self, node: exp.Expr, scope: SourceScope) -> None:
         clause = node.args.get("with_")
         if clause is None:
             return
@@ -106,7 +106,7 @@ class Walk(Sources, Expressions):
             name = cte.alias.lower()
             columns = [column.name for column in cte.args["alias"].args.get("columns") or []]
             if clause.args.get("recursive") and isinstance(cte.this, exp.SetOperation):
-                inner = Scope(scope)
+                inner = SourceScope(scope)
                 self._with(cte.this, inner)
                 shape = self._set_operation(cte.this, inner, name, columns)
             else:
@@ -114,7 +114,7 @@ class Walk(Sources, Expressions):
             scope.ctes[name] = _renamed(shape, columns)
 
     def _set_operation(
-        self, node: exp.SetOperation, scope: Scope, own: str, columns: list[str] | None = None
+        self, node: exp.SetOperation, scope: SourceScope, own: str, columns: list[str] | None = None
     ) -> Shape:
         left = self.query(node.this, scope)
         if own:
@@ -124,10 +124,10 @@ class Walk(Sources, Expressions):
             (name, kind if kind and kind != "unknown" else other)
             for (name, kind), (_, other) in zip(left, right or left, strict=False)
         ]
-        self._tail(node, Scope(scope, sources={"": shape}))
+        self._tail(node, SourceScope(scope, sources={"": shape}))
         return shape
 
-    def _select(self, node: exp.Select, scope: Scope) -> Shape:
+    def _select(self, node: exp.Select, scope: SourceScope) -> Shape:
         shared = self.sources(node, scope)
         shape: Shape = []
         items: list[exp.Expr] = []
@@ -161,13 +161,13 @@ class Walk(Sources, Expressions):
                 )
         return shape
 
-    def _tail(self, node: exp.Expr, scope: Scope) -> None:
+    def _tail(self, node: exp.Expr, scope: SourceScope) -> None:
         for key in ("order", "limit", "offset"):
             if (part := node.args.get(key)) is not None:
                 self.parts(part, scope)
 
 
-def _starred(node: exp.Expr, scope: Scope, shared: set[str]) -> Shape:
+def _starred(node: exp.Expr, scope: SourceScope, shared: set[str]) -> Shape:
     """The columns that a star stands for; those that USING joins are there once."""
     if isinstance(node, exp.Column) and node.table:
         return list(scope.sources.get(node.table.lower(), []))
