@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import isfinite
+from math import floor, isfinite, isqrt
 
 from understudy.errors import ParameterError
 
@@ -74,6 +74,11 @@ def positive(value: Number, name: str, *, at_most: int | None = None) -> Fractio
 def privacy_parameter(value: Number, name: str = "epsilon") -> Fraction:
     """An epsilon or rho: positive, finite, and small enough to mean something."""
     return positive(value, name, at_most=MAX_EPSILON)
+
+
+def square_root(amount: Fraction) -> Fraction:
+    """sqrt(amount), rounded down to twelve digits behind the point."""
+    return Fraction(isqrt(floor(amount * 10**24)), 10**12)
 
 
 def probability(value: Number, name: str = "beta") -> Fraction:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, isqrt
 from typing import Any, Literal
 
 from understudy.errors import ParameterError
 from understudy.privacy.cost import UNITS, Cost, rho, rounded_down
 from understudy.privacy.event import Pure
-from understudy.rational import Number, exact, positive
+from understudy.rational import Number, exact, positive, square_root
 
 Currency = Literal["epsilon", "rho"]
 """Pure epsilon, which Laplace noise is paid in, and the rho of zCDP, which Gaussian noise is paid in."""
@@ -73,7 +72,7 @@ class Price:
             raise ParameterError("the unit of a price is an event of epsilon 1")
         if self.currency == "epsilon":
             return self.amount
-        return Fraction(isqrt(floor(self.amount / rho(unit) * 10**24)), 10**12)
+        return square_root(self.amount / rho(unit))
 
     def __str__(self) -> str:
         """As texts in a ledger name it: the currency and an exact fraction."""
