@@ -103,6 +103,7 @@ def test_codes_do_not_change():
         "QueryError": "question",
         "TooLargeError": "too-large",
         "TooLongError": "too-long",
+        "StatementError": "statement",
         "SourceError": "source",
         "SourceChangedError": "source-changed",
         "LedgerError": "ledger",

@@ -1,0 +1,185 @@
+"""The engine of a desk's process: DuckDB in memory, without files, extensions or changeable settings."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from understudy.desk import allowed
+
+_CONFIG = {
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",
+    "threads": "1",
+    "temp_directory": "",
+}
+_CHECKED_AT_MOST = 2_000
+"""Statements of one database that are remembered as allowed."""
+_AS_TEXT = re.compile(
+    r"TIMESTAMP WITH TIME ZONE|TIME WITH TIME ZONE|INTERVAL|STRUCT|MAP|UNION|BLOB|BIT|ENUM|UUID"
+)
+"""Types whose values are sent as DuckDB writes them."""
+
+
+class StatementFailedError(Exception):
+    """A statement that was refused or failed: a `reason` for programs, and the `name` in it that it is about."""
+
+    def __init__(self, reason: str, name: str = "") -> None:
+        super().__init__(reason, name)
+        self.reason = reason
+        self.name = name
+
+
+class Engine:
+    """One database in memory. Its tables are made first; then it is locked, and statements are run on it."""
+
+    def __init__(self, *, megabytes: int, tables: Sequence[Mapping[str, Any]], macros: Sequence[str]) -> None:
+        """Make the tables, then the macros: statements that are ours, not an analyst's."""
+        self._connection = duckdb.connect(":memory:", config={**_CONFIG, "memory_limit": f"{megabytes}MB"})
+        self._run = self._connection.execute
+        self._run("SET TimeZone = 'UTC'")
+        self._run("SET errors_as_json = false")
+        for schema in sorted({str(table["schema"]) for table in tables if table["schema"]}):
+            self._run(f"CREATE SCHEMA {_quoted(schema)}")
+        for table in tables:
+            self._create(table, temporary=False)
+        for macro in macros:
+            self._run(macro)
+        self._tables = {(str(table["schema"]).lower(), str(table["name"]).lower()) for table in tables}
+        self._functions = {
+            str(name).lower()
+            for (name,) in self._run(
+                "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
+            ).fetchall()
+        }
+        self._run("SET lock_configuration = true")
+        self._checked: dict[str, None] = {}
+
+    def run(
+        self,
+        sql: str,
+        tables: Sequence[Mapping[str, Any]],
+        *,
+        seconds: float,
+        rows: int,
+        columns_only: bool,
+    ) -> tuple[list[tuple[str, str]], list[Any]]:
+        """The columns, as pairs of a name and a type of DuckDB, and the rows, one more than `rows` at most."""
+        alarm = threading.Timer(seconds, self._connection.interrupt)
+        alarm.daemon = True
+        alarm.start()
+        self._run("BEGIN TRANSACTION")
+        try:
+            return self._answered(sql, tables, rows, columns_only=columns_only)
+        except duckdb.Error as error:
+            raise _failure(error) from None
+        except (MemoryError, RecursionError):
+            raise StatementFailedError("size") from None
+        finally:
+            alarm.cancel()
+            self._run("ROLLBACK")  # which takes the statement's own tables with it
+
+    def _answered(
+        self, sql: str, tables: Sequence[Mapping[str, Any]], rows: int, *, columns_only: bool
+    ) -> tuple[list[tuple[str, str]], list[Any]]:
+        own = {("", str(table["name"]).lower()) for table in tables}
+        self._check(sql, own)
+        for table in tables:
+            self._create(table, temporary=True)
+        described = self._run(f"DESCRIBE {sql}").fetchall()
+        columns = [(str(row[0]), str(row[1])) for row in described]
+        if columns_only:
+            return columns, []
+        if any(_AS_TEXT.search(kind) for _, kind in columns):
+            names = [f"c{number}" for number in range(len(columns))]
+            shown = ", ".join(
+                f"CAST({name} AS VARCHAR{'[]' if kind.endswith('[]') else ''})"
+                if _AS_TEXT.search(kind)
+                else name
+                for name, (_, kind) in zip(names, columns, strict=True)
+            )
+            sql = f"SELECT {shown} FROM ({sql}\n) AS answered({', '.join(names)})"
+        return columns, self._run(sql).fetchmany(rows + 1)
+
+    def _check(self, sql: str, own: Collection[tuple[str, str]]) -> None:
+        key = f"{sorted(own)}{sql}"
+        if key in self._checked:
+            return
+        found = self._run("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
+        tree: dict[str, Any] = json.loads(found[0]) if found else {"error": True}
+        if tree.get("error"):
+            only_select = tree.get("error_type") == "not implemented"
+            raise StatementFailedError("not-select" if only_select else "syntax")
+        if len(tree["statements"]) != 1:
+            raise StatementFailedError("several")
+        try:
+            allowed.check(tree["statements"][0], tables=self._tables | set(own), functions=self._functions)
+        except allowed.NotAllowedError as error:
+            raise StatementFailedError(f"no-{error.kind}", error.name) from None
+        if len(self._checked) >= _CHECKED_AT_MOST:
+            self._checked.clear()
+        self._checked[key] = None
+
+    def _create(self, table: Mapping[str, Any], *, temporary: bool) -> None:
+        """Make a table and fill it. Values are parameters; the types are those of our own list."""
+        names, types, values = table["names"], table["types"], table["values"]
+        name = _quoted(str(table["name"]))
+        if not temporary and table["schema"]:
+            name = f"{_quoted(str(table['schema']))}.{name}"
+        shape = ", ".join(f"{_quoted(str(column))} {kind}" for column, kind in zip(names, types, strict=True))
+        self._run(f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {name} ({shape})")
+        if values and values[0]:
+            unnested = ", ".join(f"unnest(from_json(?::VARCHAR, '{_shape(kind)}'))" for kind in types)
+            self._run(f"INSERT INTO {name} SELECT {unnested}", [json.dumps(column) for column in values])
+
+
+def _shape(kind: str) -> str:
+    return f'[["{kind[:-2]}"]]' if kind.endswith("[]") else f'["{kind}"]'
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+_MESSAGES = (
+    (r'Referenced column "([^"]*)" not found', "undefined-column"),
+    (r'does not have a column named "([^"]*)"', "undefined-column"),
+    (r'Referenced table "([^"]*)" not found', "undefined-table"),
+    (r"Table with name (\S+) does not exist", "undefined-table"),
+    (r"Function with name (\S+) does not exist", "undefined-function"),
+    (r"No function matches the given name and argument types '(\w+)", "undefined-function"),
+    (r'Ambiguous reference to column name "([^"]*)"', "ambiguous"),
+    (r'column "([^"]*)" must appear in the GROUP BY clause', "grouping"),
+    (r"Type with name (\S+) does not exist", "undefined-type"),
+    (r'function call "([^("]+)', "types"),
+    (r"(?i)nested|expression depth|stack", "size"),
+)
+
+
+def _failure(error: duckdb.Error) -> StatementFailedError:
+    """What became of a statement, without a word of the engine's but a name that the statement itself has."""
+    if isinstance(error, duckdb.InterruptException):
+        return StatementFailedError("time")
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return StatementFailedError("size")
+    if isinstance(error, duckdb.ParserException | duckdb.SyntaxException):
+        return StatementFailedError("size" if "depth" in str(error) else "syntax")
+    if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
+        return StatementFailedError("value")
+    for pattern, reason in _MESSAGES:
+        if found := re.search(pattern, str(error)):
+            return StatementFailedError(reason, found.group(1)[:60] if found.groups() else "")
+    if isinstance(error, duckdb.BinderException):
+        return StatementFailedError("types")
+    if isinstance(error, duckdb.InvalidInputException):
+        return StatementFailedError("value")
+    return StatementFailedError("failed")
