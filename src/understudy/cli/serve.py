@@ -102,10 +102,9 @@ def _config(file: Path | None, project: Path | None, port: int | None) -> Server
 
 def _check_free(config: ServerConfig) -> None:
     """Say which address is taken before tables are opened; that another server runs is said first."""
-    from understudy.server.check import check_doors, check_free
+    from understudy.server.check import check_free
     from understudy.server.one_server import only_server
 
-    check_doors(config)
     with only_server(config.state, config.sqlite_ledgers):
         for address in config.listen.all.values():
             check_free(address)

@@ -18,6 +18,7 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 
+from understudy.desk.desk import Desk
 from understudy.server.config import Address, ServerConfig
 from understudy.server.gate import Gate
 from understudy.server.http.app import Rooms, admin_app, http_app
@@ -28,6 +29,10 @@ from understudy.server.logs import LOG, log_failure, start_logging
 from understudy.server.metrics import Metrics
 from understudy.server.one_server import only_server
 from understudy.server.pages.door import add_pages
+from understudy.server.pg.asking import SharedDesk
+from understudy.server.pg.door import PgDoor
+from understudy.server.pg.plain_catalog import PlainCatalog
+from understudy.server.pg.synthetic import SyntheticRows
 from understudy.server.store import ServerStore
 
 STOP_SECONDS = 20.0
@@ -67,6 +72,8 @@ class Service:
         self.stop = asyncio.Event()
         self.addresses: dict[str, Address] = {}
         self._approving: asyncio.Task[None] | None = None
+        self._postgres: PgDoor | None = None
+        self._desk: Desk | None = None
 
     async def run(self, announce: Callable[[str], None], *, signals: bool = True) -> None:
         """Open the doors, and keep them open until `stop` is set or a signal comes; then close in order."""
@@ -90,6 +97,8 @@ class Service:
                 self.addresses[name] = Address(address.host, listening.getsockname()[1])
                 servers.append(_Server(self._configured(app, name, address)))
                 tasks.append(asyncio.create_task(servers[-1].serve(sockets=[listening])))
+            if config.listen.postgres is not None:
+                await self._open_postgres(config.listen.postgres)
             self._approving = asyncio.create_task(self._run_approved())
             tasks.append(self._approving)
             scheme = "http" if config.tls is None else "https"
@@ -98,7 +107,7 @@ class Service:
             await self.stop.wait()
         finally:
             LOG.info("stopping")
-            ended = await self.gate.close(STOP_SECONDS)
+            ended = await self._closed()
             for server in servers:
                 server.should_exit = True
             if self._approving is not None:
@@ -107,6 +116,26 @@ class Service:
             await self.rooms.releases.close()
             self.rooms.boards.close()
             LOG.info("stopped", extra={"finished": ended})
+
+    async def _open_postgres(self, address: Address) -> None:
+        """Open the door for programs that speak Postgres, and the desk behind it."""
+        listening = bound(address)
+        self.addresses["postgres"] = Address(address.host, listening.getsockname()[1])
+        self._desk = desk = Desk()
+        catalog = PlainCatalog(desk)
+        shared = SharedDesk(self.gate, catalog, SyntheticRows(desk, self.rooms.releases))
+        self._postgres = PgDoor(self.gate, shared, self.metrics)
+        await self._postgres.open(listening)
+        desk.start()
+
+    async def _closed(self) -> bool:
+        """Refuse new work and finish what is under way, at every door; returns whether all of it ended in time."""
+        if self._postgres is None:
+            return await self.gate.close(STOP_SECONDS)
+        ended, _ = await asyncio.gather(self.gate.close(STOP_SECONDS), self._postgres.close())
+        if self._desk is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._desk.close)
+        return ended
 
     def _configured(self, app: App, name: str, address: Address) -> uvicorn.Config:
         config = self.gate.config

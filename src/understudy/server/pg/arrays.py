@@ -7,18 +7,16 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-ELEMENTS = {
-    1000: 16, 1001: 17, 1002: 18, 1003: 19, 1005: 21, 1007: 23, 1009: 25, 1014: 1042, 1015: 1043, 1016: 20,
-    1021: 700, 1022: 701, 1028: 26, 1034: 25, 1115: 1114, 1182: 1082, 1185: 1184, 1231: 1700, 22: 21, 30: 26,
-    2277: 25,
-}  # fmt: skip
-"""The type of an array's elements, by the array's own."""
+from understudy.desk.postgres_type import TYPES
 
-VECTORS = frozenset((22, 30))
-"""`int2vector` and `oidvector`: arrays that count from 0 and are written with spaces."""
+VECTORS = {22: 21, 30: 26}
+"""`int2vector` and `oidvector` with the types of their elements: arrays from 0 on, written with spaces."""
 
-ARRAYS = {element: array for array, element in ELEMENTS.items() if array not in (*VECTORS, 1034, 2277)}
+ARRAYS = {scalar.oid: scalar.array for scalar in TYPES.values() if scalar.array and scalar.oid not in VECTORS}
 """The type of the arrays of an element's type."""
+
+ELEMENTS = {array: element for element, array in ARRAYS.items()} | VECTORS
+"""The type of an array's elements, by the array's own."""
 
 MOST_ELEMENTS = 10_000
 
@@ -49,7 +47,7 @@ def _item(value: Any, make: Callable[[Any], bytes]) -> bytes:
 def binary_array(
     values: Sequence[Any], element: int, make: Callable[[Any], bytes], *, is_vector: bool = False
 ) -> bytes:
-    """An array in binary: dimensions, whether there are nulls, the type of the elements, and each with its length."""
+    """An array in binary: dimensions, whether there are nulls, the elements' type, and each with its length."""
     if isinstance(values, str):
         values = items_of(values) if not is_vector else values.split()
     head = struct.pack("!iiI", 1 if values else 0, int(any(v is None for v in values)), element)

@@ -1,4 +1,4 @@
-"""Statements about the connection itself, read into plain values: SET, FETCH, DECLARE, COPY, EXPLAIN and others."""
+"""Statements about the connection itself as plain values: SET, FETCH, DECLARE, COPY, EXPLAIN and others."""
 
 from __future__ import annotations
 
@@ -159,14 +159,22 @@ def read_set(statement: StatementText) -> SetSetting | None:
         words.place += 1
     if not values and name != "client_encoding":
         raise syntax(None)
-    default = [value.upper() for value in values] == ["DEFAULT"] or (name == "timezone" and values == ["LOCAL"])
+    default = [value.upper() for value in values] == ["DEFAULT"] or (
+        name == "timezone" and values == ["LOCAL"]
+    )
     return SetSetting(name, None if default else ", ".join(values), local=local)
 
 
-_DIRECTIONS = {"NEXT": ("forward", 1), "PRIOR": ("backward", 1), "FIRST": ("absolute", 1), "LAST": ("absolute", -1)}
+_DIRECTIONS = {
+    "NEXT": ("forward", 1),
+    "PRIOR": ("backward", 1),
+    "FIRST": ("absolute", 1),
+    "LAST": ("absolute", -1),
+}
 
 
 def read_fetch(statement: StatementText, *, moves: bool) -> Fetch:
+    """A FETCH or, where it `moves`, a MOVE."""
     words = Words(statement)
     word = words.one_of(*_DIRECTIONS, "ABSOLUTE", "RELATIVE", "FORWARD", "BACKWARD", "ALL")
     how, count = "forward", 1
@@ -192,6 +200,7 @@ def read_fetch(statement: StatementText, *, moves: bool) -> Fetch:
 
 
 def read_declare(statement: StatementText) -> Declare:
+    """A DECLARE … CURSOR."""
     words = Words(statement)
     name, binary, hold = words.name(), False, False
     while not words.has("CURSOR"):
@@ -212,6 +221,7 @@ _FLAGS = {"TRUE": True, "ON": True, "1": True, "FALSE": False, "OFF": False, "0"
 
 
 def read_explain(statement: StatementText) -> Explain:
+    """An EXPLAIN with its options; those about plans, which there are none of, are passed over."""
     words = Words(statement)
     form, analyze = "text", False
     if words.has("("):
@@ -319,7 +329,9 @@ def _copy_options(given: dict[str, str | tuple[str, ...]]) -> CopyOptions:
     known = {"FORMAT", "HEADER", "DELIMITER", "NULL", "QUOTE", "ESCAPE", "FORCE_QUOTE", "ENCODING"}
     for name in given:
         if name not in known:
-            raise Refusal("0A000", f"COPY … TO STDOUT has no option {name[:30]}", hint=", ".join(sorted(known)))
+            raise Refusal(
+                "0A000", f"COPY … TO STDOUT has no option {name[:30]}", hint=", ".join(sorted(known))
+            )
     form = str(given.get("FORMAT", "text")).lower()
     if form not in ("text", "csv", "binary"):
         raise Refusal("22023", f"COPY has no format {form[:20]}", hint="Take text, csv or binary.")

@@ -14,7 +14,15 @@ from understudy.server.pg.values import encoded, encoders
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 _TRAILER = struct.pack("!h", -1)
 _ESCAPED = re.compile(rb"[\\\b\f\n\r\t\v]")
-_ESCAPES = {b"\\": b"\\\\", b"\b": b"\\b", b"\f": b"\\f", b"\n": b"\\n", b"\r": b"\\r", b"\t": b"\\t", b"\v": b"\\v"}
+_ESCAPES = {
+    b"\\": b"\\\\",
+    b"\b": b"\\b",
+    b"\f": b"\\f",
+    b"\n": b"\\n",
+    b"\r": b"\\r",
+    b"\t": b"\\t",
+    b"\v": b"\\v",
+}
 
 
 def copied(
@@ -43,7 +51,7 @@ def copied(
 
 
 class _Text:
-    """A line of the text format: fields between tabs, \\N where a value is missing."""
+    """A line of the text format: fields between tabs, and a mark where a value is missing."""
 
     def __init__(self, options: CopyOptions) -> None:
         self._null = ("\\N" if options.null is None else options.null).encode()

@@ -1,8 +1,8 @@
 """SCRAM-SHA-256 of a server (RFC 5802, RFC 7677) with several tokens for each name.
 
-A name has one salt, whether or not it has a token, and a stranger's proof is tried on a verifier that fits nothing:
-what is sent, and how long it takes, does not tell whether a name exists. The proof is tried on each token of the
-name; which of them it was says what the connection may do.
+A name has one salt, whether or not it has a token, and a stranger's proof is tried on a verifier that fits
+nothing: what is sent, and how long it takes, does not tell whether a name exists. The proof is tried on each token
+of the name; which of them it was says what the connection may do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from understudy.server.scram import ITERATIONS, ScramVerifier
 MECHANISM = "SCRAM-SHA-256"
 
 _FIRST = re.compile(r"([ny]),(?:a=[^,]*)?,(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]{1,256})(?:,.*)?)", re.S)
-_FINAL = re.compile(r"(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,(?!p=).*)?),p=([A-Za-z0-9+/=]+)", re.S)
+_FINAL = re.compile(
+    r"(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,(?!p=).*)?),p=([A-Za-z0-9+/=]+)", re.S
+)
 
 
 class ScramError(Exception):

@@ -1,8 +1,8 @@
 """Messages from a client to the server: cut out of the stream of bytes, and read field by field.
 
-A frame is never held that is longer than the server would read: of a longer one the bytes are dropped as they come,
-and the frame is handed on without a body, so that it can be refused in its place. What violates the protocol is a
-`ProtocolError`, after which the connection ends.
+A frame is never held that is longer than the server would read: of a longer one the bytes are dropped as they
+come, and the frame is handed on without a body, so that it can be refused in its place. What violates the protocol
+is a `ProtocolError`, after which the connection ends.
 """
 
 from __future__ import annotations

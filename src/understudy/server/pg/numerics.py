@@ -1,4 +1,4 @@
-"""The binary form of Postgres' `numeric`: digits to the base 10,000, the weight of the first, a sign and a scale."""
+"""The binary form of Postgres' `numeric`: digits to the base 10,000, the first one's weight, sign and scale."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ MOST_DIGITS = 1000
 
 
 def binary_numeric(value: Any) -> bytes:
+    """A number in its binary form; one that is not finite is sent as no number."""
     number = value if isinstance(value, Decimal) else Decimal(str(value))
     if number.is_nan() or number.is_infinite():
         return struct.pack("!hhHh", 0, 0, _NAN, 0)

@@ -1,7 +1,7 @@
 """Parameters of prepared statements: their types, their values, and the literals that stand for them.
 
-A value is decoded as the type says that the client gave it, or that it has in its place, and is then written as a
-literal between the words of the statement: a text in quotes with its quotes doubled, a number, TRUE, FALSE or NULL.
+A value is decoded as of the type that the client gave it, or that its place has, and is then written as a literal
+between the words of the statement: a text in quotes with its quotes doubled, a number, TRUE, FALSE or NULL.
 The statement is read again with these literals, as if they had been written by hand.
 """
 
@@ -22,9 +22,28 @@ from understudy.server.pg.lexer import StatementText, Token
 from understudy.server.pg.numerics import read_numeric
 from understudy.server.pg.states import Refusal
 from understudy.server.pg.values import (
-    BOOL, BPCHAR, CHAR, DATE, EPOCH, EPOCH_TIME, FLOAT4, FLOAT8, INT2, INT4, INT8, JSON, NAME, NUMERIC, OID, PACKED,
-    TEXT, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, VARCHAR,
-)  # fmt: skip
+    BOOL,
+    BPCHAR,
+    CHAR,
+    DATE,
+    EPOCH,
+    EPOCH_TIME,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    JSON,
+    NAME,
+    NUMERIC,
+    OID,
+    PACKED,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    VARCHAR,
+)
 
 MOST_PARAMETERS = 1000
 
@@ -136,6 +155,7 @@ def literal(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
+    """A text as a literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -231,9 +251,7 @@ def types_of(
             if found:
                 inferred[number] = found
     told = [given[i] if i < len(given) else 0 for i in range(count)]
-    return tuple(
-        oid if oid not in (0, UNKNOWN) else inferred.get(i + 1, TEXT) for i, oid in enumerate(told)
-    )
+    return tuple(oid if oid not in (0, UNKNOWN) else inferred.get(i + 1, TEXT) for i, oid in enumerate(told))
 
 
 def _number_of(column: exp.Expr) -> int:

@@ -1,7 +1,7 @@
 """The settings of a connection: those that Postgres' clients read and set, and those of this server.
 
-A transaction that is rolled back takes its settings back, as in Postgres. Settings that would change how values are
-written are accepted only as they are: programs that ask for another encoding or style of dates are told so.
+A transaction that is rolled back takes its settings back, as in Postgres. Settings that would change how values
+are written are accepted only as they are: programs that ask for another encoding or style of dates are told so.
 """
 
 from __future__ import annotations
@@ -98,7 +98,16 @@ _FIXED = frozenset(
         "max_index_keys", "server_encoding", "server_version", "server_version_num",
     )
 )  # fmt: skip
-_FLAGS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
+_FLAGS = {
+    "on": "on",
+    "true": "on",
+    "yes": "on",
+    "1": "on",
+    "off": "off",
+    "false": "off",
+    "no": "off",
+    "0": "off",
+}
 _PRICES = ("understudy.epsilon", "understudy.rho", "understudy.error")
 _TIMEOUTS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 _DURATION = re.compile(r"\s*(\d{1,10})\s*(ms|s|min|h|d)?\s*")
@@ -194,7 +203,9 @@ class Settings:
             raise Refusal("22023", f'the value of "{name}" has more than {MOST_VALUE:,} characters')
         if name.startswith("understudy.") and name not in DEFAULTS:
             known = ", ".join(sorted(key for key in DEFAULTS if key.startswith("understudy.")))
-            raise Refusal("42704", f'unrecognized configuration parameter "{name}"', hint=f"There are: {known}")
+            raise Refusal(
+                "42704", f'unrecognized configuration parameter "{name}"', hint=f"There are: {known}"
+            )
         if name in _FIXED and value.lower() != self._now[name].lower():
             raise Refusal("55P02", f'parameter "{name}" cannot be changed')
         if name in self._terms and value != self._terms[name]:
@@ -214,9 +225,15 @@ class Settings:
             if flag is None:
                 raise _invalid(name, value, "Set it to on or off.")
             return "on" if name in ("transaction_read_only", "default_transaction_read_only") else flag
-        if name in ("session_authorization", "role") and value.lower() not in ("default", "none", self._now[name]):
+        if name in ("session_authorization", "role") and value.lower() not in (
+            "default",
+            "none",
+            self._now[name],
+        ):
             raise Refusal(
-                "42501", f'cannot set "{name}"', hint="Who asks is the token's analyst: connect as another user."
+                "42501",
+                f'cannot set "{name}"',
+                hint="Who asks is the token's analyst: connect as another user.",
             )
         return value
 

@@ -67,7 +67,15 @@ _BY_CODE = {
 }
 """By the code of a problem, which is the same at every door."""
 
-_BY_STATUS = {401: "28P01", 402: "53400", 403: "42501", 404: "42P01", 409: "23505", 413: "54000", 429: "53000"}
+_BY_STATUS = {
+    401: "28P01",
+    402: "53400",
+    403: "42501",
+    404: "42P01",
+    409: "23505",
+    413: "54000",
+    429: "53000",
+}
 
 REFUSED = "0A000"
 """A question that this server does not answer, and all that has no better code."""

@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from understudy.server.pg.frames import MOST_BODY, Frame, FrameBuffer
 
@@ -47,10 +47,9 @@ class ClientTransport(asyncio.Protocol):
     # ---- what the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=MOST_UNSENT)
-        found = transport.get_extra_info("socket")
+        self._transport = made = cast(asyncio.Transport, transport)  # uvloop's are of a class of their own
+        made.set_write_buffer_limits(high=MOST_UNSENT)
+        found = made.get_extra_info("socket")
         if found is not None:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._entered(self)

@@ -108,6 +108,7 @@ def _packed(code: str) -> Encoder:
 
 
 def date_of(value: Any) -> dt.date:
+    """A date from a date, a time, or the text of one."""
     if isinstance(value, dt.datetime):
         return value.date()
     return value if isinstance(value, dt.date) else dt.date.fromisoformat(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 PROTOCOL = 3 << 16
@@ -23,6 +23,7 @@ class ResultColumn:
 
 
 def message(kind: bytes, body: bytes = b"") -> bytes:
+    """A message: its kind, its length and its body."""
     return _HEAD.pack(kind, len(body) + 4) + body
 
 
@@ -32,6 +33,7 @@ def text(words: str) -> bytes:
 
 
 def authentication(code: int, body: bytes = b"") -> bytes:
+    """A step of the authentication: 0 is its end, 10 to 12 are those of SASL."""
     return message(b"R", struct.pack("!i", code) + body)
 
 
@@ -51,6 +53,7 @@ def negotiate(unknown: Sequence[str]) -> bytes:
 
 
 def parameter_status(name: str, value: str) -> bytes:
+    """The value of a setting."""
     return message(b"S", text(name) + text(value))
 
 
@@ -68,6 +71,7 @@ def ready(state: bytes) -> bytes:
 
 
 def complete(tag: str) -> bytes:
+    """That a statement was executed."""
     return message(b"C", text(tag))
 
 
@@ -80,6 +84,7 @@ def row_description(columns: Sequence[ResultColumn], formats: Sequence[int]) -> 
 
 
 def parameter_description(oids: Sequence[int]) -> bytes:
+    """The types of a statement's parameters."""
     return message(b"t", struct.pack(f"!h{len(oids)}I", len(oids), *oids))
 
 
@@ -100,6 +105,7 @@ def tuple_of(cells: Sequence[bytes | None]) -> bytes:
 
 
 def data_row(cells: Sequence[bytes | None]) -> bytes:
+    """A row of a result."""
     return message(b"D", tuple_of(cells))
 
 
@@ -110,6 +116,7 @@ def copy_out(columns: int, *, binary: bool) -> bytes:
 
 
 def copy_data(chunk: bytes) -> bytes:
+    """A part of what COPY sends."""
     return message(b"d", chunk)
 
 
@@ -129,8 +136,5 @@ def error(
 def notice(
     words: str, *, severity: str = "NOTICE", state: str = "00000", detail: str = "", hint: str = ""
 ) -> bytes:
+    """Something that a client is told beside its result."""
     return message(b"N", _fields(severity, state, {"M": words, "D": detail, "H": hint}))
-
-
-def together(parts: Iterable[bytes]) -> bytes:
-    return b"".join(parts)
