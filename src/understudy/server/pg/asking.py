@@ -95,7 +95,7 @@ class Asker:
         if reply.is_waiting:
             raise notices.waits(reply)
         severity = "warning" if reply.answer.get("source") == "uncertified" else "notice"
-        self._tell(notices.answered(reply), severity)
+        self._tell(notices.answered(reply, select.names), severity)
         return self._answer_rows(select, reply)
 
     async def _asked(self, inquiry: Inquiry) -> GateReply:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from understudy.server.answering import GateReply
@@ -35,39 +36,41 @@ def part(share: float) -> str:
     return f"{100 * share:.3g} %" if share >= 1e-4 else f"{1e6 * share:.3g} ppm"
 
 
-def half_widths(answer: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
-    """For each released column the largest half-width of its numbers; None where one has no bound.
+def half_widths(answer: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """For each released column, under its name, the largest half-width of its numbers; infinite without a bound.
 
-    Of a column of dates the half-width is in days.
+    Of a column of dates the half-width is in days. Missing values have none.
     """
-    for place, column in enumerate(answer.get("columns", ())):
+    for place, (column, name) in enumerate(zip(answer.get("columns", ()), names, strict=False)):
         if column["kind"] != "value":
             continue
-        widths = [_half_width(row[place]) for row in answer["rows"]]
+        widths = [_half_width(row[place]) for row in answer["rows"] if _is_known(row[place])]
         if widths:
-            yield column["name"], None if None in widths else max(w for w in widths if w is not None)
+            yield name, max(widths)
 
 
-def _half_width(cell: Any) -> float | None:
-    if not isinstance(cell, Mapping):
-        return None
-    low, high, value = cell.get("low"), cell.get("high"), cell.get("value")
-    if low is None or high is None or value is None:
-        return None
+def _is_known(cell: Any) -> bool:
+    return isinstance(cell, Mapping) and cell.get("value") is not None
+
+
+def _half_width(cell: Mapping[str, Any]) -> float:
+    low, high, value = cell["low"], cell["high"], cell["value"]
+    if low is None or high is None:
+        return inf
     if isinstance(low, str):
         days = [dt.date.fromisoformat(day).toordinal() for day in (low, high, value)]
         low, high, value = map(float, days)
     return max(high - value, value - low)
 
 
-def answered(reply: GateReply) -> bytes:
-    """The notice of an answer; a warning where nobody vouches for it."""
+def answered(reply: GateReply, names: Sequence[str]) -> bytes:
+    """The notice of an answer with columns of these names; a warning where nobody vouches for it."""
     answer = reply.answer
     source, share = str(answer.get("source", "")), float(answer.get("share") or 0.0)
     price = f"price {amount(answer.get('cost', {}))} ({part(share)} of the budget)" if share else "free"
     widths = [
-        f"{name} within ± {_number(width)}" if width is not None else f"{name} has no bound"
-        for name, width in half_widths(answer)
+        f"{name} within ± {_number(width)}" if width < inf else f"{name} has a row without a bound"
+        for name, width in half_widths(answer, names)
     ]
     more = f"; {', '.join(widths[:8])}" if widths else ""
     sure = 1 - float(answer.get("beta") or 0.0)

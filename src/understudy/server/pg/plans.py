@@ -27,14 +27,16 @@ def result_column(name: str, oid: int) -> ResultColumn:
     return ResultColumn(name, oid, SIZES.get(oid, -1))
 
 
-def answer_columns(columns: Sequence[Column], *, bounds: bool) -> tuple[ResultColumn, ...]:
-    """The columns of an answer; with `bounds`, a released one x is followed by x_low and x_high."""
+def answer_columns(
+    columns: Sequence[Column], names: Sequence[str], *, bounds: bool
+) -> tuple[ResultColumn, ...]:
+    """The columns of an answer under these names; with `bounds`, a released x is followed by x_low and x_high."""
     found: list[ResultColumn] = []
-    for column in columns:
+    for column, name in zip(columns, names, strict=True):
         oid = OF_TYPE[column.type]
-        found.append(result_column(column.name, oid))
+        found.append(result_column(name, oid))
         if bounds and column.kind == "value":
-            found += (result_column(f"{column.name}_low", oid), result_column(f"{column.name}_high", oid))
+            found += (result_column(f"{name}_low", oid), result_column(f"{name}_high", oid))
     return tuple(found)
 
 
@@ -44,7 +46,8 @@ class Select:
 
     goes_to     `gate` for a question to the private table `table`, `catalog` or `synthetic` for public rows
     parameters  the types of its parameters
-    asks        the columns of its answer, before bounds are added to them; None where it is no question
+    asks        the columns of its answer as the library calls them; None where it is no question
+    names       the same columns as the statement, or Postgres, calls them
     """
 
     goes_to: str
@@ -53,6 +56,7 @@ class Select:
     columns: tuple[ResultColumn, ...]
     parameters: tuple[int, ...]
     asks: tuple[Column, ...] | None = None
+    names: tuple[str, ...] = ()
     text: str = ""
 
     def filled(self, values: Values) -> str:

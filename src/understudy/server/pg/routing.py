@@ -27,6 +27,7 @@ from understudy.query.column import Column
 from understudy.server.house import House
 from understudy.server.inquiry import check_question
 from understudy.server.pg.lexer import StatementText, statements_of
+from understudy.server.pg.naming import given_names
 from understudy.server.pg.parameters import Template, types_of, with_lists
 from understudy.server.pg.plans import Select, answer_columns, result_column
 from understudy.server.pg.states import Refusal
@@ -147,8 +148,9 @@ class Router:
                 if template.count
                 else project.columns(statement.text)
             )
-        columns = answer_columns(asks, bounds=bounds)
-        return Select("gate", name, template, columns, parameters, asks, statement.text)
+        names = tuple(given_names(tree, [column.name for column in asks]))
+        columns = answer_columns(asks, names, bounds=bounds)
+        return Select("gate", name, template, columns, parameters, asks, names, statement.text)
 
 
 def parsed(text: str) -> exp.Expr:
