@@ -67,6 +67,24 @@ _BY_CODE = {
 }
 """By the code of a problem, which is the same at every door."""
 
+_BY_REASON = {
+    "syntax": "42601",
+    "not-select": "25006",
+    "undefined-table": "42P01",
+    "undefined-column": "42703",
+    "undefined-function": "42883",
+    "undefined-type": "42704",
+    "ambiguous": "42702",
+    "grouping": "42803",
+    "types": "42804",
+    "value": "22000",
+    "time": "57014",
+    "size": "54000",
+    "busy": "53000",
+    "unavailable": "58000",
+}
+"""By the reason why a statement on public rows was not run to its end."""
+
 _BY_STATUS = {
     401: "28P01",
     402: "53400",
@@ -85,6 +103,8 @@ _MONEY = ("requested", "remaining", "currency", "limit", "cells", "request")
 
 def state_of(problem: Problem) -> str:
     """The SQLSTATE of a problem of the gate."""
+    if problem.code == "statement":
+        return _BY_REASON.get(problem.more.get("reason", ""), REFUSED)
     if problem.code == "question":
         return _of_question(problem.detail)
     found = _BY_CODE.get(problem.code) or _BY_STATUS.get(problem.status)
