@@ -113,6 +113,8 @@ class Service:
             if self._approving is not None:
                 self._approving.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if self._desk is not None:
+                await asyncio.get_running_loop().run_in_executor(None, self._desk.close)
             await self.rooms.releases.close()
             self.rooms.boards.close()
             LOG.info("stopped", extra={"finished": ended})
@@ -133,8 +135,6 @@ class Service:
         if self._postgres is None:
             return await self.gate.close(STOP_SECONDS)
         ended, _ = await asyncio.gather(self.gate.close(STOP_SECONDS), self._postgres.close())
-        if self._desk is not None:
-            await asyncio.get_running_loop().run_in_executor(None, self._desk.close)
         return ended
 
     def _configured(self, app: App, name: str, address: Address) -> uvicorn.Config:
