@@ -55,6 +55,12 @@ class Engine:
         for macro in macros:
             self._run(macro)
         self._tables = {(str(table["schema"]).lower(), str(table["name"]).lower()) for table in tables}
+        self._tables |= {
+            (str(schema).lower(), str(name).lower())
+            for schema, name in self._run(
+                "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+            ).fetchall()
+        }
         self._functions = {
             str(name).lower()
             for (name,) in self._run(

@@ -83,3 +83,25 @@ def from_plain(columns: tuple[RowColumn, ...], values: list[list[Any]]) -> Rows:
             for row in values
         ],
     )
+
+
+def recast(rows: Rows, columns: tuple[RowColumn, ...]) -> Rows:
+    """The same rows under other columns, whose types take the values as they are or as text."""
+    texts = {"text", "name", "char", "varchar", "bpchar", "oid", "regproc"}
+    odd = [
+        place
+        for place, (old, new) in enumerate(zip(rows.columns, columns, strict=True))
+        if old.type != new.type and new.type.name in texts - {"oid"} and old.type.name not in texts
+    ]
+    if not odd:
+        return Rows(columns, rows.rows)
+    return Rows(
+        columns,
+        [
+            tuple(
+                value if place not in odd or value is None or isinstance(value, str) else str(value)
+                for place, value in enumerate(row)
+            )
+            for row in rows.rows
+        ],
+    )
