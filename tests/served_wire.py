@@ -71,9 +71,7 @@ class WireTown:
 
     def dsn(self, name: str = "ada", **more: str) -> str:
         extra = "".join(f" {key}='{value}'" for key, value in more.items())
-        return (
-            f"host=127.0.0.1 port={self.port} user={name} password={self.tokens[name]} dbname=understudy{extra}"
-        )
+        return f"host=127.0.0.1 port={self.port} user={name} password={self.tokens[name]} dbname=understudy{extra}"
 
     def url(self, name: str = "ada", driver: str = "postgresql") -> str:
         return f"{driver}://{name}:{self.tokens[name]}@127.0.0.1:{self.port}/understudy"

@@ -31,7 +31,7 @@ from understudy.server.one_server import only_server
 from understudy.server.pages.door import add_pages
 from understudy.server.pg.asking import SharedDesk
 from understudy.server.pg.door import PgDoor
-from understudy.server.pg.plain_catalog import PlainCatalog
+from understudy.server.pg.served_catalog import ServedCatalog
 from understudy.server.pg.synthetic import SyntheticRows
 from understudy.server.store import ServerStore
 
@@ -124,11 +124,11 @@ class Service:
         listening = bound(address)
         self.addresses["postgres"] = Address(address.host, listening.getsockname()[1])
         self._desk = desk = Desk()
-        catalog = PlainCatalog(desk)
+        catalog = ServedCatalog(self.gate.house, self.rooms.releases, desk)
         shared = SharedDesk(self.gate, catalog, SyntheticRows(desk, self.rooms.releases))
         self._postgres = PgDoor(self.gate, shared, self.metrics)
         await self._postgres.open(listening)
-        desk.start()
+        await asyncio.get_running_loop().run_in_executor(None, catalog.start)
 
     async def _closed(self) -> bool:
         """Refuse new work and finish what is under way, at every door; returns whether all of it ended in time."""

@@ -66,9 +66,12 @@ def test_parameters_of_every_type_that_an_attribute_has(connection: psycopg.Conn
     assert (True, pytest.approx(500, abs=60)) in smokers.fetchall()
     some = "SELECT count(*) FROM town WHERE district = ANY(%s)"
     listed = connection.execute(some, (["Inkwharf", "The Vale"],)).fetchone()
-    assert listed == connection.execute(
-        "SELECT count(*) FROM town WHERE district IN ('Inkwharf', 'The Vale')"
-    ).fetchone()
+    assert (
+        listed
+        == connection.execute(
+            "SELECT count(*) FROM town WHERE district IN ('Inkwharf', 'The Vale')"
+        ).fetchone()
+    )
 
 
 def test_a_text_is_a_text_whatever_it_holds(connection: psycopg.Connection[Any]) -> None:
@@ -96,9 +99,10 @@ def test_binary_parameters(connection: psycopg.Connection[Any]) -> None:
         == told
     )
     day = connection.execute("SELECT count(*) FROM town WHERE moved_in < %b", (dt.date(2010, 1, 1),))
-    assert day.fetchone() == connection.execute(
-        "SELECT count(*) FROM town WHERE moved_in < '2010-01-01'"
-    ).fetchone()
+    assert (
+        day.fetchone()
+        == connection.execute("SELECT count(*) FROM town WHERE moved_in < '2010-01-01'").fetchone()
+    )
 
 
 def test_a_statement_is_prepared_after_five(connection: psycopg.Connection[Any]) -> None:
@@ -107,7 +111,9 @@ def test_a_statement_is_prepared_after_five(connection: psycopg.Connection[Any])
     assert connection._prepared._names  # psycopg keeps the names of what it prepared here
 
 
-def test_a_refusal_has_a_state_and_a_hint_and_fails_the_transaction(connection: psycopg.Connection[Any]) -> None:
+def test_a_refusal_has_a_state_and_a_hint_and_fails_the_transaction(
+    connection: psycopg.Connection[Any],
+) -> None:
     with pytest.raises(errors.FeatureNotSupported) as refused:
         connection.execute("SELECT count(*) FROM town WHERE age < 28")
     assert "28" in (refused.value.diag.message_primary or "")
@@ -180,7 +186,9 @@ def test_a_notice_tells_source_price_and_half_width(connection: psycopg.Connecti
     assert len(notices) == 2
 
 
-def test_bounds_are_columns_where_they_are_wanted(town: WireTown, connection: psycopg.Connection[Any]) -> None:
+def test_bounds_are_columns_where_they_are_wanted(
+    town: WireTown, connection: psycopg.Connection[Any]
+) -> None:
     connection.execute("SET understudy.bounds = on")
     cursor = connection.execute(BY_SEX)
     names = [column.name for column in cursor.description or ()]
@@ -262,9 +270,10 @@ def test_explain_prices_and_asks_nothing(connection: psycopg.Connection[Any]) ->
     assert any("every count within" in line for line in lines)
     (again,) = connection.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchone() or ((),)
     assert again[0]["Plan"]["free"] is False
-    (direct,) = connection.execute("SET understudy.epsilon = 0.5") and connection.execute(
-        f"EXPLAIN {sql}"
-    ).fetchall()[:1]
+    (direct,) = (
+        connection.execute("SET understudy.epsilon = 0.5")
+        and connection.execute(f"EXPLAIN {sql}").fetchall()[:1]
+    )
     assert direct[0].startswith("Question (at most rho")
     connection.execute("RESET understudy.epsilon")
     notices = heard(connection)

@@ -283,7 +283,9 @@ def test_stopping_ends_connections_and_finishes_what_is_paid(tmp_path: Path) -> 
             return bought(*given)
 
         service.gate.answering.bought = slowly
-        asking = threading.Thread(target=lambda: answers.extend(busy.query("SELECT count(*) FROM people WHERE age < 18")))
+        asking = threading.Thread(
+            target=lambda: answers.extend(busy.query("SELECT count(*) FROM people WHERE age < 18"))
+        )
         asking.start()
         assert began.wait(20)
     asking.join(20)
@@ -325,7 +327,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Tls:
 
 def test_tls_is_spoken_and_demanded(tmp_path: Path, certificate: Tls) -> None:
     with served_wire(tmp_path / "town", tls=certificate) as town:
-        with psycopg.connect(town.dsn(sslmode="verify-full", sslrootcert=str(certificate.certificate))) as opened:
+        with psycopg.connect(
+            town.dsn(sslmode="verify-full", sslrootcert=str(certificate.certificate))
+        ) as opened:
             assert opened.pgconn.ssl_in_use
             assert opened.execute("SELECT sex, count(*) FROM town GROUP BY sex").fetchall()
         with pytest.raises(psycopg.OperationalError, match="wants TLS"):

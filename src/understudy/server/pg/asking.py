@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from understudy.desk.rows import Rows
 from understudy.server.answering import GateReply, plainly
 from understudy.server.gate import Gate
 from understudy.server.inquiry import Inquiry
@@ -21,7 +20,7 @@ from understudy.server.pg import notices
 from understudy.server.pg.lexer import statements_of
 from understudy.server.pg.parameters import with_lists
 from understudy.server.pg.plans import Row, Select, Values
-from understudy.server.pg.routing import SYNTHETIC, PublicRows, Reader, Router
+from understudy.server.pg.routing import SYNTHETIC, PublicResult, PublicRows, Reader, Router
 from understudy.server.pg.settings import Settings
 from understudy.server.pg.states import Refusal
 from understudy.server.problems import Problem
@@ -39,7 +38,9 @@ Given = TypeVar("Given")
 class PublicAnswers(PublicRows, Protocol):
     """What answers SQL on public rows."""
 
-    def answer(self, sql: str, user: str, settings: Mapping[str, str]) -> Rows: ...
+    def answer(self, sql: str, user: str, settings: Mapping[str, str]) -> PublicResult:
+        """The rows of a statement, and the settings that it makes."""
+        ...
 
 
 class SharedDesk:
@@ -150,7 +151,10 @@ class Asker:
         shared = self._shared
         run = shared.synthetic if select.goes_to == SYNTHETIC else shared.catalog
         user, settings = self._caller.analyst, self._settings.as_dict()
-        found = await self._on_desk(lambda: run.answer(text, user, settings))
+        result = await self._on_desk(lambda: run.answer(text, user, settings))
+        found = result.rows
+        for name, value in result.settings.items():
+            self._settings.set(name, value)
         if [column.type.oid for column in found.columns] != [column.oid for column in select.columns]:
             raise Refusal(
                 "0A000", "cached plan must not change result type", hint="Give the statement again."

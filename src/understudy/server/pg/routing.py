@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from understudy.desk.rows import RowColumn
+from understudy.desk.rows import RowColumn, Rows
 from understudy.domain.attribute import Attribute, Categories
 from understudy.domain.bins import Bins
 from understudy.errors import QueryError
@@ -26,6 +26,7 @@ from understudy.project import Project
 from understudy.query.column import Column
 from understudy.server.house import House
 from understudy.server.inquiry import check_question
+from understudy.server.pg.catalog.reading import parsed
 from understudy.server.pg.lexer import StatementText, statements_of
 from understudy.server.pg.naming import given_names
 from understudy.server.pg.parameters import Template, types_of, with_lists
@@ -35,9 +36,6 @@ from understudy.server.pg.values import BOOL, DATE, FLOAT8, INT4, INT8, TEXT
 
 REMEMBERED = 2048
 """Statements that were read, of all connections."""
-
-MOST_DEPTH = 200
-"""Parentheses inside each other, before any parser reads them."""
 
 SYNTHETIC = "synthetic"
 _PRIVATE_SCHEMAS = frozenset(("", "public"))
@@ -49,6 +47,14 @@ class PublicRows(Protocol):
     def describe(self, sql: str, user: str, settings: Mapping[str, str]) -> Sequence[RowColumn]:
         """The columns of a statement, which is not run."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class PublicResult:
+    """Public rows, and the settings that the statement makes by `set_config`, which its connection remembers."""
+
+    rows: Rows
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +78,7 @@ class Router:
 
     def known(self, statement: StatementText, oids: Sequence[int], *, bounds: bool) -> Select | None:
         """A SELECT that was read before, if it still means the same."""
-        found = self._known.get((statement.text, tuple(oids), bounds, self._generations))
-        return found
+        return self._known.get((statement.text, tuple(oids), bounds, self._generations))
 
     @property
     def _generations(self) -> tuple[int, ...]:
@@ -82,8 +87,8 @@ class Router:
     def read(self, statement: StatementText, oids: Sequence[int], reader: Reader) -> Select:
         """Where a SELECT goes, and what comes back. Raises a `Refusal`, a `Problem` or an error of the library."""
         key = (statement.text, tuple(oids), reader.bounds, self._generations)
-        check_question(statement.text)
-        _check_depth(statement)
+        if any(token.value.lower() in self._names for token in statement.tokens):
+            check_question(statement.text)  # what programs ask about the catalog may be longer
         template = Template.of(statement)
         tree = parsed(template.marked)
         private = self._private(tree)
@@ -151,27 +156,6 @@ class Router:
         names = tuple(given_names(tree, [column.name for column in asks]))
         columns = answer_columns(asks, names, bounds=bounds)
         return Select("gate", name, template, columns, parameters, asks, names, statement.text)
-
-
-def parsed(text: str) -> exp.Expr:
-    """The parse tree of one statement, as Postgres' grammar has it; a `Refusal` 42601 where it has none."""
-    try:
-        trees = sqlglot.parse(text, read="postgres")
-    except SqlglotError as error:
-        place = error.errors[0] if getattr(error, "errors", None) else {}  # pyright: ignore[reportAttributeAccessIssue]
-        near = str(place.get("highlight") or "")[:60]
-        words = f'syntax error at or near "{near}"' if near else "syntax error: the statement cannot be read"
-        raise Refusal("42601", words, hint=EXAMPLE) from None
-    except (RecursionError, ValueError):
-        raise Refusal(
-            "54001", "the statement is nested too deep", hint="Write it with fewer parentheses."
-        ) from None
-    if len(trees) != 1 or trees[0] is None:
-        raise Refusal("42601", "syntax error: one statement is expected", hint=EXAMPLE)
-    return trees[0]
-
-
-EXAMPLE = "A question reads: SELECT district, count(*) FROM town WHERE age < 30 GROUP BY district"
 
 
 def relations(tree: exp.Expr) -> list[exp.Table]:
@@ -244,13 +228,3 @@ def _possible(project: Project, tree: exp.Expr, number: int, oid: int) -> Any:
 
 _LISTS = frozenset((1000, 1005, 1007, 1009, 1015, 1016, 1022, 1182, 1231))
 _PLAIN = {BOOL: True, 20: 1, 21: 1, 23: 1, 26: 1, 700: 1.0, FLOAT8: 1.0, 1700: 1, DATE: "2000-01-01"}
-
-
-def _check_depth(statement: StatementText) -> None:
-    depth = 0
-    for token in statement.tokens:
-        depth += (token.text in "([") - (token.text in ")]") if token.kind == "mark" else 0
-        if depth > MOST_DEPTH:
-            raise Refusal(
-                "54001", "the statement is nested too deep", hint="Write it with fewer parentheses."
-            )

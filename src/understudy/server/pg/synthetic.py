@@ -17,7 +17,8 @@ from sqlglot import exp
 from understudy.desk.desk import Desk, DeskDatabase
 from understudy.desk.rows import RowColumn, Rows
 from understudy.releases.folder import SYNTHETIC
-from understudy.server.pg.routing import parsed, relations
+from understudy.server.pg.catalog.reading import parsed
+from understudy.server.pg.routing import PublicResult, relations
 from understudy.server.pg.states import Refusal
 from understudy.server.problems import Problem
 from understudy.server.release_shelf import ReleaseShelf
@@ -45,12 +46,12 @@ class SyntheticRows:
         tree, database = self._read(sql)
         return self._desk.describe(tree, database=database)
 
-    def answer(self, sql: str, user: str, settings: Mapping[str, str]) -> Rows:
+    def answer(self, sql: str, user: str, settings: Mapping[str, str]) -> PublicResult:
         """The rows of a statement."""
         tree, database = self._read(sql)
-        return self._desk.run(tree, database=database)
+        return PublicResult(self._desk.run(tree, database=database))
 
-    def _read(self, sql: str) -> tuple[exp.Expr, DeskDatabase]:
+    def _read(self, sql: str) -> tuple[exp.Query, DeskDatabase]:
         tree = parsed(sql)
         named: set[str] = set()
         for table in relations(tree):
@@ -102,13 +103,15 @@ def _rows(path: Path) -> Rows:
         )
     table = about.read()
     columns = [
-        (name, _type(str(kind))) for name, kind in zip(table.column_names, table.schema.types, strict=True)
+        (name, type_of_arrow(str(kind)))
+        for name, kind in zip(table.column_names, table.schema.types, strict=True)
     ]
     values = [column.to_pylist() for column in table.columns]
     return Rows.of(columns, list(zip(*values, strict=True)))
 
 
-def _type(kind: str) -> str:
+def type_of_arrow(kind: str) -> str:
+    """The name in Postgres of a type of Arrow."""
     if kind.startswith(("int", "uint")):
         return "int4" if kind in ("int8", "int16", "int32", "uint8", "uint16") else "int8"
     if kind.startswith(("float", "double", "half")):

@@ -12,7 +12,19 @@ Kind = str
 """The name of a type in `pg_type`; empty where it is not known."""
 
 REFERENCES = frozenset(
-    ["regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator", "regproc", "regprocedure", "regrole", "regtype"]
+    [
+        "regclass",
+        "regcollation",
+        "regconfig",
+        "regdictionary",
+        "regnamespace",
+        "regoper",
+        "regoperator",
+        "regproc",
+        "regprocedure",
+        "regrole",
+        "regtype",
+    ]
 )
 """Types whose values are numbers of objects that Postgres shows by name. They are held as numbers."""
 
@@ -20,7 +32,19 @@ _TEXTS = frozenset(["bpchar", "char", "name", "text", "unknown", "varchar"])
 _POLYMORPHIC = {"anyelement", "anycompatible", "anynonarray", "anyenum"}
 _POLYMORPHIC_ARRAYS = {"anyarray", "anycompatiblearray"}
 _SAME_AS_ARGUMENT = frozenset(
-    ["coalesce", "greatest", "least", "max", "min", "nullif", "first_value", "last_value", "lag", "lead", "mode"]
+    [
+        "coalesce",
+        "greatest",
+        "least",
+        "max",
+        "min",
+        "nullif",
+        "first_value",
+        "last_value",
+        "lag",
+        "lead",
+        "mode",
+    ]
 )
 
 
