@@ -18,7 +18,7 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 
-from understudy.desk.desk import Desk
+from understudy.answer.around_question import shared_desk
 from understudy.server.config import Address, ServerConfig
 from understudy.server.gate import Gate
 from understudy.server.http.app import Rooms, admin_app, http_app
@@ -73,7 +73,6 @@ class Service:
         self.addresses: dict[str, Address] = {}
         self._approving: asyncio.Task[None] | None = None
         self._postgres: PgDoor | None = None
-        self._desk: Desk | None = None
 
     async def run(self, announce: Callable[[str], None], *, signals: bool = True) -> None:
         """Open the doors, and keep them open until `stop` is set or a signal comes; then close in order."""
@@ -113,8 +112,6 @@ class Service:
             if self._approving is not None:
                 self._approving.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            if self._desk is not None:
-                await asyncio.get_running_loop().run_in_executor(None, self._desk.close)
             await self.rooms.releases.close()
             self.rooms.boards.close()
             LOG.info("stopped", extra={"finished": ended})
@@ -123,12 +120,12 @@ class Service:
         """Open the door for programs that speak Postgres, and the desk behind it."""
         listening = bound(address)
         self.addresses["postgres"] = Address(address.host, listening.getsockname()[1])
-        self._desk = desk = Desk()
-        catalog = ServedCatalog(self.gate.house, self.rooms.releases, desk)
-        shared = SharedDesk(self.gate, catalog, SyntheticRows(desk, self.rooms.releases))
+        catalog = ServedCatalog(self.gate.house, self.rooms.releases, shared_desk())
+        synthetic = SyntheticRows(shared_desk(), self.rooms.releases)
+        shared = SharedDesk(self.gate, catalog, synthetic)
         self._postgres = PgDoor(self.gate, shared, self.metrics)
         await self._postgres.open(listening)
-        await asyncio.get_running_loop().run_in_executor(None, catalog.start)
+        asyncio.get_running_loop().run_in_executor(None, catalog.start)  # nobody waits for it
 
     async def _closed(self) -> bool:
         """Refuse new work and finish what is under way, at every door; returns whether all of it ended in time."""

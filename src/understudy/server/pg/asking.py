@@ -95,6 +95,8 @@ class Asker:
         reply = await _patiently(partial(self._asked, self._inquiry(select, text)))
         if reply.is_waiting:
             raise notices.waits(reply)
+        if reply.answer.get("problem"):
+            raise notices.not_made(reply)
         severity = "warning" if reply.answer.get("source") == "uncertified" else "notice"
         self._tell(notices.answered(reply, select.names), severity)
         return self._answer_rows(select, reply)

@@ -89,6 +89,8 @@ def answered(reply: GateReply, names: Sequence[str]) -> bytes:
             detail=detail,
             hint="The SELECTs inside, each asked by itself, have bounds.",
         )
+    if answer.get("order") == "uncertified":
+        more += "; the order is not certified: bounds of rows overlap"
     if widths:
         detail = f"All within their bounds with probability {sure:.6g}. {detail}"
     return wire.notice(f"source {source}, {price}{more}", detail=detail)
@@ -115,6 +117,16 @@ def waits(reply: GateReply) -> Refusal:
         detail=f"approval {approval.get('id', '')}, question {reply.id}, request {reply.request}",
         hint=f"Once it is approved, SET understudy.request = '{reply.request}' and give the same statement again: "
         "it is paid once.",
+    )
+
+
+def not_made(reply: GateReply) -> Refusal:
+    """The error of a statement whose inner SELECTs were answered, and whose outer one failed on their rows."""
+    return Refusal(
+        "22000",
+        str(reply.answer["problem"]),
+        hint="The SELECTs inside were answered: asked by themselves, they are free.",
+        detail=f"Question {reply.id}, request {reply.request}.",
     )
 
 

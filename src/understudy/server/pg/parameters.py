@@ -278,8 +278,9 @@ def _inferred(parameter: exp.Expr, attributes: Mapping[str, int]) -> int:
     return 0
 
 
-def _of_cast(kind: exp.DataType) -> int:
-    name = kind.this.name if kind.this is not None else ""
+def _of_cast(kind: exp.Expr) -> int:
+    """The type that a cast names; 0 where it is none that parameters have, such as regclass."""
+    name = getattr(kind.this, "name", "")
     if name == "ARRAY" and kind.expressions:
         return ARRAYS.get(_of_cast(kind.expressions[0]), 0)
     if name == "USERDEFINED":

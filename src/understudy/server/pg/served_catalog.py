@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from understudy.desk.desk import Desk
@@ -59,7 +60,8 @@ class ServedCatalog:
         with self._lock:
             if self._catalog is None or made_of != self._made_of:
                 tables = [self._private(name) for name in self._house.tables]
-                self._catalog = Catalog([*tables, *(_synthetic(name, path) for name, path in releases)])
+                found = (_synthetic(name, path) for name, path in releases)
+                self._catalog = Catalog([*tables, *(table for table in found if table is not None)])
                 self._made_of = made_of
             return self._catalog
 
@@ -120,8 +122,12 @@ def _named(words: list[str]) -> str:
     return f"{', '.join(words[: MOST_NAMED - 2])}, …, {words[-1]}"
 
 
-def _synthetic(name: str, path: Path) -> CatalogTable:
-    schema: Any = parquet.read_schema(path)
+def _synthetic(name: str, path: Path) -> CatalogTable | None:
+    """A release's synthetic table; None where its file cannot be read."""
+    try:
+        schema: Any = parquet.read_schema(path)
+    except (OSError, pa.ArrowException):
+        return None
     columns = tuple(
         CatalogColumn(field.name, type_of_arrow(str(field.type)), comment="synthetic") for field in schema
     )
