@@ -222,6 +222,7 @@ class PgConnection:
         if refusal.fatal:
             raise refusal
         self._transport.write(refusal.encoded())
+        self._transport.flush()  # some clients wait for the error before they send Sync
 
     def _check_token(self) -> None:
         """A token that was revoked, or expired, ends its connections with their next message."""
