@@ -109,8 +109,6 @@ class Service:
             ended = await self._closed()
             for server in servers:
                 server.should_exit = True
-            if self._approving is not None:
-                self._approving.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.rooms.releases.close()
             self.rooms.boards.close()
@@ -129,9 +127,12 @@ class Service:
 
     async def _closed(self) -> bool:
         """Refuse new work and finish what is under way, at every door; returns whether all of it ended in time."""
-        if self._postgres is None:
-            return await self.gate.close(STOP_SECONDS)
-        ended, _ = await asyncio.gather(self.gate.close(STOP_SECONDS), self._postgres.close())
+        closing = None if self._postgres is None else asyncio.create_task(self._postgres.close())
+        ended = await self.gate.close(STOP_SECONDS)
+        if self._approving is not None:
+            self._approving.cancel()
+        if closing is not None:
+            await closing
         return ended
 
     def _configured(self, app: App, name: str, address: Address) -> uvicorn.Config:
