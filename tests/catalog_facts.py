@@ -1,9 +1,9 @@
-"""Facts about the catalog of Postgres 15, read from a real server: `python tests/catalog_facts.py` writes them anew.
+"""Facts about the catalog of Postgres 15, from a real server: `python tests/catalog_facts.py` reads them anew.
 
-The emulated catalog shows what every database of that version holds: relations and their columns, types, functions,
-operators and so on. They are read once, by an ordinary role, and kept in a file beside the code. What belongs to a
-machine or an installation (paths, ports, statistics, locales) is replaced by what the program's documentation gives
-as the default, or left out.
+The emulated catalog shows what every database of that version holds: relations and their columns, types,
+functions, operators and so on. They are read once, by an ordinary role, and kept in a file beside the code. What
+belongs to a machine or an installation (paths, ports, statistics, locales) is left out, or replaced by what the
+program is delivered with.
 """
 
 from __future__ import annotations
@@ -21,15 +21,23 @@ from understudy.server.pg.catalog import facts
 
 KEPT = """
 pg_aggregate pg_am pg_attribute pg_auth_members pg_cast pg_class pg_collation pg_constraint pg_conversion
-pg_description pg_extension pg_index pg_language pg_namespace pg_opclass pg_operator pg_opfamily pg_proc pg_range pg_roles
-pg_settings pg_shdescription pg_tablespace pg_ts_config pg_ts_dict pg_ts_parser pg_ts_template pg_type
+pg_depend pg_description pg_extension pg_index pg_language pg_namespace pg_opclass pg_operator pg_opfamily
+pg_proc pg_range pg_roles pg_settings pg_shdescription pg_tablespace pg_ts_config pg_ts_dict pg_ts_parser
+pg_ts_template pg_type
 """
 """Relations whose rows are the same in every database of the version. Of the others only the columns are kept."""
 
 _KEYS = {
-    "pg_aggregate": "aggfnoid", "pg_attribute": "attrelid", "pg_auth_members": "roleid", "pg_description": "objoid",
-    "pg_index": "indexrelid", "pg_range": "rngtypid", "pg_settings": "name", "pg_shdescription": "objoid",
-}  # fmt: skip
+    "pg_aggregate": "aggfnoid",
+    "pg_attribute": "attrelid",
+    "pg_auth_members": "roleid",
+    "pg_depend": "objid",
+    "pg_description": "objoid",
+    "pg_index": "indexrelid",
+    "pg_range": "rngtypid",
+    "pg_settings": "name",
+    "pg_shdescription": "objoid",
+}
 _ORDER = {"pg_attribute": "attrelid, attnum", "pg_description": "objoid, classoid, objsubid"}
 _FIRST_OWN_OID = 16384
 _LOCALES = (100, 950, 951)
@@ -52,16 +60,21 @@ def read(url: str) -> dict[str, Any]:
         return {
             "relations": relations,
             "rows": {name: _rows(connection, name, relations["pg_catalog"][name]) for name in KEPT.split()},
-            "formats": _all(connection, "SELECT oid::int8, format_type(oid, NULL) FROM pg_type WHERE oid < 16384 ORDER BY 1"),
-            "indexes": _all(connection, "SELECT indexrelid::int8, pg_get_indexdef(indexrelid) FROM pg_index ORDER BY 1"),
-            "constraints": _all(connection, "SELECT oid::int8, pg_get_constraintdef(oid) FROM pg_constraint ORDER BY 1"),
-            "functions": _all(
-                connection,
-                "SELECT oid::int8, pg_get_function_arguments(oid), pg_get_function_identity_arguments(oid), "
-                "pg_get_function_result(oid) FROM pg_proc WHERE oid < 16384 ORDER BY 1",
-            ),
-            "keywords": _all(connection, "SELECT word, catcode::text, barelabel, catdesc, baredesc FROM pg_get_keywords() ORDER BY 1"),
-        }  # fmt: skip
+            **{name: _all(connection, sql) for name, sql in _COMPUTED.items()},
+        }
+
+
+_COMPUTED = {
+    "formats": "SELECT oid::int8, format_type(oid, NULL) FROM pg_type WHERE oid < 16384 ORDER BY 1",
+    "indexes": "SELECT indexrelid::int8, pg_get_indexdef(indexrelid), pg_get_indexdef(indexrelid, 0, true) "
+    "FROM pg_index ORDER BY 1",
+    "constraints": "SELECT oid::int8, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) "
+    "FROM pg_constraint ORDER BY 1",
+    "functions": "SELECT oid::int8, pg_get_function_arguments(oid), pg_get_function_identity_arguments(oid), "
+    "pg_get_function_result(oid) FROM pg_proc WHERE oid < 16384 ORDER BY 1",
+    "keywords": "SELECT word, catcode::text, barelabel, catdesc, baredesc FROM pg_get_keywords() ORDER BY 1",
+}
+"""What functions say about objects, which the emulation looks up."""
 
 
 def _all(connection: psycopg.Connection[Any], sql: str) -> list[list[Any]]:
@@ -89,7 +102,16 @@ def _rows(
     """The rows, column by column."""
     key = _KEYS.get(relation, "oid")
     shown = ", ".join(_CASTS.get(kind, "{}").format(f'"{name}"') for name, kind in columns)
+    for deparsed in ("proargdefaults", "typdefaultbin"):
+        if deparsed in dict(columns):
+            place = [name for name, _ in columns].index(deparsed)
+            shown = ", ".join(
+                f'pg_get_expr("{deparsed}", 0)' if number == place else part
+                for number, part in enumerate(shown.split(", "))
+            )
     where = "TRUE" if relation == "pg_settings" else f"{key}::oid < {_FIRST_OWN_OID}"
+    if relation == "pg_depend":
+        where += " AND deptype = 'e'"
     if relation == "pg_collation":
         where += f" AND oid IN {_LOCALES}"
     if relation == "pg_description":

@@ -76,6 +76,19 @@ _SCALARS = (
     PostgresType("regcollation", 4191, "VARCHAR", 4192),
     PostgresType("pg_mcv_list", 5017, "VARCHAR"),
 )
+_AS_TEXT = {
+    "cid": (29, 1012), "xml": (142, 143), "point": (600, 1017), "lseg": (601, 1018), "path": (602, 1019),
+    "box": (603, 1020), "polygon": (604, 1027), "line": (628, 629), "cidr": (650, 651), "circle": (718, 719),
+    "macaddr8": (774, 775), "money": (790, 791), "macaddr": (829, 1040), "bit": (1560, 1561),
+    "varbit": (1562, 1563), "refcursor": (1790, 2201), "regoperator": (2204, 2209), "cstring": (2275, 1263),
+    "any": (2276, 0), "trigger": (2279, 0), "language_handler": (2280, 0), "internal": (2281, 0),
+    "txid_snapshot": (2970, 2949), "tsvector": (3614, 3643), "gtsvector": (3642, 3644), "tsquery": (3615, 3645),
+    "regconfig": (3734, 3735), "regdictionary": (3769, 3770), "event_trigger": (3838, 0),
+    "int4range": (3904, 3905), "numrange": (3906, 3907), "tsrange": (3908, 3909), "tstzrange": (3910, 3911),
+    "daterange": (3912, 3913), "int8range": (3926, 3927), "jsonpath": (4072, 4073), "xid8": (5069, 271),
+}  # fmt: skip
+"""Types whose values are held as text, with the numbers of the type and of its arrays."""
+_SCALARS += tuple(PostgresType(name, oid, "VARCHAR", array) for name, (oid, array) in _AS_TEXT.items())
 _VECTORS = (
     PostgresType("int2vector", 22, "SMALLINT[]", 1006),
     PostgresType("oidvector", 30, "UINTEGER[]", 1013),

@@ -86,12 +86,11 @@ def from_plain(columns: tuple[RowColumn, ...], values: list[list[Any]]) -> Rows:
 
 
 def recast(rows: Rows, columns: tuple[RowColumn, ...]) -> Rows:
-    """The same rows under other columns, whose types take the values as they are or as text."""
-    texts = {"text", "name", "char", "varchar", "bpchar", "oid", "regproc"}
+    """The same rows under other columns: values stay as they are, or become text where the new type is text."""
     odd = [
         place
         for place, (old, new) in enumerate(zip(rows.columns, columns, strict=True))
-        if old.type != new.type and new.type.name in texts - {"oid"} and old.type.name not in texts
+        if old.type.duck != "VARCHAR" and new.type.duck == "VARCHAR"
     ]
     if not odd:
         return Rows(columns, rows.rows)

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from understudy.errors import StatementError
 from understudy.server.pg.catalog import kinds
-from understudy.server.pg.catalog.functions import MACROS, VISIBLE
+from understudy.server.pg.catalog.functions import FORMS, VISIBLE
 from understudy.server.pg.catalog.kinds import Kind
 from understudy.server.pg.catalog.relations import CatalogRelations
 from understudy.server.pg.catalog.scope import Scope
@@ -90,15 +90,14 @@ class Calls:
         if name in VISIBLE:
             made = exp.Anonymous(this=f"us_{name}", expressions=[*arguments, self.visible()])
             return self.typed(made, "bool")
-        if name in MACROS:
+        if name in FORMS:
             return self.typed(self._macro(name, arguments), kind)
         return self.typed(node, kind)
 
     def _macro(self, name: str, arguments: list[exp.Expr]) -> exp.Expr:
         if name in ("to_regclass",):
             arguments = [*arguments, self.visible()]
-        counts = {len(parameters.split(",")) if parameters else 0 for parameters, _ in MACROS[name]}
-        if len(arguments) not in counts:
+        if len(arguments) not in FORMS[name]:
             raise StatementError(
                 f"function {name} does not take {len(arguments)} arguments",
                 reason="undefined-function",
@@ -201,6 +200,9 @@ class Calls:
         oid = self.relations.types.get(kind or "text", 25)
         return self.typed(exp.cast(exp.Literal.number(oid), "UINTEGER", dialect="duckdb"), "regtype")
 
+    def _every(self, node: exp.Expr) -> exp.Expr:
+        return self.typed(exp.Anonymous(this="bool_and", expressions=_arguments(node)), "bool")
+
     def _json(self, node: exp.Expr) -> exp.Expr:
         """json_build_object, whose keys and values alternate."""
         made = exp.Anonymous(this="json_object", expressions=_arguments(node))
@@ -215,6 +217,7 @@ class Calls:
         "current_schemas": _schemas,
         "current_setting": _setting,
         "current_user": _user,
+        "every": _every,
         "format": _formatted,
         "generate_series": _series,
         "json_build_object": _json,

@@ -85,6 +85,12 @@ def _found(walk: Expressions, text: str, target: Kind) -> int:
             "regrole": relations.roles,
         }.get(target, {})
         oid = known.get(name.split("(")[0])
+        if target == "regproc" and name in relations.overloaded:
+            raise StatementError(
+                f'more than one function named "{name[:60]}"',
+                reason="ambiguous",
+                remedy="pg_proc lists them with their arguments",
+            )
     if oid is None:
         raise StatementError(
             f'{target.removeprefix("reg")} "{text[:60]}" does not exist',
@@ -132,13 +138,14 @@ def _as_array(walk: Expressions, value: exp.Expr, literal: str | None, target: K
 
 def array_literal(walk: Expressions, text: str, element: Kind) -> exp.Expr:
     """An array that is written as text, such as '{r,v}'; its elements are of a type."""
-    parts = [
-        re.sub(r"\\(.)", r"\1", quoted) if quoted or not plain else plain.strip()
-        for quoted, plain in _ELEMENT.findall(text.strip().removeprefix("{").removesuffix("}"))
-    ]
-    if element in REFERENCES:
-        elements: list[exp.Expr] = [exp.Literal.number(_found(walk, part, element)) for part in parts]
-    else:
-        elements = [exp.Literal.string(part) for part in parts]
+    elements: list[exp.Expr] = []
+    for quoted, plain in _ELEMENT.findall(text.strip().removeprefix("{").removesuffix("}")):
+        part = plain.strip() if plain else re.sub(r"\\(.)", r"\1", quoted)
+        if plain and part.lower() == "null":
+            elements.append(exp.null())
+        elif element in REFERENCES:
+            elements.append(exp.Literal.number(_found(walk, part, element)))
+        else:
+            elements.append(exp.Literal.string(part))
     made = exp.cast(exp.Array(expressions=elements), f"{kinds.duck(element)}[]", dialect="duckdb")
     return walk.typed(made, kinds.array(element))

@@ -23,8 +23,8 @@ from understudy.server.pg.catalog.sources import home
 class Catalog:
     """`pg_catalog` and `information_schema` for a few served tables.
 
-    Everything in it is public: what every Postgres 15 holds, what custodians declared, and the name and settings of
-    whoever asks. It is immutable; a server makes another when its tables or releases change.
+    Everything in it is public: what every Postgres 15 holds, what custodians declared, and the name and settings
+    of whoever asks. It is immutable; a server makes another when its tables or releases change.
     """
 
     def __init__(self, tables: Sequence[CatalogTable], *, database: str = "understudy") -> None:
@@ -96,7 +96,7 @@ def _columns(shape: Shape, found: tuple[RowColumn, ...]) -> tuple[RowColumn, ...
     if len(shape) != len(found):
         return found
     return tuple(
-        RowColumn(name, TYPES[kind] if kind in TYPES else column.type)
+        RowColumn(name, TYPES.get(kind, column.type))
         for (name, kind), column in zip(shape, found, strict=True)
     )
 

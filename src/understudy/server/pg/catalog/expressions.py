@@ -1,4 +1,4 @@
-"""Expressions of a statement about the catalog: each is rewritten after its parts, and gets its type in Postgres."""
+"""Expressions of a statement about the catalog: each is rewritten after its parts, and gets its type."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _SAME = (
     exp.IgnoreNulls,
 )
 _ROLES = ("user", "current_user", "session_user", "current_role")
-_SYSTEM = {"ctid": "'(0,1)'", "xmin": "'716'", "xmax": "'0'", "cmin": "'0'", "cmax": "'0'"}
+_SYSTEM = {"cmax": (0, "cid"), "cmin": (0, "cid"), "xmax": (0, "xid"), "xmin": (716, "xid")}
+"""The system columns of a row, which are the same for all, and their types."""
 
 
 class Expressions(Calls):
@@ -101,7 +102,7 @@ class Expressions(Calls):
         if isinstance(node, exp.Case):
             branches = [branch.args["true"] for branch in node.args["ifs"]]
             default = node.args.get("default")
-            return _common([self.kind(one) for one in (*branches, *([default] if default else []))])
+            return _common([self.kind(one) for one in (*([default] if default else []), *branches)])
         if isinstance(node, exp.Null):
             return "unknown"
         return ""
@@ -117,7 +118,7 @@ class Expressions(Calls):
         return self.typed(node, "int4" if int(text[:30]) < 2**31 else "int8")
 
     def _escaped(self, node: exp.Expr, scope: Scope) -> exp.Expr:
-        """A text such as E'\\n'."""
+        """A text with escapes."""
         plain = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
         text, made, place = str(node.this), "", 0
         while place < len(text):
@@ -144,7 +145,10 @@ class Expressions(Calls):
         if name == "tableoid" and (oid := scope.oid(source)) is not None:
             return self.typed(exp.cast(exp.Literal.number(oid), "UINTEGER", dialect="duckdb"), "oid")
         if name in _SYSTEM:
-            return self.typed(exp.Literal.string(_SYSTEM[name].strip("'")), "text")
+            value, kind = _SYSTEM[name]
+            return self.typed(exp.cast(exp.Literal.number(value), kinds.duck(kind), dialect="duckdb"), kind)
+        if name == "ctid":
+            return self.typed(exp.Literal.string("(0,1)"), "tid")
         if not source and name in scope.sources and len(scope.sources[name]) == 1:  # a row of one column
             column, kind = scope.sources[name][0]
             return self.typed(exp.column(exp.to_identifier(column, quoted=True), node.this), kind)
@@ -229,6 +233,9 @@ class Expressions(Calls):
             array = array_literal(self, array.name, self.kind(left) or "text")
         if isinstance(node, exp.EQ) and not every:
             return self.typed(_contains(array, left), "bool")
+        if isinstance(node, exp.NEQ) and every and array.find(exp.Null):  # false, or not known
+            known = exp.If(this=_contains(array, left), true=exp.false())
+            return self.typed(exp.Case(ifs=[known]), "bool")
         if isinstance(node, exp.NEQ) and every:
             return self.typed(exp.Not(this=_contains(array, left)), "bool")
         if isinstance(array, exp.Array) and array.expressions:

@@ -20,8 +20,8 @@ class Facts:
     rows         of those relations of `pg_catalog` that are the same in every database, column by column; numbers
                  stand for what Postgres shows by name in columns of types such as `regproc`
     formats      the name of each type in SQL, by its number
-    indexes      the definition of each index, by its number
-    constraints  the definition of each constraint, by its number
+    indexes      the definitions of each index after its number, whole and as it is shown to people
+    constraints  the definitions of each constraint likewise
     functions    of each function its number, arguments, arguments without defaults, and result
     keywords     what `pg_get_keywords()` returns
     """
@@ -29,8 +29,8 @@ class Facts:
     relations: dict[str, dict[str, list[tuple[str, str]]]]
     rows: dict[str, list[list[Any]]]
     formats: dict[int, str]
-    indexes: dict[int, str]
-    constraints: dict[int, str]
+    indexes: list[list[Any]]
+    constraints: list[list[Any]]
     functions: list[list[Any]]
     keywords: list[list[Any]]
 
@@ -47,8 +47,8 @@ def facts() -> Facts:
         relations=relations,
         rows=found["rows"],
         formats={int(oid): str(name) for oid, name in found["formats"]},
-        indexes={int(oid): str(text) for oid, text in found["indexes"]},
-        constraints={int(oid): str(text) for oid, text in found["constraints"]},
+        indexes=found["indexes"],
+        constraints=found["constraints"],
         functions=found["functions"],
         keywords=found["keywords"],
     )

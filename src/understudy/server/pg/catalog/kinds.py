@@ -108,6 +108,8 @@ def _returns() -> dict[str, list[tuple[int, Kind]]]:
 
 def returned(name: str, arguments: Sequence[Kind]) -> Kind:
     """The type that a function returns for arguments of these types; empty where it is not known."""
+    if name in ("max", "min") and arguments and is_text(arguments[0]):
+        return "text"
     if name in _SAME_AS_ARGUMENT:
         return next((kind for kind in arguments if kind and kind != "unknown"), "text")
     if name == "sum":

@@ -73,8 +73,6 @@ def _figured(node: exp.Expr) -> tuple[str, int]:
         return (column_name(items[0]), 2) if items else (UNNAMED, 0)
     if isinstance(node, exp.Array):
         return "array", 2
-    if isinstance(node, exp.Boolean):
-        return "bool", 1
     if isinstance(node, exp.Interval):
         return "interval", 1
     if isinstance(node, exp.CurrentDate):
@@ -85,7 +83,7 @@ def _figured(node: exp.Expr) -> tuple[str, int]:
 
 def _cast(node: exp.Cast) -> tuple[str, int]:
     name, good = _figured(node.this)
-    return (name, good) if good else (cast_name(node.to).removeprefix("_") or UNNAMED, 1)
+    return (name, good) if good > 1 else (cast_name(node.to).removeprefix("_") or UNNAMED, 1)
 
 
 _SQL_TYPES = {

@@ -1,4 +1,4 @@
-"""Reading a statement about the catalog: Postgres' SQL into a parse tree, within limits on its size and nesting."""
+"""Reading a statement about the catalog: Postgres' SQL into a parse tree, within limits on its size."""
 
 from __future__ import annotations
 
@@ -52,12 +52,23 @@ def parsed(text: str) -> exp.Query:
             "one statement at a time", reason="not-select", remedy="Send the statements one by one"
         )
     tree = trees[0]
+    if isinstance(tree, exp.Values):
+        tree = _selected(tree)
     if not isinstance(tree, exp.Query):
         raise StatementError(
             "only SELECT is answered about the catalog", reason="not-select", remedy="Nothing is written"
         )
     check_depth(tree)
     return tree
+
+
+def _selected(values: exp.Values) -> exp.Select:
+    """VALUES as a statement: its columns have the names that Postgres gives them."""
+    first = values.expressions[0] if values.expressions else None
+    width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    columns = [exp.to_identifier(f"column{place}") for place in range(1, width + 1)]
+    values.set("alias", exp.TableAlias(this=exp.to_identifier("given"), columns=columns))
+    return exp.select("*").from_(values)
 
 
 def check_depth(tree: exp.Expr) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,8 @@ class CatalogRelations:
         self.relations: dict[tuple[str, str], int] = self._relations()
         self.types = self._types()
         self.functions = self._by_name("pg_proc", "proname")
+        names = [row[self._place("pg_proc", "proname")] for row in self._rows["pg_proc"]]
+        self.overloaded = {name for name, count in Counter(names).items() if count > 1}
         self.namespaces = self._by_name("pg_namespace", "nspname")
         self.roles = self._by_name("pg_roles", "rolname")
 
@@ -77,10 +80,9 @@ class CatalogRelations:
         }
         held = facts()
         found["pgc", "us_formats"] = Rows.of([("oid", "oid"), ("name", "text")], list(self.formats.items()))
-        found["pgc", "us_indexes"] = Rows.of([("oid", "oid"), ("text", "text")], list(held.indexes.items()))
-        found["pgc", "us_constraints"] = Rows.of(
-            [("oid", "oid"), ("text", "text")], list(held.constraints.items())
-        )
+        definition = [("oid", "oid"), ("text", "text"), ("pretty", "text")]
+        found["pgc", "us_indexes"] = Rows.of(definition, held.indexes)
+        found["pgc", "us_constraints"] = Rows.of(definition, held.constraints)
         found["pgc", "us_functions"] = Rows.of(
             [("oid", "oid"), ("arguments", "text"), ("identity", "text"), ("result", "text")], held.functions
         )

@@ -1,8 +1,8 @@
 """A statement about the catalog, rewritten from Postgres' SQL into that of the desk.
 
-The tree is walked once. Every expression gets its type in Postgres on the way, since casts depend on it (the number of
-a table becomes its name in `oid::regclass::text`), and since the columns of the result must be described in
-Postgres' types. Values of types such as `regclass` are held as numbers, and shown by name at the very end.
+The tree is walked once. Every expression gets its type in Postgres on the way, since casts depend on it (the
+number of a table becomes its name in `oid::regclass::text`), and since the columns of the result must be described
+in Postgres' types. Values of types such as `regclass` are held as numbers, and shown by name at the very end.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Walk(Sources, Expressions):
             items.append(
                 new if plain and not isinstance(item, exp.Alias) else exp.alias_(new, name, quoted=True)
             )
-        node.set("expressions", items)
+        node.set("expressions", items or [exp.Literal.number(1)])
         for key in ("where", "having", "qualify", "group", "distinct"):
             if (part := node.args.get(key)) is not None:
                 self.parts(part, scope)

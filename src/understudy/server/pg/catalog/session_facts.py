@@ -1,4 +1,4 @@
-"""What a statement about the catalog depends on besides the catalog: who asks, and the settings of the connection."""
+"""What a statement depends on besides the catalog: who asks, and the settings of the connection."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from understudy.errors import StatementError
 from understudy.server.pg.catalog.facts import facts
-from understudy.server.pg.catalog.functions import ALWAYS_NULL_SETS
 from understudy.server.pg.catalog.names import function_name
 from understudy.server.pg.catalog.scope import Scope, Shape
 
@@ -35,6 +34,20 @@ _SET_SHAPES: dict[str, Shape] = {
     "aclexplode": [("grantor", "oid"), ("grantee", "oid"), ("privilege_type", "text"), ("is_grantable", "bool")],
     "pg_options_to_table": [("option_name", "text"), ("option_value", "text")],
 }  # fmt: skip
+
+
+_ROW_SETS = {
+    "aclexplode": "SELECT grantor, grantee, privilege_type, is_grantable FROM pgc.us_class_acl WHERE false",
+    "pg_available_extension_versions": "SELECT '' AS name, '' AS version WHERE false",
+    "pg_available_extensions": "SELECT '' AS name, '' AS default_version, '' AS comment WHERE false",
+    "pg_get_keywords": "SELECT * FROM pgc.us_keywords",
+    "pg_get_publication_tables": "SELECT 0::UINTEGER AS relid, '' AS attrs, '' AS qual WHERE false",
+    "pg_options_to_table": "SELECT '' AS option_name, '' AS option_value WHERE false",
+    "pg_partition_tree": "SELECT 0::UINTEGER AS relid, 0::UINTEGER AS parentrelid, true AS isleaf WHERE false",
+    "pg_show_all_settings": "SELECT * FROM pgc.pg_settings",
+    "pg_stat_get_activity": "SELECT 0::UINTEGER AS datid, 0 AS pid, 0::UINTEGER AS usesysid WHERE false",
+}
+"""Functions that return rows, and what they select; most have nothing to tell about a served table."""
 
 
 def home(schema: str, name: str) -> str | None:
@@ -109,7 +122,11 @@ class Sources:
         if isinstance(node, exp.Lateral):
             return self._lateral(node, scope)
         if isinstance(node, exp.Unnest):
-            return self._unnested(node, node.expressions, scope, ordinal=bool(node.args.get("offset")))
+            place = node.args.get("offset")
+            alias = node.args.get("alias")
+            if isinstance(place, exp.Identifier) and alias is not None:  # the name of the places
+                alias.append("columns", place)
+            return self._unnested(node, node.expressions, scope, ordinal=bool(place))
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
             function = node.this.expression if isinstance(node.this, exp.Dot) else node.this
             ordinal = bool(node.args.get("ordinality"))
@@ -167,8 +184,8 @@ class Sources:
         if name == "unnest":
             arguments = function.expressions or [function.this]
             return self._unnested(node, arguments, scope, ordinal=ordinal)
-        if name in ALWAYS_NULL_SETS:
-            inner = sqlglot.parse_one(ALWAYS_NULL_SETS[name], read="duckdb")
+        if name in _ROW_SETS:
+            inner = sqlglot.parse_one(_ROW_SETS[name], read="duckdb")
             shape = _SET_SHAPES.get(name) or [(item.alias_or_name, "") for item in inner.expressions]
             made = exp.Subquery(this=inner, alias=node.args.get("alias"))
             self._named(made, node.alias or name)
