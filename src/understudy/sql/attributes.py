@@ -45,7 +45,8 @@ def _compared(attribute: Attribute, operator: str, constant: Constant) -> Mask |
     Of a binned attribute a text is the label of a bin, a number in digits, or a day; a moment of time that is not
     midnight lies inside a day, so it is compared as an interval is.
     """
-    if isinstance(attribute, Bins) and isinstance(constant, str) and constant not in attribute.labels:
+    is_label = operator in ("=", "!=") and constant in attribute.labels
+    if isinstance(attribute, Bins) and isinstance(constant, str) and not is_label:
         if attribute.kind == "date":
             day = plain(read_moment(constant)) if constant[:4].isdigit() else constant
             if day is None:

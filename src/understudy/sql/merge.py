@@ -127,7 +127,7 @@ class _Merger:
 
     def _source(self, source: Node, env: Mapping[str, exp.Query]) -> Node:
         """What stands after FROM or JOIN: a name of WITH as the query that it is, a query simplified."""
-        if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
+        while isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table | exp.Subquery):
             if source.args.get("alias") is not None and source.this.args.get("alias") is None:
                 source.this.set("alias", source.args["alias"])
             source = source.this
@@ -179,7 +179,7 @@ class _Merger:
     def _over_rows(self, select: exp.Select, inner: exp.Select, name: str) -> exp.Select:
         """The outer SELECT over the table itself, under both conditions."""
         columns, passes = columns_of(inner, self._copier)
-        found = _Columns(self._copier, name, columns, passes=passes)
+        found = _SubqueryColumns(self._copier, name, columns, passes=passes)
         _name_items(select)
         outer = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
         for clause in sorted(used(select) - {"from_", "kind", "limit", "offset", "distinct"}):
@@ -220,7 +220,7 @@ class _Merger:
             return None
         merged = resolved(inner, self._domain, self._copier)
         columns, _ = columns_of(merged, self._copier)
-        found = _Columns(self._copier, name, columns, passes=False)
+        found = _SubqueryColumns(self._copier, name, columns, passes=False)
         if not all(found.knows(column) for part in bare for column in part.find_all(exp.Column)):
             return None
         outer = exp.Select(expressions=[as_item(item) for item in items])
@@ -249,7 +249,7 @@ class _Merger:
             return None
         plain = resolved(inner, self._domain, self._copier)
         columns, _ = columns_of(plain, self._copier)
-        found = _Columns(self._copier, name, columns, passes=False)
+        found = _SubqueryColumns(self._copier, name, columns, passes=False)
         outer = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
         added: list[tuple[Node, Node]] = []
         select = select.copy()
@@ -288,7 +288,7 @@ class _Merger:
         return select
 
 
-class _Columns:
+class _SubqueryColumns:
     """The columns of a sub-query called `name`: what stands in their place when it is merged."""
 
     def __init__(self, copier: Copier, name: str, columns: Mapping[str, Node], *, passes: bool) -> None:
