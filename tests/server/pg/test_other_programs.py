@@ -108,7 +108,9 @@ def test_jdbc(town: WireTown, tmp_path: Path) -> None:
     compiled = run([javac, "-d", tmp_path, HERE / "Programs.java"])
     assert compiled.returncode == 0, compiled.stderr
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
-    told = run([java, *options, "-cp", f"{tmp_path}:{JDBC}", "Programs", town.port, "ada", town.tokens["ada"]])
+    told = run(
+        [java, *options, "-cp", f"{tmp_path}:{JDBC}", "Programs", town.port, "ada", town.tokens["ada"]]
+    )
     lines = told.stdout.splitlines()
     assert [line for line in lines if not line.startswith("ok ")] == [], told.stderr
     found = dict(line.removeprefix("ok ").split(": ", 1) for line in lines)

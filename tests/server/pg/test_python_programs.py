@@ -70,7 +70,10 @@ def test_asyncpg(town: WireTown, by_sex: list[Any], young: list[Any]) -> None:
             assert [tuple(row) for row in rows] == young
             statement = await connection.prepare(YOUNG.format("$1", "$2"))
             assert [kind.name for kind in statement.get_parameters()] == ["int4", "text"]
-            assert [(a.name, a.type.name) for a in statement.get_attributes()] == [("sex", "text"), ("n", "float8")]
+            assert [(a.name, a.type.name) for a in statement.get_attributes()] == [
+                ("sex", "text"),
+                ("n", "float8"),
+            ]
             some = "SELECT count(*) FROM town WHERE district = ANY($1::text[])"
             assert await connection.fetchval(some, ["Inkwharf"]) is not None
             async with connection.transaction():
@@ -127,12 +130,16 @@ def test_sqlalchemy_reflects_and_selects(town: WireTown, driver: str) -> None:
         with engine.connect() as connection:
             select = (
                 sa.select(table.c.sex, sa.func.count().label("n"))
-                .where(table.c.age < 30, table.c.district.in_(["Inkwharf", "The Vale"]), table.c.smoker.is_(True))
+                .where(
+                    table.c.age < 30, table.c.district.in_(["Inkwharf", "The Vale"]), table.c.smoker.is_(True)
+                )
                 .group_by(table.c.sex)
                 .order_by(sa.desc("n"))
             )
             assert len(connection.execute(select).all()) >= 2
-            inner = sa.select(table.c.district, sa.func.count().label("n")).group_by(table.c.district).subquery()
+            inner = (
+                sa.select(table.c.district, sa.func.count().label("n")).group_by(table.c.district).subquery()
+            )
             shares = sa.select(inner.c.district, (inner.c.n / sa.func.sum(inner.c.n).over()).label("share"))
             assert sum(share for _, share in connection.execute(shares)) == pytest.approx(1)
             with pytest.raises(sa.exc.DBAPIError):

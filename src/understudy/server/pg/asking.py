@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from understudy.query.column import Column
 from understudy.server.answering import GateReply, plainly
 from understudy.server.gate import Gate
 from understudy.server.inquiry import Inquiry
@@ -23,6 +24,7 @@ from understudy.server.pg.plans import Row, Select, Values
 from understudy.server.pg.routing import SYNTHETIC, PublicResult, PublicRows, Reader, Router
 from understudy.server.pg.settings import Settings
 from understudy.server.pg.states import Refusal
+from understudy.server.pg.values import as_text
 from understudy.server.problems import Problem
 from understudy.server.tokens import Caller
 
@@ -123,29 +125,21 @@ class Asker:
         )
 
     def _answer_rows(self, select: Select, reply: GateReply) -> Sequence[Row]:
-        answer = reply.answer
+        """The rows of an answer in the columns that were described, each released cell with its bounds if wanted."""
         assert select.asks is not None
-        names = [(column["name"], column["kind"], column["type"]) for column in answer["columns"]]
-        if names != [(column.name, column.kind, column.type) for column in select.asks]:
-            raise Refusal(
-                "0A000",
-                "cached plan must not change result type",
-                hint="The table was declared anew: ask again.",
-            )
+        told = [(column["name"], column["kind"]) for column in reply.answer["columns"]]
+        if told != [(column.name, column.kind) for column in select.asks]:
+            raise _changed()
+        types = zip(select.asks, (column["type"] for column in reply.answer["columns"]), strict=True)
+        if reply.answer["rows"] and any(was.type not in (now, "text") for was, now in types):
+            raise _changed()  # fewer groups may have a narrower type than all have; no other change is possible
         bounds = len(select.columns) != len(select.asks)
-        is_released = [column.kind == "value" for column in select.asks]
-        if not bounds:
-            return [[c["value"] if isinstance(c, dict) else c for c in row] for row in answer["rows"]]
+        makers = [_maker(column, bounds=bounds) for column in select.asks]
         found: list[Row] = []
-        for row in answer["rows"]:
+        for row in reply.answer["rows"]:
             cells: list[Any] = []
-            for cell, released in zip(row, is_released, strict=True):
-                if not released:
-                    cells.append(cell)
-                elif isinstance(cell, dict):
-                    cells += (cell["value"], cell["low"], cell["high"])
-                else:
-                    cells += (cell, None, None)  # computed from released rows: it has no bounds
+            for make, cell in zip(makers, row, strict=True):
+                make(cells, cell)
             found.append(cells)
         return found
 
@@ -204,6 +198,34 @@ class Asker:
             if value:
                 return f"by itself, with {name} {value}"
         return "in the session, where what anybody bought is free"
+
+
+def _maker(column: Column, *, bounds: bool) -> Callable[[list[Any], Any], None]:
+    """What adds a cell of a column to a row: its value, and its bounds where they are wanted and there are any.
+
+    A label that is a number among labels that are not is sent as the text that its column was described as.
+    """
+    if column.kind == "value" and bounds:
+
+        def wide(cells: list[Any], cell: Any) -> None:
+            cells += (cell["value"], cell["low"], cell["high"])
+
+        return wide
+    if column.kind == "value":
+        return lambda cells, cell: cells.append(cell["value"])
+    if column.type == "text":
+        return lambda cells, cell: cells.append(
+            cell if cell is None or isinstance(cell, str) else as_text(cell).decode()
+        )
+    return list.append
+
+
+def _changed() -> Refusal:
+    return Refusal(
+        "0A000",
+        "cached plan must not change result type",
+        hint="Prepare the statement again, and execute it.",
+    )
 
 
 async def _patiently(work: Callable[[], Any]) -> Any:

@@ -245,7 +245,7 @@ def types_of(
     """
     inferred: dict[int, int] = {}
     for column in tree.find_all(exp.Column):
-        number = _number_of(column)
+        number = parameter_number(column)
         if 1 <= number <= count and number not in inferred:
             found = _inferred(column, attributes)
             if found:
@@ -254,7 +254,7 @@ def types_of(
     return tuple(oid if oid not in (0, UNKNOWN) else inferred.get(i + 1, TEXT) for i, oid in enumerate(told))
 
 
-def _number_of(column: exp.Expr) -> int:
+def parameter_number(column: exp.Expr) -> int:
     """The number of the parameter that a column stands for; 0 for a column that is one."""
     name = column.name
     return int(name[1:]) if name[:1] == "$" and name[1:].isdecimal() and len(name) < 6 else 0
@@ -272,7 +272,7 @@ def _inferred(parameter: exp.Expr, attributes: Mapping[str, int]) -> int:
         is_list = is_list or isinstance(node, exp.Any | exp.All)
         for column in node.find_all(exp.Column):
             found = attributes.get(column.name.lower())
-            if found and not _number_of(column):
+            if found and not parameter_number(column):
                 return ARRAYS.get(found, TEXT) if is_list else found
         node = node.parent
     return 0

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from understudy.desk.rows import RowColumn, Rows
 from understudy.domain.attribute import Attribute, Categories
@@ -29,7 +28,7 @@ from understudy.server.inquiry import check_question
 from understudy.server.pg.catalog.reading import parsed
 from understudy.server.pg.lexer import StatementText, statements_of
 from understudy.server.pg.naming import given_names
-from understudy.server.pg.parameters import Template, types_of, with_lists
+from understudy.server.pg.parameters import Template, literal, parameter_number, types_of, with_lists
 from understudy.server.pg.plans import Select, answer_columns, result_column
 from understudy.server.pg.states import Refusal
 from understudy.server.pg.values import BOOL, DATE, FLOAT8, INT4, INT8, TEXT
@@ -187,22 +186,25 @@ def _columns_with_parameters(
 ) -> tuple[Column, ...]:
     """The columns of a question whose values are not known yet.
 
-    They do not depend on the values; but a value that is no edge of its attribute would be refused. So each
-    parameter stands for a value that its attribute has, and where that is refused too, filters are left out.
+    Filters with parameters are left out: they can only leave groups out, and the columns of all groups can hold
+    those of some. Any other parameter stands for a value that the attribute beside it has.
     """
     values = [_possible(project, tree, number + 1, oid) for number, oid in enumerate(parameters)]
-    text = template.filled(values)
-    listed = with_lists(statements_of(text)[0])
+    plain = tree.copy()
+    for select in plain.find_all(exp.Select):
+        for clause in ("where", "having", "limit", "offset"):
+            node = select.args.get(clause)
+            if node is not None and any(parameter_number(column) for column in node.find_all(exp.Column)):
+                select.set(clause, None)
+    for column in list(plain.find_all(exp.Column)):
+        if number := parameter_number(column):
+            column.replace(sqlglot.parse_one(literal(values[number - 1]), read="duckdb"))
     try:
-        return project.columns(listed.text)
+        return project.columns(plain.sql(dialect="duckdb"))
     except QueryError as refusal:
         try:
-            plain = sqlglot.parse_one(listed.text, read="duckdb")
-            for select in plain.find_all(exp.Select):
-                for clause in ("where", "having", "limit", "offset"):
-                    select.set(clause, None)
-            return project.columns(plain.sql(dialect="duckdb"))
-        except (QueryError, SqlglotError):
+            return project.columns(with_lists(statements_of(template.filled(values))[0]).text)
+        except QueryError:
             raise refusal from None
 
 
@@ -215,6 +217,8 @@ def _possible(project: Project, tree: exp.Expr, number: int, oid: int) -> Any:
         while isinstance(node, exp.Predicate | exp.Binary | exp.Paren | exp.Any | exp.Tuple):
             for near in node.find_all(exp.Column):
                 found = [a for a in project.domain if a.name.lower() == near.name.lower()]
+                if found and found[0].kind == "boolean":
+                    return [True] if oid in _LISTS else True
                 if found:
                     value = (
                         found[0].starts[0]
