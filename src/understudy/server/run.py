@@ -102,6 +102,11 @@ class Service:
             tasks.append(self._approving)
             scheme = "http" if config.tls is None else "https"
             announce(f"Serving {', '.join(self.gate.house.tables)} at {scheme}://{self.addresses['http']}")
+            if "postgres" in self.addresses:
+                place = self.addresses["postgres"]
+                announce(
+                    f"Programs of Postgres: psql 'host={place.host} port={place.port} user=NAME dbname=understudy'"
+                )
             LOG.info("started", extra={name: str(address) for name, address in self.addresses.items()})
             await self.stop.wait()
         finally:
