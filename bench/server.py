@@ -1,4 +1,4 @@
-"""The server on loopback, over HTTP and at the Postgres door: answers for each CPU second, waiting times, its start.
+"""The server on loopback, over HTTP and at the Postgres door: answers for a CPU second, waiting times, its start.
 
     repeats   one question that is known, asked again by many clients: without and with a fresh request id
     paid      questions that are measured directly, each under a request id of its own, by 32 clients

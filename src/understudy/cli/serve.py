@@ -45,7 +45,7 @@ def serve(
         bool, typer.Option("--check", help="Look at everything that is needed, and do not serve.")
     ] = False,
 ) -> None:
-    """Serve declared tables to many analysts over HTTP, in a browser and to Postgres programs, each from one budget.
+    """Serve declared tables to many analysts over HTTP, in a browser and to Postgres' programs, from one budget.
 
     Without a file, the server.yml of this folder is taken, else the one project in it, for this machine alone.
     """

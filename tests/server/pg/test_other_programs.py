@@ -56,8 +56,10 @@ def test_psql_asks_and_is_told(town: WireTown) -> None:
     assert "HINT:  nearest: 20 and 30" in told.stderr
 
 
-COMMANDS = ("\\d", "\\dt", "\\d+ town", "\\l", "\\dn", "\\dn+", "\\du", "\\df", "\\dp", "\\dd", "\\dv", "\\di",
-            "\\dT", "\\db", "\\dx", "\\conninfo", "\\encoding", "\\ds", "\\dm", "\\det", "\\dD", "\\drds")  # fmt: skip
+COMMANDS = (
+    "\\d", "\\dt", "\\d+ town", "\\l", "\\dn", "\\dn+", "\\du", "\\df", "\\dp", "\\dd", "\\dv", "\\di", "\\dT", "\\db",
+    "\\dx", "\\conninfo", "\\encoding", "\\ds", "\\dm", "\\det", "\\dD", "\\drds",
+)  # fmt: skip
 
 
 def test_psql_describes(town: WireTown) -> None:
@@ -68,8 +70,9 @@ def test_psql_describes(town: WireTown) -> None:
     assert "custodian" in told.stdout
 
 
-TWIN = """CREATE TABLE town (age integer NOT NULL, sex text NOT NULL, district text NOT NULL, smoker boolean NOT NULL,
-moved_in date NOT NULL, income double precision NOT NULL)"""
+TWIN = """CREATE TABLE town (
+age integer NOT NULL, sex text NOT NULL, district text NOT NULL, smoker boolean NOT NULL, moved_in date NOT NULL,
+income double precision NOT NULL)"""
 
 
 def test_psql_describes_the_table_byte_for_byte_as_postgres_does(town: WireTown) -> None:

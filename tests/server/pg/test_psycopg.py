@@ -305,7 +305,8 @@ def test_synthetic_rows_take_any_select(connection: psycopg.Connection[Any]) -> 
     assert rows == [(10, "F"), (20, "M"), (30, "F")]
     assert "synthetic" in notices[-1].message_primary
     ranked = connection.execute(
-        "SELECT sex, age, rank() OVER (PARTITION BY sex ORDER BY age) FROM synthetic.spring WHERE age > %s ORDER BY 1",
+        "SELECT sex, age, rank() OVER (PARTITION BY sex ORDER BY age) FROM synthetic.spring "
+        "WHERE age > %s ORDER BY 1",
         (10,),
     )
     assert ranked.fetchall() == [("F", 30, 1), ("M", 20, 1)]

@@ -194,7 +194,7 @@ def test_pgcli(town: WireTown, tmp_path: Path) -> None:
     told = subprocess.run(
         [program, town.url(), "--less-chatty"],
         input=BY_SEX + ";\n\\dt\n\\q\n", capture_output=True, text=True, timeout=60,
-        env={**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "PAGER": "cat", "TERM": "dumb"},
+        env=os.environ | {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "PAGER": "cat", "TERM": "dumb"},
     )  # fmt: skip
     assert "years" in told.stdout, told.stderr[-2000:]
     assert "town" in told.stdout

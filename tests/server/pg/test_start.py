@@ -292,7 +292,7 @@ def test_stopping_ends_connections_and_finishes_what_is_paid(tmp_path: Path) -> 
     assert [kind for kind, _ in answers if kind in b"DE"] == [b"D"]
     assert fields_of(idle.until(b"E"))["C"] == "57P01"
     assert fields_of(busy.until(b"E"))["C"] == "57P01"
-    with pytest.raises(OSError):
+    with pytest.raises(ConnectionRefusedError):
         RawClient(port)
     idle.close()
     busy.close()

@@ -125,7 +125,7 @@ class Asker:
         )
 
     def _answer_rows(self, select: Select, reply: GateReply) -> Sequence[Row]:
-        """The rows of an answer in the columns that were described, each released cell with its bounds if wanted."""
+        """The rows of an answer in the columns that were described, with bounds where they are wanted."""
         assert select.asks is not None
         told = [(column["name"], column["kind"]) for column in reply.answer["columns"]]
         if told != [(column.name, column.kind) for column in select.asks]:

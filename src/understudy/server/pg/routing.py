@@ -128,9 +128,11 @@ class Router:
         run = self._synthetic if goes_to == SYNTHETIC else self._catalog
         parameters = types_of(tree, template.count, oids, {})
         nothing = template.filled([None] * template.count) if template.count else statement.text
-        columns = tuple(
-            result_column(c.name, c.type.oid) for c in run.describe(nothing, reader.user, reader.settings)
-        )
+        found = run.describe(nothing, reader.user, reader.settings)
+        names = [column.name for column in found]
+        if goes_to == SYNTHETIC:  # the catalog names its columns itself
+            names = given_names(tree, names)
+        columns = tuple(result_column(name, c.type.oid) for name, c in zip(names, found, strict=True))
         return Select(goes_to, "", template, columns, parameters, text=statement.text)
 
     def _question(

@@ -109,11 +109,15 @@ def _declared(project: Project) -> CatalogTable:
 
 def _comment(attribute: Attribute) -> str:
     if isinstance(attribute, Bins):
-        edges = [str(edge) for edge in (*attribute.starts, attribute.upper)]
-        return f"compare at {_named(edges)}"
+        edges = [_edge(edge) for edge in (*attribute.starts, attribute.upper)]
+        return f"compare at {_named(list(dict.fromkeys(edges)))}"
     if isinstance(attribute, Categories):
         return f"one of {_named([str(value) for value in attribute.values])}"
     return f"one of {_named(list(attribute.labels))}"
+
+
+def _edge(edge: object) -> str:
+    return str(int(edge)) if isinstance(edge, float) and edge.is_integer() else str(edge)
 
 
 def _named(words: list[str]) -> str:
