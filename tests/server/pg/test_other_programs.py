@@ -56,10 +56,30 @@ def test_psql_asks_and_is_told(town: WireTown) -> None:
     assert "HINT:  nearest: 20 and 30" in told.stderr
 
 
-COMMANDS = (
-    "\\d", "\\dt", "\\d+ town", "\\l", "\\dn", "\\dn+", "\\du", "\\df", "\\dp", "\\dd", "\\dv", "\\di", "\\dT", "\\db",
-    "\\dx", "\\conninfo", "\\encoding", "\\ds", "\\dm", "\\det", "\\dD", "\\drds",
-)  # fmt: skip
+COMMANDS = [
+    r"\d",
+    r"\d+ town",
+    r"\dt",
+    r"\l",
+    r"\dn",
+    r"\dn+",
+    r"\du",
+    r"\df",
+    r"\dp",
+    r"\dd",
+    r"\dv",
+    r"\di",
+    r"\dT",
+    r"\db",
+    r"\dx",
+    r"\conninfo",
+    r"\encoding",
+    r"\ds",
+    r"\dm",
+    r"\det",
+    r"\dD",
+    r"\drds",
+]
 
 
 def test_psql_describes(town: WireTown) -> None:

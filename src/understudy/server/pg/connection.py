@@ -36,7 +36,7 @@ from understudy.server.pg.plans import Plan, Row, described
 from understudy.server.pg.portals import Portal
 from understudy.server.pg.session import IDLE, SqlSession
 from understudy.server.pg.settings import REPORTED, Settings
-from understudy.server.pg.states import Refusal, refusal_of
+from understudy.server.pg.states import Refusal, ended, refusal_of, stopping
 from understudy.server.pg.transport import ClientTransport, Gone
 from understudy.server.pg.values import encoded, encoders
 from understudy.server.problems import Problem, problem_of
@@ -203,11 +203,11 @@ class PgConnection:
         except ProtocolError as error:
             self._refuse(Refusal("08P01", str(error)))
         except TimeoutError:
-            self._refuse(_ended("canceling statement due to statement timeout"))
+            self._refuse(ended("canceling statement due to statement timeout"))
         except asyncio.CancelledError:
             if not self._was_cancelled():
                 raise
-            self._refuse(_ended("canceling statement due to user request"))
+            self._refuse(ended("canceling statement due to user request"))
         except Gone:
             raise
         except Exception as error:  # whatever it is, the client is told that the server failed, and goes on
@@ -383,21 +383,3 @@ def _readable(text: str) -> str:
 
 MOST_TEXT = 100_000
 """Characters of a text of several statements; each statement has its own, smaller limit."""
-
-
-def _ended(words: str) -> Refusal:
-    return Refusal(
-        "57014",
-        words,
-        hint="What was debited for it is finished and kept: the same question is free afterwards.",
-    )
-
-
-def stopping() -> Refusal:
-    """What a client is told where the server is told to stop."""
-    return Refusal(
-        "57P01",
-        "terminating connection due to administrator command",
-        hint="Connect again when the server is back; the same question is paid once.",
-        fatal=True,
-    )

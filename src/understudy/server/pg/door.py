@@ -13,7 +13,7 @@ from understudy.server.logs import log_failure, log_request
 from understudy.server.metrics import Metrics
 from understudy.server.pace import RateLimiter
 from understudy.server.pg.asking import SharedDesk
-from understudy.server.pg.connection import DOOR, PgConnection, stopping
+from understudy.server.pg.connection import DOOR, PgConnection
 from understudy.server.pg.frames import ProtocolError
 from understudy.server.pg.start import (
     START_SECONDS,
@@ -26,7 +26,7 @@ from understudy.server.pg.start import (
     no_token,
     settings_of,
 )
-from understudy.server.pg.states import Refusal, refusal_of
+from understudy.server.pg.states import Refusal, refusal_of, stopping
 from understudy.server.pg.transport import ClientTransport, Gone
 from understudy.server.problems import Problem
 from understudy.server.tokens import Caller

@@ -139,3 +139,22 @@ def read_only(what: str) -> Refusal:
         f"cannot execute {what}: this server answers questions and stores nothing",
         hint="Write SELECT with aggregates, or EXPLAIN SELECT for its price.",
     )
+
+
+def ended(words: str) -> Refusal:
+    """The end of a statement that was cancelled, or took too long."""
+    return Refusal(
+        "57014",
+        words,
+        hint="What was debited for it is finished and kept: the same question is free afterwards.",
+    )
+
+
+def stopping() -> Refusal:
+    """What a client is told where the server is told to stop."""
+    return Refusal(
+        "57P01",
+        "terminating connection due to administrator command",
+        hint="Connect again when the server is back; the same question is paid once.",
+        fatal=True,
+    )
