@@ -13,7 +13,9 @@ import signal
 import sys
 from typing import Any
 
-from understudy.desk.engine import Engine, StatementFailedError
+from duckdb import OutOfMemoryException
+
+from understudy.desk.engine import DeskEngine, StatementFailedError
 
 MOST_BYTES = 64 * 2**20
 """Bytes of one reply."""
@@ -30,7 +32,7 @@ def main() -> None:
     _give_up(int(hello["megabytes"]))
     replies.write(b'{"ready": true}\n')
     replies.flush()
-    engines: dict[str, Engine] = {}
+    engines: dict[str, DeskEngine] = {}
     for line in sys.stdin.buffer:
         reply = _reply(json.loads(line), engines, int(hello["megabytes"]))
         replies.write(reply + b"\n")
@@ -39,8 +41,10 @@ def main() -> None:
 
 def _import_all() -> None:
     """Have DuckDB import what it imports late, while the files of the interpreter can still be read."""
-    table = {"schema": "", "name": "t", "names": ["a"], "types": ["VARCHAR"], "values": [["1"]]}
-    engine = Engine(megabytes=64, tables=[table], macros=[])
+    table = {"schema": "", "name": "t", "names": ["a"], "types": ["VARCHAR"], "values": ['["1"]']}
+    engine = DeskEngine(megabytes=64, tables=[table])
+    engine.fill(table)
+    engine.finish([])
     for sql in (
         "SELECT a, now(), 1.5, [1], {'a': 1}, DATE '2000-01-01', 'a' LIKE 'b' FROM t",
         "SELECT nothing",
@@ -68,26 +72,37 @@ def _give_up(megabytes: int) -> None:
             pass
 
 
-def _reply(request: dict[str, Any], engines: dict[str, Engine], megabytes: int) -> bytes:
+def _reply(request: dict[str, Any], engines: dict[str, DeskEngine], megabytes: int) -> bytes:
     try:
-        if request["do"] == "load":
-            while len(engines) >= _ENGINES_AT_MOST:
-                del engines[next(iter(engines))]
-            engines[request["key"]] = Engine(
-                megabytes=megabytes // 2, tables=request["tables"], macros=request["macros"]
-            )
-            return b'{"loaded": true}'
-        engine = engines.get(request["key"])
-        if engine is None:
-            return b'{"missing": true}'
-        return _statement(engine, request)
+        return _done(request, engines, megabytes)
     except StatementFailedError as error:
         return _encoded({"reason": error.reason, "name": error.name})
-    except MemoryError:
+    except (MemoryError, OutOfMemoryException):
         return b'{"reason": "size", "name": ""}'
 
 
-def _statement(engine: Engine, request: dict[str, Any]) -> bytes:
+def _done(request: dict[str, Any], engines: dict[str, DeskEngine], megabytes: int) -> bytes:
+    key = request["key"]
+    if request["do"] == "make":
+        while len(engines) >= _ENGINES_AT_MOST:
+            del engines[next(iter(engines))]
+        engines[key] = DeskEngine(megabytes=megabytes // 2, tables=request["tables"])
+        return b'{"done": true}'
+    engine = engines.pop(key, None)
+    if engine is None:  # another took its place
+        return b'{"missing": true}'
+    engines[key] = engine  # the one that was used last is given up last
+    if request["do"] == "fill":
+        for table in request["tables"]:
+            engine.fill(table)
+        return b'{"done": true}'
+    if request["do"] == "finish":
+        engine.finish(request["statements"])
+        return b'{"done": true}'
+    return _statement(engine, request)
+
+
+def _statement(engine: DeskEngine, request: dict[str, Any]) -> bytes:
     seconds, rows = float(request["seconds"]), int(request["rows"])
     _end_after(2 * seconds + 1)
     try:

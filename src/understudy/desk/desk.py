@@ -6,7 +6,7 @@ import difflib
 import itertools
 import queue
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from understudy.desk.postgres_type import type_of_duck
 from understudy.desk.refusal import refusal
-from understudy.desk.rows import RowColumn, Rows, as_plain, from_plain
+from understudy.desk.rows import RowColumn, Rows, from_plain, shape_as_plain, values_as_plain
 from understudy.desk.worker import Worker, WorkerEndedError
 from understudy.errors import ClosedError, ParameterError, StatementError
 
@@ -44,26 +44,43 @@ class DeskLimits:
 
 
 _keys = itertools.count(1)
+_ROWS_AT_ONCE = 20_000
+_CHARACTERS_AT_ONCE = 4_000_000
+"""Rows of a table, and characters of all, that are sent to a process at once."""
+_LOADING_SECONDS = 60.0
 
 
 class DeskDatabase:
     """Tables that stay in a desk's processes: a catalog, or the synthetic rows of a release.
 
-    tables  by pairs of a schema, which may be empty, and a name; names differ by more than case
-    macros  statements that define functions on them. They are run as they are, before anything else: they are
-            the program's own, and never made of an analyst's text
+    tables      by pairs of a schema, which may be empty, and a name; names differ by more than case
+    statements  what makes views of them and functions on them. They are run as they are, before anything else:
+                they are the program's own, and never made of an analyst's text
     """
 
-    def __init__(self, tables: Mapping[tuple[str, str], Rows], *, macros: Sequence[str] = ()) -> None:
+    def __init__(self, tables: Mapping[tuple[str, str], Rows], *, statements: Sequence[str] = ()) -> None:
         self.key = str(next(_keys))
-        self._tables = [
-            {"schema": schema, "name": name, **as_plain(rows)} for (schema, name), rows in tables.items()
-        ]
-        self._macros = list(macros)
+        self.tables = dict(tables)
+        self._statements = list(statements)
 
-    def as_request(self) -> dict[str, Any]:
-        """What a process is told to hold it."""
-        return {"do": "load", "key": self.key, "tables": self._tables, "macros": self._macros}
+    def requests(self) -> Iterator[dict[str, Any]]:
+        """What a process is told, one after the other, to hold the database."""
+        shapes = {place: shape_as_plain(rows) for place, rows in self.tables.items()}
+        named = [{"schema": schema, "name": name, **shapes[schema, name]} for schema, name in self.tables]
+        yield {"do": "make", "key": self.key, "tables": named}
+        batch: list[dict[str, Any]] = []
+        size = 0
+        for table in named:
+            rows = self.tables[table["schema"], table["name"]].rows
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                values = values_as_plain(rows[start : start + _ROWS_AT_ONCE])
+                batch.append({**table, "values": values})
+                size += sum(map(len, values))
+                if size > _CHARACTERS_AT_ONCE:
+                    yield {"do": "fill", "key": self.key, "tables": batch}
+                    batch, size = [], 0
+        yield {"do": "fill", "key": self.key, "tables": batch}
+        yield {"do": "finish", "key": self.key, "statements": self._statements}
 
 
 class Desk:
@@ -148,7 +165,10 @@ class Desk:
             "do": what,
             "key": (database or self._empty).key,
             "sql": _text(statement),
-            "tables": [{"schema": "", "name": name, **as_plain(held)} for name, held in tables.items()],
+            "tables": [
+                {"schema": "", "name": name, **shape_as_plain(held), "values": values_as_plain(held.rows)}
+                for name, held in tables.items()
+            ],
             "seconds": limits.seconds,
             "rows": most,
         }
@@ -171,26 +191,37 @@ class Desk:
         worker = self._taken()
         try:
             worker = self._loaded(worker, (database,))
-            return worker.ask(request, seconds=2 * self.limits.seconds)
+            reply = worker.ask(request, seconds=2 * self.limits.seconds)
+            if reply.get("missing"):
+                worker.loaded.discard(database.key)
+                worker = self._loaded(worker, (database,))
+                reply = worker.ask(request, seconds=2 * self.limits.seconds)
+            return reply
         except WorkerEndedError:
             worker = None
             raise
+        except StatementError:  # what was to be loaded could not be: what the process holds is not known
+            if worker is not None:
+                worker.end()
+            worker = None
+            raise
         finally:
-            self._given_back(worker)
+            self._idle.put(worker)
 
     def _loaded(self, worker: Worker | None, databases: Iterable[DeskDatabase]) -> Worker:
         """A process that holds the databases: this one, or a fresh one."""
         worker = worker or self._started()
         for database in databases:
             if database.key not in worker.loaded:
-                try:
-                    reply = worker.ask(database.as_request(), seconds=60.0)
-                except WorkerEndedError:
-                    worker.end()
-                    raise refusal("unavailable", limits=self.limits) from None
-                if not reply.get("loaded"):
-                    worker.end()
-                    raise refusal("unavailable", limits=self.limits)
+                for request in database.requests():
+                    try:
+                        reply = worker.ask(request, seconds=_LOADING_SECONDS)
+                    except WorkerEndedError as error:
+                        reason = "unavailable" if error.overran else "size"
+                        raise refusal(reason, limits=self.limits) from None
+                    if not reply.get("done"):
+                        worker.end()
+                        raise refusal(str(reply.get("reason", "unavailable")), limits=self.limits)
                 worker.loaded.add(database.key)
         return worker
 
@@ -211,9 +242,6 @@ class Desk:
             raise ClosedError("the desk was closed", remedy="open another one")
         return worker
 
-    def _given_back(self, worker: Worker | None) -> None:
-        self._idle.put(worker)
-
     def _warm(self, databases: Iterable[DeskDatabase]) -> None:
         try:
             worker = self._taken()
@@ -224,7 +252,7 @@ class Desk:
         except StatementError:
             worker = None  # whoever asks first is told
         finally:
-            self._given_back(worker)
+            self._idle.put(worker)
 
 
 def _text(statement: Statement) -> str:

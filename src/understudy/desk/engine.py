@@ -28,6 +28,8 @@ _AS_TEXT = re.compile(
     r"TIMESTAMP WITH TIME ZONE|TIME WITH TIME ZONE|INTERVAL|STRUCT|MAP|UNION|BLOB|BIT|ENUM|UUID"
 )
 """Types whose values are sent as DuckDB writes them."""
+_DEEP = re.compile(r"(?i)nested|expression depth|memory exhausted|stack")
+"""What DuckDB says of a statement that is nested too deep for its parser or binder."""
 
 
 class StatementFailedError(Exception):
@@ -39,36 +41,42 @@ class StatementFailedError(Exception):
         self.name = name
 
 
-class Engine:
-    """One database in memory. Its tables are made first; then it is locked, and statements are run on it."""
+class DeskEngine:
+    """One database in memory. Its tables are made and filled first; then it is locked, and runs statements."""
 
-    def __init__(self, *, megabytes: int, tables: Sequence[Mapping[str, Any]], macros: Sequence[str]) -> None:
-        """Make the tables, then the macros: statements that are ours, not an analyst's."""
+    def __init__(self, *, megabytes: int, tables: Sequence[Mapping[str, Any]]) -> None:
+        """Make the tables, which are empty: each has a schema, a name, and the names and types of its columns."""
         self._connection = duckdb.connect(":memory:", config={**_CONFIG, "memory_limit": f"{megabytes}MB"})
         self._run = self._connection.execute
         self._run("SET TimeZone = 'UTC'")
-        self._run("SET errors_as_json = false")
         for schema in sorted({str(table["schema"]) for table in tables if table["schema"]}):
             self._run(f"CREATE SCHEMA {_quoted(schema)}")
         for table in tables:
             self._create(table, temporary=False)
-        for macro in macros:
-            self._run(macro)
         self._tables = {(str(table["schema"]).lower(), str(table["name"]).lower()) for table in tables}
-        self._tables |= {
-            (str(schema).lower(), str(name).lower())
-            for schema, name in self._run(
-                "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
-            ).fetchall()
-        }
-        self._functions = {
-            str(name).lower()
-            for (name,) in self._run(
-                "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
-            ).fetchall()
-        }
-        self._run("SET lock_configuration = true")
+        self._functions: set[str] = set()
         self._checked: dict[str, None] = {}
+
+    def fill(self, table: Mapping[str, Any]) -> None:
+        """Add rows to a table: `values` are its columns, each a text of JSON. They are parameters, never SQL."""
+        name = _quoted(str(table["name"]))
+        if table["schema"]:
+            name = f"{_quoted(str(table['schema']))}.{name}"
+        unnested = ", ".join(f"unnest(from_json(?::VARCHAR, '{_shape(kind)}'))" for kind in table["types"])
+        if table["values"]:
+            self._run(f"INSERT INTO {name} SELECT {unnested}", list(table["values"]))
+
+    def finish(self, statements: Sequence[str]) -> None:
+        """Make views and macros, by statements that are ours and not an analyst's, and lock the database."""
+        for statement in statements:
+            self._run(statement)
+        views = self._run("SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        self._tables |= {(str(schema).lower(), str(name).lower()) for schema, name in views}
+        macros = self._run(
+            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
+        ).fetchall()
+        self._functions = {str(name).lower() for (name,) in macros}
+        self._run("SET lock_configuration = true")
 
     def run(
         self,
@@ -101,6 +109,7 @@ class Engine:
         self._check(sql, own)
         for table in tables:
             self._create(table, temporary=True)
+            self.fill(table)
         described = self._run(f"DESCRIBE {sql}").fetchall()
         columns = [(str(row[0]), str(row[1])) for row in described]
         if columns_only:
@@ -123,8 +132,9 @@ class Engine:
         found = self._run("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
         tree: dict[str, Any] = json.loads(found[0]) if found else {"error": True}
         if tree.get("error"):
-            only_select = tree.get("error_type") == "not implemented"
-            raise StatementFailedError("not-select" if only_select else "syntax")
+            if tree.get("error_type") == "not implemented":
+                raise StatementFailedError("not-select")
+            raise StatementFailedError("deep" if _DEEP.search(str(tree.get("error_message"))) else "syntax")
         if len(tree["statements"]) != 1:
             raise StatementFailedError("several")
         try:
@@ -136,16 +146,13 @@ class Engine:
         self._checked[key] = None
 
     def _create(self, table: Mapping[str, Any], *, temporary: bool) -> None:
-        """Make a table and fill it. Values are parameters; the types are those of our own list."""
-        names, types, values = table["names"], table["types"], table["values"]
+        """Make a table; the types are those of our own list."""
         name = _quoted(str(table["name"]))
         if not temporary and table["schema"]:
             name = f"{_quoted(str(table['schema']))}.{name}"
-        shape = ", ".join(f"{_quoted(str(column))} {kind}" for column, kind in zip(names, types, strict=True))
+        columns = zip(table["names"], table["types"], strict=True)
+        shape = ", ".join(f"{_quoted(str(column))} {kind}" for column, kind in columns)
         self._run(f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {name} ({shape})")
-        if values and values[0]:
-            unnested = ", ".join(f"unnest(from_json(?::VARCHAR, '{_shape(kind)}'))" for kind in types)
-            self._run(f"INSERT INTO {name} SELECT {unnested}", [json.dumps(column) for column in values])
 
 
 def _shape(kind: str) -> str:
@@ -167,7 +174,7 @@ _MESSAGES = (
     (r'column "([^"]*)" must appear in the GROUP BY clause', "grouping"),
     (r"Type with name (\S+) does not exist", "undefined-type"),
     (r'function call "([^("]+)', "types"),
-    (r"(?i)nested|expression depth|stack", "size"),
+    (_DEEP.pattern, "deep"),
 )
 
 
@@ -178,7 +185,7 @@ def _failure(error: duckdb.Error) -> StatementFailedError:
     if isinstance(error, duckdb.OutOfMemoryException):
         return StatementFailedError("size")
     if isinstance(error, duckdb.ParserException | duckdb.SyntaxException):
-        return StatementFailedError("size" if "depth" in str(error) else "syntax")
+        return StatementFailedError("deep" if _DEEP.search(str(error)) else "syntax")
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
         return StatementFailedError("value")
     for pattern, reason in _MESSAGES:

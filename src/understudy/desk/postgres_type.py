@@ -90,8 +90,8 @@ _AS_TEXT = {
 """Types whose values are held as text, with the numbers of the type and of its arrays."""
 _SCALARS += tuple(PostgresType(name, oid, "VARCHAR", array) for name, (oid, array) in _AS_TEXT.items())
 _VECTORS = (
-    PostgresType("int2vector", 22, "SMALLINT[]", 1006),
-    PostgresType("oidvector", 30, "UINTEGER[]", 1013),
+    PostgresType("int2vector", 22, "SMALLINT[]"),
+    PostgresType("oidvector", 30, "UINTEGER[]"),
 )
 _ARRAYS = tuple(
     PostgresType(f"_{scalar.name}", scalar.array, f"{scalar.duck}[]") for scalar in _SCALARS if scalar.array

@@ -67,6 +67,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "time": ("time", "the statement took more than {seconds:g} seconds", "Ask for less at once"),
     "rows": ("size", "the result has more than {rows:,} rows", "Add LIMIT, or aggregate"),
     "size": ("size", "the statement took more than {megabytes} MB", "Ask for less at once"),
+    "deep": ("size", "the statement is nested too deep", "Write IN (…) for a long chain"),
     "busy": ("busy", "other statements are being run", "Try again in a moment"),
     "unavailable": (
         "unavailable",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,14 +47,17 @@ class Rows:
         return tuple(column.name for column in self.columns)
 
 
-def as_plain(rows: Rows) -> dict[str, Any]:
-    """The rows as JSON holds them, column by column, with the types of DuckDB."""
-    columns = list(zip(*rows.rows, strict=True)) if rows.rows else [()] * len(rows.columns)
+def shape_as_plain(rows: Rows) -> dict[str, Any]:
+    """The columns as JSON holds them, with the types of DuckDB."""
     return {
         "names": [column.name for column in rows.columns],
         "types": [column.type.duck for column in rows.columns],
-        "values": [[_plain(value) for value in column] for column in columns],
     }
+
+
+def values_as_plain(rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    """The values of some rows, column by column, each column as a text of JSON; empty where there is no row."""
+    return [json.dumps([_plain(value) for value in column]) for column in zip(*rows, strict=True)]
 
 
 def _plain(value: Any) -> Any:
@@ -86,21 +90,30 @@ def from_plain(columns: tuple[RowColumn, ...], values: list[list[Any]]) -> Rows:
 
 
 def recast(rows: Rows, columns: tuple[RowColumn, ...]) -> Rows:
-    """The same rows under other columns: values stay as they are, or become text where the new type is text."""
-    odd = [
-        place
-        for place, (old, new) in enumerate(zip(rows.columns, columns, strict=True))
-        if old.type.duck != "VARCHAR" and new.type.duck == "VARCHAR"
+    """The same rows under other columns: a value becomes one of the new type where that is a number or text."""
+    converters = [
+        None if old.type == new.type else _converter(new.type)
+        for old, new in zip(rows.columns, columns, strict=True)
     ]
-    if not odd:
+    if not any(converters):
         return Rows(columns, rows.rows)
     return Rows(
         columns,
         [
             tuple(
-                value if place not in odd or value is None or isinstance(value, str) else str(value)
-                for place, value in enumerate(row)
+                value if value is None or convert is None else convert(value)
+                for value, convert in zip(row, converters, strict=True)
             )
             for row in rows.rows
         ],
     )
+
+
+def _converter(kind: PostgresType) -> Callable[[Any], Any] | None:
+    if kind.is_array:
+        return None
+    if kind.duck == "VARCHAR":
+        return str
+    if kind.duck in ("SMALLINT", "INTEGER", "BIGINT", "UINTEGER"):
+        return int
+    return decoder(kind) if kind.duck.startswith(("FLOAT", "DOUBLE", "DECIMAL")) else None

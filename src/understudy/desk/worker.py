@@ -13,8 +13,10 @@ from typing import Any
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
+    "sys.modules.update(dict.fromkeys(('numpy', 'pandas', 'polars', 'pyarrow'))); "
     "from understudy.desk.child import main; main()"
 )
+"""The process does not import frames: DuckDB would, at its first parameter, for half a second and 50 MB."""
 _KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 """Variables without which some interpreters do not start. No other is handed on."""
 _START_SECONDS = 60.0

@@ -19,6 +19,8 @@ from understudy.server.pg.catalog.scope import Shape
 from understudy.server.pg.catalog.session_facts import SessionFacts
 from understudy.server.pg.catalog.sources import home
 
+_TREES_KEPT = 200
+
 
 class Catalog:
     """`pg_catalog` and `information_schema` for a few served tables.
@@ -31,18 +33,19 @@ class Catalog:
         self.tables = tuple(tables)
         self.database_name = database
         self.relations = CatalogRelations(tables, database=database)
+        self._trees: dict[str, exp.Query] = {}
         held = dict(self.relations.tables())
         for name, columns in facts().relations["information_schema"].items():
             held["inf", name] = Rows(tuple(RowColumn(column, stored(kind)) for column, kind in columns), [])
         self.database = DeskDatabase(
             {place: rows for place, rows in held.items() if place not in views.VIEWS},
-            macros=[*views.statements(database), *functions.statements()],
+            statements=[*views.statements(database), *functions.statements()],
         )
 
     def about(self, statement: str | exp.Query) -> bool:
         """Whether a statement is about the catalog alone: it names its relations only, or none at all."""
         try:
-            tree = parsed(statement) if isinstance(statement, str) else statement
+            tree = self._read(statement)
         except StatementError:
             return False
         ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -53,10 +56,17 @@ class Catalog:
             if isinstance(table.this, exp.Identifier)
         )
 
-    def rewritten(self, statement: str | exp.Query, session: SessionFacts) -> Rewritten:
-        """The statement for the desk, with the columns of its result and the settings that it makes."""
-        tree = parsed(statement) if isinstance(statement, str) else statement
-        return rewritten(tree, self.relations, session)
+    def rewritten(
+        self,
+        statement: str | exp.Query,
+        session: SessionFacts,
+        given: Mapping[tuple[str, str], Shape] | None = None,
+    ) -> Rewritten:
+        """The statement for the desk, with the columns of its result and the settings that it makes.
+
+        `given` are tables that it is about instead of the catalog.
+        """
+        return rewritten(self._read(statement), self.relations, session, given)
 
     def answer(
         self,
@@ -65,13 +75,17 @@ class Catalog:
         *,
         user: str,
         settings: Mapping[str, str] | None = None,
+        tables: Mapping[str, Rows] | None = None,
+        database: DeskDatabase | None = None,
     ) -> Rows:
-        """The rows of a statement about the catalog, in Postgres' types.
+        """The rows of a statement, under the names and in the types that Postgres would give them.
 
-        Raises `StatementError` for what cannot be read, names what there is not, or takes too much.
+        It is about the catalog, unless `tables` or a `database` of others are given: released rows by name, or
+        those that stay in the desk. Raises `StatementError` for what cannot be read, names what there is not, or
+        takes too much.
         """
-        made = self.rewritten(statement, SessionFacts(user, self.database_name, settings or {}))
-        found = desk.run(_text(made), database=self.database)
+        made = self._made(statement, user, settings, tables, database)
+        found = desk.run(_text(made), tables, database=database or self._unless(tables))
         return recast(found, _columns(made.shape, found.columns))
 
     def describe(
@@ -81,10 +95,47 @@ class Catalog:
         *,
         user: str,
         settings: Mapping[str, str] | None = None,
+        tables: Mapping[str, Rows] | None = None,
+        database: DeskDatabase | None = None,
     ) -> tuple[RowColumn, ...]:
         """The columns that `answer` would return, without running the statement; raises what `answer` raises."""
-        made = self.rewritten(statement, SessionFacts(user, self.database_name, settings or {}))
-        return _columns(made.shape, desk.describe(_text(made), database=self.database))
+        made = self._made(statement, user, settings, tables, database)
+        found = desk.describe(_text(made), tables, database=database or self._unless(tables))
+        return _columns(made.shape, found)
+
+    def _read(self, statement: str | exp.Query) -> exp.Query:
+        """The tree of a statement, which nobody changes; those of the last texts are kept."""
+        if not isinstance(statement, str):
+            return statement
+        tree = self._trees.get(statement)
+        if tree is None:
+            tree = parsed(statement)
+            if len(self._trees) >= _TREES_KEPT:
+                self._trees.clear()
+            self._trees[statement] = tree
+        return tree
+
+    def _unless(self, tables: Mapping[str, Rows] | None) -> DeskDatabase | None:
+        return self.database if tables is None else None
+
+    def _made(
+        self,
+        statement: str | exp.Query,
+        user: str,
+        settings: Mapping[str, str] | None,
+        tables: Mapping[str, Rows] | None,
+        database: DeskDatabase | None,
+    ) -> Rewritten:
+        session = SessionFacts(user, self.database_name, settings or {})
+        if tables is None and database is None:
+            return self.rewritten(statement, session)
+        given = {("", name): _shape(rows) for name, rows in (tables or {}).items()}
+        given |= {place: _shape(rows) for place, rows in (database.tables if database else {}).items()}
+        return self.rewritten(statement, session, given)
+
+
+def _shape(rows: Rows) -> Shape:
+    return [(column.name, column.type.name) for column in rows.columns]
 
 
 def _text(made: Rewritten) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
@@ -14,7 +14,7 @@ from understudy.server.pg.catalog.casts import array_literal, casted
 from understudy.server.pg.catalog.kinds import Kind
 from understudy.server.pg.catalog.names import function_name
 from understudy.server.pg.catalog.relations import CatalogRelations
-from understudy.server.pg.catalog.scope import Scope, Shape
+from understudy.server.pg.catalog.scope import Shape, SourceScope
 from understudy.server.pg.catalog.session_facts import SessionFacts
 
 _BOOLEAN = (
@@ -42,14 +42,20 @@ _SYSTEM = {"cmax": (0, "cid"), "cmin": (0, "cid"), "xmax": (0, "xid"), "xmin": (
 class Expressions(Calls):
     """The part of a walk that rewrites expressions."""
 
-    def __init__(self, relations: CatalogRelations, session: SessionFacts) -> None:
+    def __init__(
+        self,
+        relations: CatalogRelations,
+        session: SessionFacts,
+        given: Mapping[tuple[str, str], Shape] | None,
+    ) -> None:
         self.relations = relations
         self.session = session
+        self.given = given
         self.settings: dict[str, str] = {}
 
     if TYPE_CHECKING:
 
-        def query(self, node: exp.Expr, outer: Scope | None) -> Shape: ...
+        def query(self, node: exp.Expr, outer: SourceScope | None) -> Shape: ...
 
     def kind(self, node: exp.Expr) -> Kind:
         """The type of an expression that was rewritten; empty where it is not known."""
@@ -64,7 +70,7 @@ class Expressions(Calls):
         """The type of the elements of an expression that is an array."""
         return kinds.element(self.kind(node))
 
-    def parts(self, node: exp.Expr, scope: Scope) -> None:
+    def parts(self, node: exp.Expr, scope: SourceScope) -> None:
         """Rewrite every part of a clause or an expression, in place."""
         for key, value in list(node.args.items()):
             if isinstance(value, exp.Expr):
@@ -75,7 +81,7 @@ class Expressions(Calls):
                 ]
                 node.set(key, made)
 
-    def expression(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def expression(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         """The expression that takes the place of this one."""
         if isinstance(node, exp.Query) or (
             isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query)
@@ -98,7 +104,7 @@ class Expressions(Calls):
         if isinstance(node, _SAME):
             return self.kind(node.this) if isinstance(node.this, exp.Expr) else ""
         if isinstance(node, _ARITHMETIC):
-            return _arithmetic(self.kind(node.this), self.kind(node.expression))
+            return arithmetic(self.kind(node.this), self.kind(node.expression))
         if isinstance(node, exp.Case):
             branches = [branch.args["true"] for branch in node.args["ifs"]]
             default = node.args.get("default")
@@ -109,7 +115,7 @@ class Expressions(Calls):
 
     # ---- what is looked at before its parts
 
-    def _literal(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _literal(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         if node.args.get("is_string"):
             return self.typed(node, "unknown")
         text = str(node.this)
@@ -117,7 +123,7 @@ class Expressions(Calls):
             return self.typed(node, "numeric")
         return self.typed(node, "int4" if int(text[:30]) < 2**31 else "int8")
 
-    def _escaped(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _escaped(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         """A text with escapes."""
         plain = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
         text, made, place = str(node.this), "", 0
@@ -130,7 +136,7 @@ class Expressions(Calls):
                 place += 1
         return self.typed(exp.Literal.string(made), "unknown")
 
-    def _column(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _column(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         assert isinstance(node, exp.Column)
         if isinstance(node.this, exp.Star):
             return node
@@ -154,7 +160,7 @@ class Expressions(Calls):
             return self.typed(exp.column(exp.to_identifier(column, quoted=True), node.this), kind)
         return self.typed(node, "")
 
-    def _dot(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _dot(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         inner = node.expression
         if not isinstance(inner, exp.Identifier):  # a function with its schema
             return self.expression(inner, scope)
@@ -162,15 +168,15 @@ class Expressions(Calls):
         made = exp.Anonymous(this="struct_extract", expressions=[value, exp.Literal.string(inner.name)])
         return self.typed(made, {"n": "int4"}.get(inner.name, ""))
 
-    def _cast(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _cast(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         assert isinstance(node, exp.Cast)
         value = self.expression(node.this, scope)
         return casted(self, value, node.to)
 
-    def _collate(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _collate(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         return self.expression(node.this, scope)
 
-    def _operator(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _operator(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         sign = node.args["operator"]
         sign = str(sign if isinstance(sign, str) else sign.name).split(".")[-1]
         left, right = node.this, node.expression
@@ -183,7 +189,7 @@ class Expressions(Calls):
             )
         return self.expression(made(left, right), scope)
 
-    def _concatenation(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _concatenation(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         sides = [self.expression(side, scope) for side in (node.this, node.expression)]
         found = [self.kind(side) for side in sides]
         if any(kinds.is_array(kind) for kind in found):
@@ -203,7 +209,7 @@ class Expressions(Calls):
             return node
         return casted(self, node, exp.DataType.build("text"))
 
-    def _compared(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _compared(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         if isinstance(node.expression, exp.Any | exp.All):
             return self._any(node, scope)
         self.parts(node, scope)
@@ -213,7 +219,7 @@ class Expressions(Calls):
                 node.set(side, casted(self, value, exp.DataType.build(kind, udt=True)))
         return self.typed(node, "bool")
 
-    def _any(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _any(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         """A comparison with ANY or ALL of an array, or of a sub-query."""
         every = isinstance(node.expression, exp.All)
         left = self.expression(node.this, scope)
@@ -245,7 +251,17 @@ class Expressions(Calls):
             "ANY and ALL take = or <> here", reason="undefined-function", remedy="Write the comparisons out"
         )
 
-    def _in(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _divided(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
+        """A division, which of whole numbers is a whole number."""
+        self.parts(node, scope)
+        sides = (self.kind(node.this), self.kind(node.expression))
+        kind = arithmetic(*sides)
+        if not all(side in ("int2", "int4", "int8") for side in sides):
+            return self.typed(node, kind)
+        made = exp.Anonymous(this="trunc", expressions=[exp.Div(this=node.this, expression=node.expression)])
+        return self.typed(exp.cast(made, kinds.duck(kind), dialect="duckdb"), kind)
+
+    def _in(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         if (query := node.args.get("query")) is not None:
             node.set("this", self.expression(node.this, scope))
             self.query(query, scope)
@@ -253,18 +269,18 @@ class Expressions(Calls):
         self.parts(node, scope)
         return self.typed(node, "bool")
 
-    def _exists(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _exists(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         self.query(node.this, scope)
         return self.typed(node, "bool")
 
-    def _array(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _array(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
             shape = self.query(node.expressions[0], scope)
             return self.typed(node, kinds.array(shape[0][1] or "text") if shape else "")
         self.parts(node, scope)
         return self.typed(node, kinds.array(_common([self.kind(part) for part in node.expressions])))
 
-    def _bracket(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _bracket(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         value = self.expression(node.this, scope)
         kind = self.kind(value)
         node.set("this", value if isinstance(value, exp.Column) else exp.paren(value))
@@ -285,7 +301,7 @@ class Expressions(Calls):
         node.set("expressions", places)
         return self.typed(node, kinds.element(kind))
 
-    _BEFORE: ClassVar[dict[type[exp.Expr], Callable[[Expressions, exp.Expr, Scope], exp.Expr]]] = {
+    _BEFORE: ClassVar[dict[type[exp.Expr], Callable[[Expressions, exp.Expr, SourceScope], exp.Expr]]] = {
         exp.Literal: _literal,
         exp.ByteString: _escaped,
         exp.Column: _column,
@@ -302,6 +318,7 @@ class Expressions(Calls):
         exp.GTE: _compared,
         exp.Like: _compared,
         exp.ILike: _compared,
+        exp.Div: _divided,
         exp.In: _in,
         exp.Exists: _exists,
         exp.Array: _array,
@@ -337,7 +354,8 @@ def _number(number: int) -> exp.Expr:
     return exp.Literal.number(number) if number >= 0 else exp.Neg(this=exp.Literal.number(-number))
 
 
-def _arithmetic(left: Kind, right: Kind) -> Kind:
+def arithmetic(left: Kind, right: Kind) -> Kind:
+    """The type of what an operator makes of two numbers."""
     if left in _RANKS and right in _RANKS:
         return _RANKS[max(_RANKS.index(left), _RANKS.index(right))]
     if "unknown" in (left, right):

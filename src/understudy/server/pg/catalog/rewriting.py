@@ -7,6 +7,7 @@ in Postgres' types. Values of types such as `regclass` are held as numbers, and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -16,7 +17,7 @@ from understudy.server.pg.catalog.expressions import Expressions
 from understudy.server.pg.catalog.kinds import REFERENCES, Kind
 from understudy.server.pg.catalog.names import column_name
 from understudy.server.pg.catalog.relations import CatalogRelations
-from understudy.server.pg.catalog.scope import Scope, Shape
+from understudy.server.pg.catalog.scope import Shape, SourceScope
 from understudy.server.pg.catalog.session_facts import SessionFacts
 from understudy.server.pg.catalog.sources import Sources
 
@@ -35,13 +36,21 @@ class Rewritten:
     settings: dict[str, str] = field(default_factory=dict)
 
 
-def rewritten(tree: exp.Query, relations: CatalogRelations, session: SessionFacts) -> Rewritten:
-    """The statement for the desk; a `StatementError` where it names what there is not."""
+def rewritten(
+    tree: exp.Query,
+    relations: CatalogRelations,
+    session: SessionFacts,
+    given: Mapping[tuple[str, str], Shape] | None = None,
+) -> Rewritten:
+    """The statement for the desk; a `StatementError` where it names what there is not.
+
+    `given` are tables, by schema and name, that the statement is about instead of the catalog.
+    """
     tree = tree.copy()
     for identifier in tree.find_all(exp.Identifier):
         if not identifier.args.get("quoted"):
             identifier.set("this", identifier.name.lower())
-    walk = Walk(relations, session)
+    walk = Walk(relations, session, given)
     try:
         shape = walk.query(tree, None)
     except RecursionError:
@@ -71,13 +80,13 @@ def _shown(tree: exp.Query, shape: Shape, walk: Walk) -> exp.Expr:
 class Walk(Sources, Expressions):
     """One statement on its way: queries here, what stands after FROM in `Sources`, the rest in `Expressions`."""
 
-    def query(self, node: exp.Expr, outer: Scope | None) -> Shape:
+    def query(self, node: exp.Expr, outer: SourceScope | None) -> Shape:
         """Rewrite a SELECT, a set operation, VALUES or one of them in parentheses; returns its columns."""
-        scope = Scope(outer)
+        scope = SourceScope(outer)
         self._with(node, scope)
         if isinstance(node, exp.Subquery):
             shape = self.query(node.this, scope)
-            self._tail(node, Scope(scope, sources={"": shape}))
+            self._tail(node, SourceScope(scope, sources={"": shape}))
             return shape
         if isinstance(node, exp.SetOperation):
             return self._set_operation(node, scope, "")
@@ -89,7 +98,7 @@ class Walk(Sources, Expressions):
             )
         return self._select(node, scope)
 
-    def _with(self, node: exp.Expr, scope: Scope) -> None:
+    def _with(self, node: exp.Expr, scope: SourceScope) -> None:
         clause = node.args.get("with_")
         if clause is None:
             return
@@ -97,7 +106,7 @@ class Walk(Sources, Expressions):
             name = cte.alias.lower()
             columns = [column.name for column in cte.args["alias"].args.get("columns") or []]
             if clause.args.get("recursive") and isinstance(cte.this, exp.SetOperation):
-                inner = Scope(scope)
+                inner = SourceScope(scope)
                 self._with(cte.this, inner)
                 shape = self._set_operation(cte.this, inner, name, columns)
             else:
@@ -105,7 +114,7 @@ class Walk(Sources, Expressions):
             scope.ctes[name] = _renamed(shape, columns)
 
     def _set_operation(
-        self, node: exp.SetOperation, scope: Scope, own: str, columns: list[str] | None = None
+        self, node: exp.SetOperation, scope: SourceScope, own: str, columns: list[str] | None = None
     ) -> Shape:
         left = self.query(node.this, scope)
         if own:
@@ -115,10 +124,10 @@ class Walk(Sources, Expressions):
             (name, kind if kind and kind != "unknown" else other)
             for (name, kind), (_, other) in zip(left, right or left, strict=False)
         ]
-        self._tail(node, Scope(scope, sources={"": shape}))
+        self._tail(node, SourceScope(scope, sources={"": shape}))
         return shape
 
-    def _select(self, node: exp.Select, scope: Scope) -> Shape:
+    def _select(self, node: exp.Select, scope: SourceScope) -> Shape:
         shared = self.sources(node, scope)
         shape: Shape = []
         items: list[exp.Expr] = []
@@ -152,13 +161,13 @@ class Walk(Sources, Expressions):
                 )
         return shape
 
-    def _tail(self, node: exp.Expr, scope: Scope) -> None:
+    def _tail(self, node: exp.Expr, scope: SourceScope) -> None:
         for key in ("order", "limit", "offset"):
             if (part := node.args.get(key)) is not None:
                 self.parts(part, scope)
 
 
-def _starred(node: exp.Expr, scope: Scope, shared: set[str]) -> Shape:
+def _starred(node: exp.Expr, scope: SourceScope, shared: set[str]) -> Shape:
     """The columns that a star stands for; those that USING joins are there once."""
     if isinstance(node, exp.Column) and node.table:
         return list(scope.sources.get(node.table.lower(), []))

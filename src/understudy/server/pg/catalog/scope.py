@@ -11,10 +11,10 @@ Shape = list[tuple[str, Kind]]
 
 
 @dataclass
-class Scope:
+class SourceScope:
     """The relations that expressions of one SELECT can name, by alias, inside those of the statement around it."""
 
-    outer: Scope | None = None
+    outer: SourceScope | None = None
     ctes: dict[str, Shape] = field(default_factory=dict)
     sources: dict[str, Shape] = field(default_factory=dict)
     oids: dict[str, int] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import sqlglot
@@ -10,7 +11,7 @@ from sqlglot import exp
 from understudy.errors import StatementError
 from understudy.server.pg.catalog.facts import facts
 from understudy.server.pg.catalog.names import function_name
-from understudy.server.pg.catalog.scope import Scope, Shape
+from understudy.server.pg.catalog.scope import Shape, SourceScope
 
 if TYPE_CHECKING:
     from understudy.server.pg.catalog.kinds import Kind
@@ -65,15 +66,16 @@ class Sources:
 
     relations: CatalogRelations
     session: SessionFacts
+    given: Mapping[tuple[str, str], Shape] | None
 
     if TYPE_CHECKING:
 
-        def query(self, node: exp.Expr, outer: Scope | None) -> Shape: ...
-        def expression(self, node: exp.Expr, scope: Scope) -> exp.Expr: ...
+        def query(self, node: exp.Expr, outer: SourceScope | None) -> Shape: ...
+        def expression(self, node: exp.Expr, scope: SourceScope) -> exp.Expr: ...
         def kind(self, node: exp.Expr) -> Kind: ...
         def element_of(self, node: exp.Expr) -> Kind: ...
 
-    def sources(self, node: exp.Select, scope: Scope) -> set[str]:
+    def sources(self, node: exp.Select, scope: SourceScope) -> set[str]:
         """Rewrite FROM and the joins of a SELECT; returns the columns that joins share by USING."""
         shared: set[str] = set()
         if (clause := node.args.get("from_")) is not None:
@@ -92,7 +94,7 @@ class Sources:
             self._lateral(lateral, scope)
         return shared
 
-    def values(self, node: exp.Values, scope: Scope) -> Shape:
+    def values(self, node: exp.Values, scope: SourceScope) -> Shape:
         """Rewrite VALUES; returns its columns."""
         kinds: list[Kind] = []
         for row in node.expressions:
@@ -106,7 +108,7 @@ class Sources:
             ]
         return [(f"column{place}", kind) for place, kind in enumerate(kinds, 1)]
 
-    def _source(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+    def _source(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):  # (a JOIN b) in parentheses
             node.set("this", self._source(node.this, scope))
             for join in node.this.args.get("joins") or []:
@@ -137,7 +139,7 @@ class Sources:
 
     # ---- relations
 
-    def _relation(self, node: exp.Table, scope: Scope) -> exp.Expr:
+    def _relation(self, node: exp.Table, scope: SourceScope) -> exp.Expr:
         schema, name = node.db.lower(), node.name
         if node.catalog and node.catalog.lower() != self.session.database.lower():
             raise StatementError(
@@ -148,6 +150,8 @@ class Sources:
         shape = scope.cte(name.lower()) if not schema else None
         if shape is not None:
             return self._added(node, shape, scope)
+        if self.given is not None:
+            return self._given(node, schema, name, scope)
         found = home(schema, name)
         if found is None:
             raise undefined(f"{schema}.{name}" if schema else name)
@@ -161,6 +165,15 @@ class Sources:
         node.set("db", exp.to_identifier(HOMES[found], quoted=True))
         node.set("catalog", None)
         self._named(node, alias)
+        return self._added(node, shape, scope)
+
+    def _given(self, node: exp.Table, schema: str, name: str, scope: SourceScope) -> exp.Expr:
+        """One of the tables that stand in the place of the catalog's."""
+        shape = (self.given or {}).get((schema, name))
+        if shape is None:
+            raise undefined(f"{schema}.{name}" if schema else name)
+        node.set("catalog", None)
+        self._named(node, node.alias or name)
         return self._added(node, shape, scope)
 
     def _of_who_asks(self, schema: str, name: str) -> exp.Query:
@@ -179,7 +192,7 @@ class Sources:
 
     # ---- functions
 
-    def _function(self, node: exp.Expr, function: exp.Expr, scope: Scope, *, ordinal: bool) -> exp.Expr:
+    def _function(self, node: exp.Expr, function: exp.Expr, scope: SourceScope, *, ordinal: bool) -> exp.Expr:
         name = function_name(function)
         if name == "unnest":
             arguments = function.expressions or [function.this]
@@ -203,7 +216,7 @@ class Sources:
         self._named(made, alias)
         return self._added(made, [(alias, self.kind(value))], scope)
 
-    def _series_source(self, node: exp.Expr, function: exp.Expr, scope: Scope) -> exp.Expr:
+    def _series_source(self, node: exp.Expr, function: exp.Expr, scope: SourceScope) -> exp.Expr:
         bounds = [self.expression(part, scope) for part in _arguments(function)]
         kind = "int8" if any(self.kind(bound) == "int8" for bound in bounds) else "int4"
         alias = node.alias or "generate_series"
@@ -217,7 +230,7 @@ class Sources:
         return self._added(made, [(alias, kind)], scope)
 
     def _unnested(
-        self, node: exp.Expr, arguments: list[exp.Expr], scope: Scope, *, ordinal: bool
+        self, node: exp.Expr, arguments: list[exp.Expr], scope: SourceScope, *, ordinal: bool
     ) -> exp.Expr:
         values = [self.expression(argument, scope) for argument in arguments]
         alias = node.alias or "unnest"
@@ -229,7 +242,7 @@ class Sources:
         self._named(made, alias)
         return self._added(made, [(alias, self.element_of(value)) for value in values], scope)
 
-    def _numbered(self, node: exp.Expr, value: exp.Expr, shape: Shape, scope: Scope) -> exp.Expr:
+    def _numbered(self, node: exp.Expr, value: exp.Expr, shape: Shape, scope: SourceScope) -> exp.Expr:
         """The elements of an array with their places."""
         places = exp.Anonymous(this="generate_subscripts", expressions=[value.copy(), exp.Literal.number(1)])
         names = [name for name, _ in shape]
@@ -240,7 +253,7 @@ class Sources:
         self._named(made, node.alias or names[0])
         return self._added(made, shape, scope)
 
-    def _lateral(self, node: exp.Lateral, scope: Scope) -> exp.Expr:
+    def _lateral(self, node: exp.Lateral, scope: SourceScope) -> exp.Expr:
         inner = node.this
         if isinstance(inner, exp.Subquery | exp.Query):
             shape = self.query(inner, scope)
@@ -257,7 +270,7 @@ class Sources:
         if node.args.get("alias") is None:
             node.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
 
-    def _added(self, node: exp.Expr, shape: Shape, scope: Scope) -> exp.Expr:
+    def _added(self, node: exp.Expr, shape: Shape, scope: SourceScope) -> exp.Expr:
         """Put a source into scope under its alias, with the columns that the alias renames."""
         alias = node.args.get("alias")
         columns = [column.name for column in (alias.args.get("columns") or [])] if alias else []
