@@ -400,7 +400,12 @@ class Project:
     @cached_property
     def _reader(self) -> QuestionReader:
         private = not self.declaration.relation.rows_are_public
-        return QuestionReader.of(self.declaration, counts_everyone=private, size=self.text_size)
+        return QuestionReader.of(
+            self.declaration,
+            counts_everyone=private,
+            measured="shares" if self.ledger.budget.is_pure else "centred",
+            size=self.text_size,
+        )
 
 
 def _is_laplace(measured: PreparedMeasurement) -> bool:

@@ -72,11 +72,11 @@ def forecast(
 
 def even_counts(marginal: Marginal, rows: float) -> NDArray[np.float64] | None:
     """The counts of a marginal where all declared cells are equally frequent; None where it has too many cells."""
-    size = marginal.domain.size(marginal.clique)
+    size = marginal.domain.size(marginal.reads)
     if size > SPREAD_CELLS:
         return None
-    weights = np.broadcast_to(marginal.where.weights(marginal.clique), marginal.domain.shape(marginal.clique))
-    summed = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
+    weights = np.broadcast_to(marginal.grid_weights(), marginal.domain.shape(marginal.reads))
+    summed = tuple(i for i, name in enumerate(marginal.reads) if name not in marginal.by)
     return np.asarray(weights.sum(axis=summed) * (rows / size), np.float64)
 
 

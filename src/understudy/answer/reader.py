@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,13 @@ from understudy.query.column import Column, cell_columns
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.measure_words import begins_with_measure, parse_measure
 from understudy.query.text_size import USUAL, TextSize
 
 if TYPE_CHECKING:
+    from understudy.answer.measure_question import MeasureQuestion
     from understudy.sql import SqlCompiler
+    from understudy.sql.measured import Family
 
 Asked = str | Marginal | LinearQuery
 """How a question may be put: in the small language or as a SELECT statement, as a marginal, as a linear query."""
@@ -157,7 +160,9 @@ class RateQuestion:
         return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=unit)
 
 
-AnyQuestion = CountQuestion | ShareQuestion | RateQuestion | SelectQuestion | AroundQuestion
+AnyQuestion: TypeAlias = (
+    "CountQuestion | ShareQuestion | RateQuestion | SelectQuestion | AroundQuestion | MeasureQuestion"
+)
 
 
 def share(cells: CellCounts, rows: RowBounds) -> Answer:
@@ -233,9 +238,10 @@ class QuestionReader:
     """Reads questions about one domain, and remembers those that it read. Safe for threads.
 
     `tables` are the names that may stand after FROM. `rows_public` says that everybody knows the number of rows,
-    and `counts_everyone` that a share needs it counted. `person` is the column that says whose row it is, and
-    how many rows each person may have. `size` is what a text may have: a longer one is refused
-    before any parser sees it.
+    and `counts_everyone` that a share needs it counted. `measured` says which moments of measures the source of
+    counts can tell; without, measures are summed by their bins. `person` is the column that says whose row it is,
+    and how many rows each person may have. `size` is what a text may have: a longer one is refused before any
+    parser sees it.
     """
 
     def __init__(
@@ -245,10 +251,12 @@ class QuestionReader:
         tables: Collection[str],
         rows_public: bool,
         counts_everyone: bool,
+        measured: Family | None = None,
         person: tuple[str, int] | None = None,
         size: TextSize = USUAL,
     ) -> None:
         self._domain = domain
+        self._measured: Family | None = measured
         self._person = person
         self._counts_everyone = counts_everyone
         self._tables = tables
@@ -257,7 +265,14 @@ class QuestionReader:
         self._read = lru_cache(maxsize=REMEMBERED)(self._read_text)
 
     @classmethod
-    def of(cls, declared: Declaration, *, counts_everyone: bool, size: TextSize = USUAL) -> QuestionReader:
+    def of(
+        cls,
+        declared: Declaration,
+        *,
+        counts_everyone: bool,
+        measured: Family | None = None,
+        size: TextSize = USUAL,
+    ) -> QuestionReader:
         """A reader of questions about a declared table, under its name or that of its source."""
         names = {declared.name, declared.source.table} - {""}
         public = declared.relation.rows_are_public
@@ -268,6 +283,7 @@ class QuestionReader:
             rows_public=public,
             counts_everyone=counts_everyone,
             person=None if unit is None else (unit.column, unit.max_rows),
+            measured=measured,
             size=size,
         )
 
@@ -281,6 +297,7 @@ class QuestionReader:
             tables=self._tables,
             rows_public=self._rows_public,
             person=self._person,
+            measured=self._measured,
             size=self._size,
         )
 
@@ -310,9 +327,19 @@ class QuestionReader:
             return AroundQuestion.read(text.strip(), compiled)
         return SelectQuestion(text.strip(), compiled)
 
+    def _about_measures(self, text: str) -> MeasureQuestion:
+        """An aggregate of measures. Imported for the first of them: no other question needs it."""
+        from understudy.answer.measure_question import MeasureQuestion
+
+        assert self._measured is not None
+        asked = parse_measure(text, self._domain, size=self._size)
+        return MeasureQuestion(asked, self._measured, self._rows_public, asked.text)
+
     def _read_text(self, text: str) -> AnyQuestion:
         if is_sql(text):  # what is SQL but no SELECT is refused as SQL
             return self.select(text)
+        if self._measured is not None and begins_with_measure(text):
+            return self._about_measures(text)
         asked = parse(text, self._domain, size=self._size)
         if asked.others is not None:
             return RateQuestion(asked.marginal, asked.others, asked.text)

@@ -40,15 +40,16 @@ from understudy.mechanism.look import Look, check_known, checked_event, released
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.calibrate import cheapest
-from understudy.privacy.columns import ONE_COUNT, CountColumns
+from understudy.privacy.columns import ONE_COUNT, CountColumns, SharedColumns
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Located, SparseVector, Together, is_immovable
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.region import located_stack
 from understudy.privacy.relation import Relation, Sensitivity
-from understudy.query.disjoint import excludes
+from understudy.query.disjoint import excludes, shares_a_unit
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.moment import Moment
 from understudy.rational import Number, exact, positive, probability
 from understudy.table.read_record import ReadRecord
 from understudy.table.truth import Truth
@@ -57,6 +58,10 @@ Result = TypeVar("Result")
 
 SHARE = re.compile(r"sparse (?:numeric )?threshold -?\d+ hits \d+ share (\d+/\d+)")
 """How a sparse vector shares its price, as its handle's record says it; equally where it says nothing."""
+
+
+MOMENT_STEPS = 1 << 20
+"""Steps of the lattice of a moment, for what one row can add at most: even, so that a half is a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,7 @@ class Curator:
     def check_readable(self, marginals: Iterable[Marginal]) -> None:
         """Refuse a question about attributes that the custodian found to be unreadable. Reads no data."""
         if self.reading is not None:
-            self.reading.check(name for marginal in marginals for name in marginal.clique)
+            self.reading.check(name for marginal in marginals for name in marginal.reads)
 
     def check_all_readable(self) -> None:
         """Refuse what shows every attribute, where the custodian found one to be unreadable. Reads no data."""
@@ -240,7 +245,8 @@ class Curator:
         The lattice is the finest whose noise can still be drawn. Counting queries live on the integers. Other
         weights are rounded to 1/128 of 1/rows, so that all rows together are off by less than half a hundredth of
         a person; less finely where the noise is so large that its sampler would overflow, when the rounding is
-        still far below the noise.
+        still far below the noise. The sum of a moment is exact, and rounded once, to a millionth of what one row
+        can add or the coarser step that its noise needs.
         """
         return self._mechanism(
             marginal, price, lambda steps: self.stack_sensitivity((marginal, *beside), steps)
@@ -253,7 +259,9 @@ class Curator:
         if marginal.domain != self.domain:
             raise QueryError("the question is about another domain")
         resolution = 1
-        if not marginal.where.is_counting:
+        if marginal.moment is not None:
+            resolution = MOMENT_STEPS
+        elif not marginal.where.is_counting:
             bits = self._rows_bound().bit_length()
             resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
         while True:
@@ -286,6 +294,10 @@ class Curator:
         """
         if len(marginals) == 1:
             return self.sensitivity(marginals[0], resolution)
+        if shares_a_unit(marginals):
+            return self.relation.moves(SharedColumns(len(marginals), resolution))
+        if any(marginal.moment is not None for marginal in marginals):
+            raise QueryError("moments that share a noise must add up to 1 for every row")
         if not all(marginal.where.is_counting for marginal in marginals):
             raise QueryError("marginals that share a noise must have weights of 0 and 1")
         for place, marginal in enumerate(marginals):
@@ -299,6 +311,8 @@ class Curator:
         It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1.
         """
         noise = error_of(mechanism, beta, marginal.size) / resolution
+        if marginal.moment is not None:
+            return noise + 1 / (2 * resolution)
         return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
 
     def price_of(
@@ -515,7 +529,7 @@ class Curator:
         noisy = steps.reshape(marginal.shape) / resolution
         return Answer(
             query=marginal,
-            value=self._possible(noisy),
+            value=self._possible(noisy, marginal.moment),
             error=np.full(marginal.shape, float(error)),
             noisy=noisy,
             cost=cost,
@@ -523,9 +537,13 @@ class Curator:
             source="public" if self.is_public(marginal) else "measured",
         )
 
-    def _possible(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _possible(self, noisy: NDArray[np.float64], moment: Moment | None) -> NDArray[np.float64]:
         """Counts clipped to what is possible: never further from the truth than before."""
-        return np.clip(noisy, 0, self.rows_at_most)
+        if moment is None:
+            return np.clip(noisy, 0, self.rows_at_most)
+        if self.rows_at_most is None:
+            return noisy if moment.low else np.maximum(noisy, 0.0)
+        return np.clip(noisy, float(moment.low) * self.rows_at_most, float(moment.high) * self.rows_at_most)
 
     # ---- choosing
 
@@ -578,6 +596,8 @@ class Curator:
         A `step` of a journal is kept in the debit's transaction.
         """
         marginals = list(look.marginals)
+        if any(marginal.moment is not None for marginal in marginals):
+            raise QueryError("a look reads counts; moments are measured by `measure`")
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
         event = checked_event(look, self.relation)

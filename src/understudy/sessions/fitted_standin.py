@@ -14,7 +14,7 @@ Cost        Time: a fit after each purchase that is followed by such a question,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,10 +81,14 @@ class FittedStandin:
     def counts(self, knowledge: Knowledge, marginal: Marginal) -> Values:
         """The stand-in's counts of a marginal's cells, in people, moved into the intervals that are known."""
         domain = marginal.domain
-        if domain.size(marginal.clique) <= MOST_SCALED_CELLS:
-            table = self._scaled(marginal.clique) * marginal.where.weights(marginal.clique)
-            gone = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
+        if domain.size(marginal.reads) <= MOST_SCALED_CELLS:
+            table = self._scaled(marginal.reads) * marginal.grid_weights()
+            gone = tuple(i for i, name in enumerate(marginal.reads) if name not in marginal.by)
             counts = table.sum(axis=gone)
+        elif marginal.moment is not None:  # as if all values lay in the middle
+            middle = marginal.moment.value([np.full(1, 0.5)] * len(marginal.moment.names))
+            counts = middle * self.counts(knowledge, replace(marginal, moment=None))
+            counts = counts.reshape(marginal.shape)
         elif not marginal.by:
             counts = np.array(self.rows * self.model.answer(marginal.where))
         else:

@@ -102,7 +102,7 @@ class Session:
         self.rows = self._promise.rows
         self.width = self._promise.width
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
-        self._reader = QuestionReader.of(curator.declaration, counts_everyone=False)
+        self._reader = QuestionReader.of(curator.declaration, counts_everyone=False, measured="positions")
         self._asked = 0
         self._fitting = AskingLock("session")
         self._standin: tuple[int, FittedStandin] | None = None

@@ -68,7 +68,9 @@ def _of_number(evaluator: Evaluator, value: Numbers, to: Node) -> Value | None:
         if scale is None:
             return replace(value, kind="real")
         factor = 10.0**scale
-        return interval.rising(evaluator.scope, value, lambda x: np.rint(x * factor) / factor, "a cast")
+        return interval.rising(
+            evaluator.scope, value, lambda x: interval.half_away(x * factor) / factor, "a cast"
+        )
     if wanted in TEXT_TYPES and value.kind == "integer" and bool((value.exact | ~value.known).all()):
         words = np.empty(np.shape(value.point), object)
         flat = words.reshape(-1)

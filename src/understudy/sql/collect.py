@@ -16,12 +16,16 @@ from understudy.domain.domain import Domain
 from understudy.errors import QueryError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.sql import predicate
-from understudy.sql.aggregate import Aggregate, Bounds, Count, Mean, Quantile, Sum
+from understudy.sql.aggregate import Bounds, Count, Mean, Quantile, Sum
 from understudy.sql.casts import zero_or_one
 from understudy.sql.evaluate import Evaluator, Node, chain, only, shown, used
 from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths, Value
 from understudy.sql.group import Tally
+from understudy.sql.measure_collect import SPREADS, MeasureCollector, Measured
+from understudy.sql.measured import Family
+
+Aggregate = Count | Sum | Mean | Quantile | Measured
 
 UNEVEN = 4
 """Half widths of bins are measured, not bounded by the widest one, when that is so many times the median."""
@@ -66,7 +70,10 @@ class Weighted:
 
 
 class Collector:
-    """Aggregates of one statement. `register` reads a node; `settle` then says what each one is."""
+    """Aggregates of one statement. `register` reads a node; `settle` then says what each one is.
+
+    Those of measures are read by a `MeasureCollector`, where there is one.
+    """
 
     def __init__(
         self,
@@ -74,22 +81,25 @@ class Collector:
         grid: Evaluator,
         where: LinearQuery,
         *,
-        grouped: bool,
-        rows_public: bool,
+        shared: bool,
+        measured: Family | None = None,
         person: tuple[str, int] | None = None,
     ) -> None:
+        """`shared` says that everybody knows how many rows there are, and that they are one group."""
         self.domain = domain
         self.grid = grid
         self.where = where
         self._person = person
-        self._shared = rows_public and not grouped
+        self._shared = shared
+        self._measures = None if measured is None else MeasureCollector(domain, grid, measured, shared=shared)
         self._settled: dict[int, Aggregate] = {}
         self._sums: dict[int, Weighted] = {}
 
     def register(self, node: Node) -> str:
         """Read an aggregate; the answer is the kind of its values."""
         name = id(node)
-        if name not in self._settled and name not in self._sums:
+        measured = self._measures is not None and name in self._measures
+        if name not in self._settled and name not in self._sums and not measured:
             self._read(name, node)
         found = self._settled.get(name)
         return "date" if isinstance(found, Quantile) and found.attribute.kind == "date" else "real"
@@ -101,6 +111,8 @@ class Collector:
                 measured.add(weighted.rows.key)
         for name, weighted in self._sums.items():
             self._settled[name] = self._sum(weighted, weighted.rows.key in measured)
+        if self._measures is not None:
+            self._settled.update(self._measures.settle(self._settled))
         return self._settled
 
     # ---- reading
@@ -114,7 +126,10 @@ class Collector:
         inner = node.this if isinstance(node, exp.WithinGroup) else node
         if isinstance(inner.this, exp.Distinct):
             self._settled[name] = Count(Tally(self._people(node, query)))
-        elif isinstance(node, exp.Count):
+            return
+        if self._measures is not None and self._measures.register(name, node, query):
+            return
+        if isinstance(node, exp.Count):
             self._settled[name] = Count(self._count(node, query))
         elif isinstance(node, exp.CountIf):
             only(node)
@@ -318,9 +333,11 @@ def _refused(node: Node) -> QueryError:
             remedy="quantile_disc(x, 0.01) or 0.99 comes close",
             suggestions=(f"quantile_disc({shown(node.this)}, {level})",),
         )
-    if isinstance(node, exp.Stddev | exp.StddevSamp | exp.StddevPop | exp.Variance | exp.VariancePop):
-        remedy = "avg(x * x) - avg(x) * avg(x) is the variance"
-        return QueryError(f"{shown(node)} is not answered", remedy=remedy)
+    if isinstance(node, SPREADS):
+        remedy = (
+            "it needs attributes with a declared resolution; avg(x * x) - avg(x) * avg(x) is the variance"
+        )
+        return QueryError(f"{shown(node)} is not answered here", remedy=remedy)
     remedy = "there are count, sum, avg, median and quantile_cont"
     known = ("count", "sum", "avg", "median", "quantile_cont")
     return QueryError(f"{shown(node)} is not answered", remedy=remedy, suggestions=known)

@@ -21,7 +21,9 @@ from understudy.domain.attribute import Attribute, unique_label
 from understudy.errors import QueryError
 from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
-from understudy.sql.aggregate import Aggregate, Folded
+from understudy.query.moment import Moment
+from understudy.sql.aggregate import Folded
+from understudy.sql.collect import Aggregate
 from understudy.sql.constants import as_date
 from understudy.sql.evaluate import Evaluator, Leaf, Node
 from understudy.sql.grid import Floats, Nothing, Numbers, Scope, Texts, Truths, Value
@@ -134,19 +136,24 @@ class CompiledAround:
     @cached_property
     def marginals(self) -> tuple[Marginal, ...]:
         """All that is ever measured: the marginals of the inner statements, each once."""
-        found = {(m.where.key, m.by): m for part in self.inner for m in part.marginals}
+        found = {_of(marginal): marginal for part in self.inner for marginal in part.marginals}
         return tuple(found.values())
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
         """For each inner statement the places of its marginals among all."""
-        place = {(m.where.key, m.by): i for i, m in enumerate(self.marginals)}
-        return tuple(tuple(place[m.where.key, m.by] for m in part.marginals) for part in self.inner)
+        place = {_of(marginal): i for i, marginal in enumerate(self.marginals)}
+        return tuple(tuple(place[_of(marginal)] for marginal in part.marginals) for part in self.inner)
 
     @cached_property
     def key(self) -> str:
         """Equal for statements that ask the same, as far as their words show it."""
         return sha256(repr([self.outer, [part.key for part in self.inner]]).encode()).hexdigest()
+
+
+def _of(marginal: Marginal) -> tuple[str, tuple[str, ...], str]:
+    """What a marginal counts, or sums up."""
+    return marginal.where.key, marginal.by, marginal.moment.describe() if marginal.moment else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +235,8 @@ class SqlProgram:
         parts = [part for _, part in places]
         value = self.grouping.fold(tally, parts, [values[i] for i, _ in places])
         error = self.grouping.fold(tally, parts, [errors[i] for i, _ in places])
-        return Folded(*(np.clip(part, 0, most) for part in (value, value - error, value + error)))
+        least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
+        return Folded(*(np.clip(part, least, largest) for part in (value, value - error, value + error)))
 
     # ---- which rows, in which order
 
@@ -281,6 +289,11 @@ class SqlProgram:
                 columns.append(Column(item.name, "key", type_of(kept)))
         self._chosen(leaf)
         return tuple(columns)
+
+
+def _reach_of(moment: Moment, rows: float) -> tuple[float, float]:
+    """The least and the most that a moment can add up to over so many rows."""
+    return (float(moment.low) * rows if moment.low else 0.0), float(moment.high) * rows
 
 
 def _evaluator(count: int, leaf: Leaf, *, released: bool = False, whole: bool = True) -> Evaluator:

@@ -17,16 +17,16 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
 from understudy.query.marginal import Marginal
 from understudy.query.text_size import USUAL, TextSize
-from understudy.sql.aggregate import Aggregate
 from understudy.sql.around import split
 from understudy.sql.attributes import attribute_of, grid_evaluator
-from understudy.sql.collect import Collector, factors_of
+from understudy.sql.collect import Aggregate, Collector, factors_of
 from understudy.sql.compiled import CompiledAround, CompiledSql, Key, SqlProgram, group_names
-from understudy.sql.dates import finest_grain
+from understudy.sql.dates import closed_end, finest_grain
 from understudy.sql.evaluate import Evaluator, Node, chain, shown, uncast
 from understudy.sql.factors import conjunction
 from understudy.sql.grid import Numbers, Value, of_attribute
 from understudy.sql.group import AXIS, Grouping, Part, grouping
+from understudy.sql.measured import Family
 from understudy.sql.merge import nested, simplified
 from understudy.sql.read import Statement, read
 from understudy.sql.remedies import unknown
@@ -49,6 +49,7 @@ def compile_sql(
     *,
     tables: Collection[str],
     rows_public: bool = False,
+    measured: Family | None = None,
     person: tuple[str, int] | None = None,
     size: TextSize = USUAL,
 ) -> CompiledSql | CompiledAround:
@@ -56,8 +57,8 @@ def compile_sql(
 
     A statement around private SELECTs gives a `CompiledAround`, any other a `CompiledSql`.
     `tables` are the names that may stand after FROM; `rows_public` says that the number of all rows is known,
-    `person` which column says whose row it is, and how many rows each may have, and `size` how long the statement
-    may be.
+    `measured` which moments of measures are bought (without, measures are summed by their bins), `person` which
+    column says whose row it is, and how many rows each may have, and `size` how long the statement may be.
 
     >>> from understudy.domain.attribute import Categories
     >>> domain = Domain((Bins.between("age", [0, 18, 65, 120]), Categories(name="sex", values=("F", "M"))))
@@ -68,7 +69,7 @@ def compile_sql(
     Traceback (most recent call last):
     understudy.errors.QueryError: 17 is not a bin edge of age; nearest: 0 and 18: try age < 0 or age < 18
     """
-    meant = _Meant(domain, tuple(tables), rows_public, person)
+    meant = _Meant(domain, tuple(tables), rows_public, measured, person)
     return _understood(tokens_of(text, size), text, meant)
 
 
@@ -85,10 +86,11 @@ class SqlCompiler:
         *,
         tables: Collection[str],
         rows_public: bool,
+        measured: Family | None = None,
         person: tuple[str, int] | None = None,
         size: TextSize = USUAL,
     ) -> None:
-        self._meant = _Meant(domain, tuple(tables), rows_public, person)
+        self._meant = _Meant(domain, tuple(tables), rows_public, measured, person)
         self._size = size
         self._seen: OrderedDict[Hashable, CompiledSql | CompiledAround] = OrderedDict()
         self._lock = Lock()
@@ -144,6 +146,7 @@ class _Meant:
     domain: Domain
     tables: tuple[str, ...]
     rows_public: bool
+    measured: Family | None
     person: tuple[str, int] | None
 
 
@@ -177,14 +180,8 @@ def _compiled(statement: Statement, meant: _Meant) -> CompiledSql:
     )
     groups = _groups(statement, domain, grid)
     listed = groups.possible(where) if statement.group else np.ones(1, bool)
-    collector = Collector(
-        domain,
-        grid,
-        where,
-        grouped=bool(statement.group),
-        rows_public=meant.rows_public,
-        person=meant.person,
-    )
+    shared = meant.rows_public and not statement.group
+    collector = Collector(domain, grid, where, shared=shared, measured=meant.measured, person=meant.person)
     leaves = _Leaves(statement, groups, grid, collector)
     names = tuple(_names(domain, item.node, groups, leaves) for item in statement.items)
     columns = SqlProgram(statement, groups, {}, {}, names, {}, listed).dry_run(leaves)
@@ -234,10 +231,14 @@ def _crosses(grid: Evaluator, node: Node) -> QueryError:
     name = shown(column)
     tries = [f"bin_start({name})"]
     value = grid.value(column)
-    if isinstance(value, Numbers) and value.kind == "date" and (grain := finest_grain(value)) is not None:
-        tries.insert(0, f"date_trunc('{grain}', {name})")
+    why = ""
+    if isinstance(value, Numbers) and value.kind == "date":
+        if (grain := finest_grain(value)) is not None:
+            tries.insert(0, f"date_trunc('{grain}', {name})")
+        if (day := closed_end(value)) is not None:
+            why = f" (the last bin of {column.name} holds its upper edge {day}; a day earlier, it would not)"
     return QueryError(
-        f"{shown(node)} varies inside a bin of {column.name}, so it makes no groups",
+        f"{shown(node)} varies inside a bin of {column.name}, so it makes no groups{why}",
         remedy=f"group by {' or by '.join(tries)}, or by a CASE on its edges",
         suggestions=tries,
     )
@@ -309,7 +310,7 @@ def _marginals(
     groups: Grouping, aggregates: dict[int, Aggregate]
 ) -> tuple[dict[tuple[str, str], list[tuple[int, Part]]], list[Marginal]]:
     """Every marginal once, whatever the number of aggregates that need it."""
-    places: dict[tuple[str, Clique], int] = {}
+    places: dict[tuple[str, Clique, str], int] = {}
     marginals: list[Marginal] = []
     parts: dict[tuple[str, str], list[tuple[int, Part]]] = {}
     for aggregate in aggregates.values():
@@ -318,7 +319,8 @@ def _marginals(
                 continue
             parts[tally.key] = []
             for part in groups.parts(tally):
-                name = (part.marginal.where.key, part.marginal.by)
+                moment = part.marginal.moment.describe() if part.marginal.moment else ""
+                name = (part.marginal.where.key, part.marginal.by, moment)
                 if name not in places:
                     places[name] = len(marginals)
                     marginals.append(part.marginal)

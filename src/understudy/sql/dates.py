@@ -103,6 +103,16 @@ def finest_grain(value: Numbers) -> str | None:
     return None
 
 
+def closed_end(value: Numbers) -> dt.date | None:
+    """The last day of the last bin, where without it shorter periods could be groups; None elsewhere."""
+    last = int(np.flatnonzero(np.broadcast_to(value.known, np.shape(value.low)))[-1])
+    high = np.array(value.high, np.float64)
+    high[last] = max(high[last] - 1, float(value.low[last]))
+    found, without = finest_grain(value), finest_grain(replace(value, high=high))
+    is_why = without is not None and (found is None or GRAINS.index(without) < GRAINS.index(found))
+    return as_date(float(value.high[last])) if is_why else None
+
+
 def _days(day: dt.date) -> float:
     return float((day - dt.date(1970, 1, 1)).days)
 

@@ -17,6 +17,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError, TooLargeError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.moment import Moment
 from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.grid import MAX_REGION, Floats, Numbers, Scope, Texts, Truths, Value
 
@@ -30,14 +31,18 @@ MAX_APART = 32
 
 @dataclass(frozen=True)
 class Tally:
-    """A weight for every row, to be summed in each group, and in each cell of `over` where that is named."""
+    """A weight for every row, to be summed in each group, and in each cell of `over` where that is named.
+
+    With a `moment` the query counts the rows, and each adds what the moment is of its measured values.
+    """
 
     query: LinearQuery
     over: str = ""
+    moment: Moment | None = None
 
     @cached_property
     def key(self) -> tuple[str, str]:
-        return self.query.key, self.over
+        return self.query.key, self.over if self.moment is None else self.moment.describe()
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +87,7 @@ class Grouping:
                 for condition, groups in self.conditions
             ]
         return [
-            Part(Marginal(self.domain, by, query), groups, self._possible(query, by))
+            Part(Marginal(self.domain, by, query, tally.moment), groups, self._possible(query, by))
             for query, groups in pieces
             if not is_nobody(query)
         ]

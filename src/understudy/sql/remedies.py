@@ -15,8 +15,8 @@ SCALARS = (
     "to_date, trim, trunc, upper, width_bucket, year"
 )
 AGGREGATES = (
-    "count, count_if, sum, avg, median, quantile, quantile_cont, quantile_disc, approx_quantile, percentile_cont, "
-    "percentile_disc"
+    "count, count_if, sum, avg, stddev, stddev_pop, variance, var_pop, covar_samp, covar_pop, median, quantile, "
+    "quantile_cont, quantile_disc, approx_quantile, percentile_cont, percentile_disc"
 )
 
 REMEDIES: dict[type[exp.Expr], tuple[str, str]] = {

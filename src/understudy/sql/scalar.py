@@ -34,11 +34,6 @@ def _on_numbers(function: Callable[[Scope, Numbers], Numbers], *allowed: str) ->
     return handler
 
 
-def half_away(values: Floats) -> Floats:
-    """The nearest whole number, halves away from 0."""
-    return np.copysign(np.floor(np.abs(values) + 0.5), values)
-
-
 def _round(evaluator: Evaluator, node: Node) -> Value:
     only(node, "decimals")
     digits = 0
@@ -51,7 +46,7 @@ def _round(evaluator: Evaluator, node: Node) -> Value:
     number = evaluator.number(node.this)
     kind = "integer" if digits <= 0 or number.kind == "integer" else "real"
     return interval.rising(
-        evaluator.scope, number, lambda x: half_away(x * scale) / scale, "round", kind=kind
+        evaluator.scope, number, lambda x: interval.half_away(x * scale) / scale, "round", kind=kind
     )
 
 

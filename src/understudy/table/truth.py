@@ -17,6 +17,7 @@ from understudy.domain.domain import CELL_LIMIT, Clique, Domain
 from understudy.errors import ClosedError, QueryError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.query.tables import RememberedTables
+from understudy.query.told_cells import grouped_by
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.counts import MarginalCounter
 from understudy.table.fork import LookLock
@@ -253,7 +254,9 @@ class Truth:
         """Refuse what `sums_of` could not hold, or does not belong here. Reads no data."""
         if any(marginal.domain != self.domain for marginal in marginals):
             raise QueryError("the question is about another domain")
-        self._check_cells(m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS)
+        counted = [m for m in marginals if m.moment is None]
+        self._check_cells(m.clique for m in counted if self.domain.size(m.clique) <= DENSE_CELLS)
+        self._check_cells(grouped_by(m) for m in marginals if m.moment is not None)
 
     def sums(self, marginal: Marginal, *, resolution: int = 1) -> Counts:
         """For each cell the sum of its rows' weights, in steps of 1/resolution, each weight rounded to one."""
@@ -262,17 +265,43 @@ class Truth:
     def sums_of(self, marginals: Sequence[Marginal], *, resolution: int = 1) -> list[Counts]:
         """The sums of many marginals: one pass for all small cliques, and one for each that is too large."""
         self.check_size(marginals)
+        if any(marginal.moment is not None for marginal in marginals):
+            return self._with_moments(marginals, resolution)
         if len(marginals) == 1 and (known := self._known(marginals[0], resolution)) is not None:
             return [known]
-        dense = {m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS}
         with self._look() as look:
-            counts = self._counts(look, sorted(dense)) if dense else {}
-            return [
-                self._weigh(marginal, counts[marginal.clique], resolution)
-                if marginal.clique in counts
-                else self._sums_by_row(look, marginal, resolution)
-                for marginal in marginals
-            ]
+            return self._summed(look, marginals, resolution)
+
+    def _with_moments(self, marginals: Sequence[Marginal], resolution: int) -> list[Counts]:
+        """Sums of which some are moments: all in one look, at one state of the table."""
+        from understudy.table.moments import moment_sums
+
+        places = [i for i, marginal in enumerate(marginals) if marginal.moment is not None]
+        counted = [i for i in range(len(marginals)) if i not in places]
+        with self._look() as look:
+            found = dict(
+                zip(counted, self._summed(look, [marginals[i] for i in counted], resolution), strict=True)
+            )
+            wanted = [marginals[i] for i in places]
+            if look is not None:
+                moments = moment_sums(look, wanted, self.unit, resolution=resolution)
+            else:  # what is kept in memory are codes, and a measure's values are in the table alone
+                with self.source.look() as values:
+                    moments = moment_sums(values, wanted, self.unit, resolution=resolution)
+        found.update(zip(places, moments, strict=True))
+        return [found[i] for i in range(len(marginals))]
+
+    def _summed(
+        self, look: ViewReader | None, marginals: Sequence[Marginal], resolution: int
+    ) -> list[Counts]:
+        dense = {m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS}
+        counts = self._counts(look, sorted(dense)) if dense else {}
+        return [
+            self._weigh(marginal, counts[marginal.clique], resolution)
+            if marginal.clique in counts
+            else self._sums_by_row(look, marginal, resolution)
+            for marginal in marginals
+        ]
 
     def _weigh(self, marginal: Marginal, counts: Counts, resolution: int) -> Counts:
         steps = np.rint(marginal.where.weights(marginal.clique) * resolution).astype(np.int64)
