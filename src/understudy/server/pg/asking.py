@@ -21,7 +21,7 @@ from understudy.server.pg import notices
 from understudy.server.pg.lexer import statements_of
 from understudy.server.pg.parameters import with_lists
 from understudy.server.pg.plans import Row, Select, Values
-from understudy.server.pg.routing import SYNTHETIC, PublicResult, PublicRows, Reader, Router
+from understudy.server.pg.routing import SYNTHETIC, PublicResult, PublicRows, Router, SelectReader
 from understudy.server.pg.settings import Settings
 from understudy.server.pg.states import Refusal
 from understudy.server.pg.values import as_text
@@ -76,7 +76,7 @@ class Asker:
         known = router.known(statement, oids, bounds=bounds)
         if known is not None:
             return known
-        reader = Reader(self._caller.analyst, self._settings.as_dict(), bounds)
+        reader = SelectReader(self._caller.analyst, self._settings.as_dict(), bounds)
         return await self._on_desk(partial(router.read, statement, oids, reader))
 
     async def _on_desk(self, work: Callable[[], Given]) -> Given:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from understudy.server.pg.lexer import StatementText, Token
+from understudy.server.pg.lexer import SqlWord, StatementText
 from understudy.server.pg.states import Refusal
 
 
-def syntax(token: Token | None) -> Refusal:
+def syntax(token: SqlWord | None) -> Refusal:
     """The refusal of a command that cannot be read."""
     if token is None:
         return Refusal("42601", "syntax error at end of input")
     return Refusal("42601", f'syntax error at or near "{token.text[:60]}"', position=token.start + 1)
 
 
-class Words:
+class CommandWords:
     """The words of a command, taken one after the other."""
 
     def __init__(self, statement: StatementText, place: int = 1) -> None:
@@ -23,7 +23,7 @@ class Words:
         self.place = place
 
     @property
-    def next(self) -> Token | None:
+    def next(self) -> SqlWord | None:
         tokens = self.statement.tokens
         return tokens[self.place] if self.place < len(tokens) else None
 
@@ -125,7 +125,7 @@ _SPECIAL = {
 }
 
 
-def setting_name(words: Words) -> str:
+def setting_name(words: CommandWords) -> str:
     """A setting's name, as SET, SHOW and RESET write it."""
     for special, name in _SPECIAL.items():
         if words.has(*special):
@@ -138,11 +138,11 @@ def setting_name(words: Words) -> str:
 
 def read_set(statement: StatementText) -> SetSetting | None:
     """A SET; None where it sets the mode of transactions, which is read only whatever is said."""
-    words = Words(statement)
+    words = CommandWords(statement)
     if words.has("TRANSACTION") or words.has("SESSION", "CHARACTERISTICS"):
         return None
     local = words.has("LOCAL")
-    if not local and not Words(statement).has("SESSION", "AUTHORIZATION"):
+    if not local and not CommandWords(statement).has("SESSION", "AUTHORIZATION"):
         words.has("SESSION")
     name = setting_name(words)
     values: list[str] = []
@@ -175,7 +175,7 @@ _DIRECTIONS = {
 
 def read_fetch(statement: StatementText, *, moves: bool) -> Fetch:
     """A FETCH or, where it `moves`, a MOVE."""
-    words = Words(statement)
+    words = CommandWords(statement)
     word = words.one_of(*_DIRECTIONS, "ABSOLUTE", "RELATIVE", "FORWARD", "BACKWARD", "ALL")
     how, count = "forward", 1
     if word in _DIRECTIONS:
@@ -201,7 +201,7 @@ def read_fetch(statement: StatementText, *, moves: bool) -> Fetch:
 
 def read_declare(statement: StatementText) -> Declare:
     """A DECLARE … CURSOR."""
-    words = Words(statement)
+    words = CommandWords(statement)
     name, binary, hold = words.name(), False, False
     while not words.has("CURSOR"):
         word = words.one_of("BINARY", "INSENSITIVE", "ASENSITIVE", "NO", "SCROLL")
@@ -222,7 +222,7 @@ _FLAGS = {"TRUE": True, "ON": True, "1": True, "FALSE": False, "OFF": False, "0"
 
 def read_explain(statement: StatementText) -> Explain:
     """An EXPLAIN with its options; those about plans, which there are none of, are passed over."""
-    words = Words(statement)
+    words = CommandWords(statement)
     form, analyze = "text", False
     if words.has("("):
         while not words.has(")"):
@@ -247,7 +247,7 @@ def read_explain(statement: StatementText) -> Explain:
 
 def read_copy(statement: StatementText) -> tuple[StatementText, CopyOptions]:
     """COPY (query) TO STDOUT with its options; every other COPY is refused."""
-    words = Words(statement)
+    words = CommandWords(statement)
     if not words.has("("):
         raise Refusal(
             "0A000",
@@ -274,7 +274,7 @@ def read_copy(statement: StatementText) -> tuple[StatementText, CopyOptions]:
     return query, _copy_options(given)
 
 
-def _copy_list(words: Words) -> dict[str, str | tuple[str, ...]]:
+def _copy_list(words: CommandWords) -> dict[str, str | tuple[str, ...]]:
     """The options of `COPY … (FORMAT csv, HEADER)`."""
     given: dict[str, str | tuple[str, ...]] = {}
     while not words.has(")"):
@@ -297,7 +297,7 @@ def _copy_list(words: Words) -> dict[str, str | tuple[str, ...]]:
     return given
 
 
-def _copy_words(words: Words) -> dict[str, str | tuple[str, ...]]:
+def _copy_words(words: CommandWords) -> dict[str, str | tuple[str, ...]]:
     """The options of `COPY … WITH CSV HEADER`, as they were written before Postgres 9."""
     given: dict[str, str | tuple[str, ...]] = {}
     while words.next is not None:

@@ -23,16 +23,16 @@ from understudy.server.pg.copying import copied
 from understudy.server.pg.frames import (
     BindMessage,
     Fields,
-    Frame,
     ParseMessage,
     ProtocolError,
+    WireFrame,
     formats_of,
 )
 from understudy.server.pg.lexer import StatementText, statements_of
 from understudy.server.pg.notices import is_wanted
 from understudy.server.pg.parameters import decoded
-from understudy.server.pg.planning import Planner
-from understudy.server.pg.plans import Plan, Row, described
+from understudy.server.pg.planning import StatementPlanner
+from understudy.server.pg.plans import Row, StatementPlan, described
 from understudy.server.pg.portals import Portal
 from understudy.server.pg.session import IDLE, SqlSession
 from understudy.server.pg.settings import REPORTED, Settings
@@ -69,7 +69,7 @@ class PgConnection:
         self.session = SqlSession(settings)
         self._told = {name: settings[name] for name in REPORTED}
         asker = Asker(shared, caller, settings, self._tell)
-        self._planner = Planner(self.session, asker, self._tell)
+        self._planner = StatementPlanner(self.session, asker, self._tell)
         self._is_skipping = False
         self._is_busy = False
         self._cancels = 0
@@ -124,7 +124,7 @@ class PgConnection:
         self._task.uncancel()
         return True
 
-    async def _next(self) -> Frame:
+    async def _next(self) -> WireFrame:
         try:
             async with asyncio.timeout(IDLE_SECONDS):
                 return await self._transport.frame()
@@ -144,7 +144,7 @@ class PgConnection:
                 raise stopping() from None
             raise
 
-    async def _answered(self, frame: Frame) -> None:
+    async def _answered(self, frame: WireFrame) -> None:
         kind, body = frame
         transport = self._transport
         if kind == ord("S"):
@@ -259,7 +259,7 @@ class PgConnection:
                 )
             await self._whole(plan)
 
-    async def _whole(self, plan: Plan) -> None:
+    async def _whole(self, plan: StatementPlan) -> None:
         """Execute a statement and send all of its rows, as text."""
         self.session.check_works(plan)
         word = plan.word
@@ -277,7 +277,13 @@ class PgConnection:
         return rows
 
     async def _sent(
-        self, plan: Plan, word: str, rows: Sequence[Row], formats: tuple[int, ...], *, more: bool = False
+        self,
+        plan: StatementPlan,
+        word: str,
+        rows: Sequence[Row],
+        formats: tuple[int, ...],
+        *,
+        more: bool = False,
     ) -> None:
         transport = self._transport
         if plan.copy is not None:

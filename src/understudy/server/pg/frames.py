@@ -27,7 +27,7 @@ class ProtocolError(Exception):
     """The bytes are no message of the protocol."""
 
 
-class Frame(NamedTuple):
+class WireFrame(NamedTuple):
     """A message: its kind, a letter, and its body; None where it was too long to be kept."""
 
     kind: int
@@ -62,13 +62,13 @@ class FrameBuffer:
             raise ProtocolError("the length of the start-up message is invalid")
         return self._taken(4, length - 4)
 
-    def next(self, most: int = MOST_BODY) -> Frame | None:
+    def next(self, most: int = MOST_BODY) -> WireFrame | None:
         """The next message; None while it is not whole."""
         if self._dropping:
             return None
         if self._dropped_kind:
             kind, self._dropped_kind = self._dropped_kind, 0
-            return Frame(kind, None)
+            return WireFrame(kind, None)
         if len(self) < 5:
             return None
         kind, length = struct.unpack_from("!Bi", self._bytes, self._place)
@@ -80,7 +80,7 @@ class FrameBuffer:
             self._drop(kind, length - 4)
             return self.next(most)
         body = self._taken(5, length - 4)
-        return None if body is None else Frame(kind, body)
+        return None if body is None else WireFrame(kind, body)
 
     def _drop(self, kind: int, length: int) -> None:
         self._place += 5

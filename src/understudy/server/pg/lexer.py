@@ -34,7 +34,7 @@ _COMMENT = re.compile(r"/\*|\*/")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
-class Token(NamedTuple):
+class SqlWord(NamedTuple):
     """A word or mark: its kind, its text as it is written, and where it begins and ends."""
 
     kind: str
@@ -63,7 +63,7 @@ class Token(NamedTuple):
         return self.text.lower() if self.kind == "word" else self.text
 
 
-def tokens_of(text: str) -> Iterator[Token]:
+def tokens_of(text: str) -> Iterator[SqlWord]:
     """The words of a text without spaces and comments; a `Refusal` 42601 where a quote or comment is open."""
     place = 0
     while place < len(text):
@@ -82,7 +82,7 @@ def tokens_of(text: str) -> Iterator[Token]:
                 position=place + 1,
             )
         if kind != "space":
-            yield Token(kind, found[0], place, found.end())
+            yield SqlWord(kind, found[0], place, found.end())
         place = found.end()
 
 
@@ -103,7 +103,7 @@ class StatementText:
     """One statement: its text from the first word to the last, and its words."""
 
     text: str
-    tokens: tuple[Token, ...]
+    tokens: tuple[SqlWord, ...]
 
     def after(self, number: int) -> str:
         """The text from the word of this number on."""
@@ -120,15 +120,15 @@ class StatementText:
         if begin >= end:
             return StatementText("", ())
         start = self.tokens[begin].start
-        moved = tuple(Token(t.kind, t.text, t.start - start, t.end - start) for t in self.tokens[begin:end])
+        moved = tuple(SqlWord(t.kind, t.text, t.start - start, t.end - start) for t in self.tokens[begin:end])
         return StatementText(self.text[start : self.tokens[end - 1].end], moved)
 
 
 def statements_of(text: str) -> list[StatementText]:
     """The statements of a text, without the empty ones."""
     found: list[StatementText] = []
-    begun: list[Token] = []
-    for token in (*tokens_of(text), Token("end", ";", len(text), len(text))):
+    begun: list[SqlWord] = []
+    for token in (*tokens_of(text), SqlWord("end", ";", len(text), len(text))):
         if token.kind != "end":
             begun.append(token)
         elif begun:

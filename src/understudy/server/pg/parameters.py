@@ -18,7 +18,7 @@ from typing import Any
 from sqlglot import exp
 
 from understudy.server.pg.arrays import ARRAYS, ELEMENTS, items_of, read_binary_array
-from understudy.server.pg.lexer import StatementText, Token
+from understudy.server.pg.lexer import SqlWord, StatementText
 from understudy.server.pg.numerics import read_numeric
 from understudy.server.pg.states import Refusal
 from understudy.server.pg.values import (
@@ -227,7 +227,7 @@ def with_lists(statement: StatementText) -> StatementText:
     return StatementText(text, ())
 
 
-def _closing(tokens: Sequence[Token], place: int) -> int | None:
+def _closing(tokens: Sequence[SqlWord], place: int) -> int | None:
     depth = 0
     for i in range(place, len(tokens)):
         depth += (tokens[i].text == "[") - (tokens[i].text == "]")

@@ -9,10 +9,10 @@ from typing import Any
 from understudy.server.inquiry import check_question
 from understudy.server.pg import commands, wire
 from understudy.server.pg.asking import Asker
-from understudy.server.pg.commands import Words, syntax
+from understudy.server.pg.commands import CommandWords, syntax
 from understudy.server.pg.lexer import StatementText
 from understudy.server.pg.parameters import decoded
-from understudy.server.pg.plans import Plan, Row, Select, Values, result_column
+from understudy.server.pg.plans import Row, Select, StatementPlan, Values, result_column
 from understudy.server.pg.portals import Portal
 from understudy.server.pg.session import FAILED, IDLE, SqlSession
 from understudy.server.pg.states import Refusal, read_only
@@ -24,14 +24,14 @@ _SILENT = frozenset(("UNLISTEN", "CHECKPOINT"))
 Run = Callable[[Values], Awaitable[Sequence[Row]]]
 
 
-class Planner:
+class StatementPlanner:
     """Plans statements for one connection. `tell` is given notices."""
 
     def __init__(self, session: SqlSession, asker: Asker, tell: Callable[[bytes, str], None]) -> None:
         self._session = session
         self._asker = asker
         self._tell = tell
-        self._readers: dict[str, Callable[[StatementText, Sequence[int]], Awaitable[Plan]]] = {
+        self._readers: dict[str, Callable[[StatementText, Sequence[int]], Awaitable[StatementPlan]]] = {
             "BEGIN": self._begin, "START": self._begin, "COMMIT": self._commit, "END": self._commit,
             "ROLLBACK": self._rollback, "ABORT": self._rollback, "SAVEPOINT": self._savepoint,
             "RELEASE": self._release, "SET": self._set, "SHOW": self._show, "RESET": self._reset,
@@ -40,10 +40,10 @@ class Planner:
             "CLOSE": self._close, "COPY": self._copy, "EXPLAIN": self._explain,
         }  # fmt: skip
 
-    async def plan(self, statement: StatementText, oids: Sequence[int] = ()) -> Plan:
+    async def plan(self, statement: StatementText, oids: Sequence[int] = ()) -> StatementPlan:
         """The plan of a statement, of which nothing is executed. Raises a `Refusal` or a `Problem`."""
         if not statement.tokens:
-            return Plan("", _nothing)
+            return StatementPlan("", _nothing)
         first = statement.tokens[0]
         read = self._readers.get(first.upper)
         if read is not None:
@@ -52,41 +52,41 @@ class Planner:
         if first.upper in _ASKS or first.text == "(":
             return self._of_select(await self._asker.read(statement, oids))
         if first.upper in _SILENT:
-            return Plan(first.upper, _nothing)
+            return StatementPlan(first.upper, _nothing)
         if first.kind != "word":
             raise syntax(first)
         raise read_only(first.upper[:40]) if first.upper in _WRITES else _not_sql(first.text)
 
-    def _of_select(self, select: Select) -> Plan:
+    def _of_select(self, select: Select) -> StatementPlan:
         async def run(values: Values) -> Sequence[Row]:
             return await self._asker.rows(select, values)
 
-        return Plan("SELECT", run, select.columns, select.parameters, counts=True)
+        return StatementPlan("SELECT", run, select.columns, select.parameters, counts=True)
 
     # ---- transactions
 
-    async def _begin(self, statement: StatementText, oids: Sequence[int]) -> Plan:
+    async def _begin(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
         async def run(_: Values) -> Sequence[Row]:
             if not self._session.begin():
                 self._warn("25001", "there is already a transaction in progress")
             return ()
 
-        return Plan("START TRANSACTION" if statement.tokens[0].upper == "START" else "BEGIN", run)
+        return StatementPlan("START TRANSACTION" if statement.tokens[0].upper == "START" else "BEGIN", run)
 
-    async def _commit(self, statement: StatementText, oids: Sequence[int]) -> Plan:
+    async def _commit(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
         def tag() -> str:
             return "ROLLBACK" if self._session.state == FAILED else "COMMIT"
 
-        return Plan(tag, self._ended(commit=True), ends=True)
+        return StatementPlan(tag, self._ended(commit=True), ends=True)
 
-    async def _rollback(self, statement: StatementText, oids: Sequence[int]) -> Plan:
-        words = Words(statement)
+    async def _rollback(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
+        words = CommandWords(statement)
         words.one_of("WORK", "TRANSACTION")
         if not words.has("TO"):
-            return Plan("ROLLBACK", self._ended(commit=False), ends=True)
+            return StatementPlan("ROLLBACK", self._ended(commit=False), ends=True)
         words.has("SAVEPOINT")
         name = words.name()
-        return Plan("ROLLBACK", _doing(lambda: self._session.roll_back_to(name)), ends=True)
+        return StatementPlan("ROLLBACK", _doing(lambda: self._session.roll_back_to(name)), ends=True)
 
     def _ended(self, *, commit: bool) -> Run:
         async def run(_: Values) -> Sequence[Row]:
@@ -96,34 +96,34 @@ class Planner:
 
         return run
 
-    async def _savepoint(self, statement: StatementText, oids: Sequence[int]) -> Plan:
-        name = Words(statement).name()
-        return Plan("SAVEPOINT", _doing(lambda: self._session.savepoint(name)))
+    async def _savepoint(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
+        name = CommandWords(statement).name()
+        return StatementPlan("SAVEPOINT", _doing(lambda: self._session.savepoint(name)))
 
-    async def _release(self, statement: StatementText, oids: Sequence[int]) -> Plan:
-        words = Words(statement)
+    async def _release(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
+        words = CommandWords(statement)
         words.has("SAVEPOINT")
         name = words.name()
-        return Plan("RELEASE", _doing(lambda: self._session.release(name)))
+        return StatementPlan("RELEASE", _doing(lambda: self._session.release(name)))
 
     # ---- settings
 
-    async def _set(self, statement: StatementText, oids: Sequence[int]) -> Plan:
+    async def _set(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
         found = commands.read_set(statement)
         if found is None:
-            return Plan("SET", _nothing)
+            return StatementPlan("SET", _nothing)
         settings = self._session.settings
-        return Plan("SET", _doing(lambda: settings.set(found.name, found.value, local=found.local)))
+        return StatementPlan("SET", _doing(lambda: settings.set(found.name, found.value, local=found.local)))
 
-    async def _show(self, statement: StatementText, oids: Sequence[int]) -> Plan:
-        settings, words = self._session.settings, Words(statement)
+    async def _show(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
+        settings, words = self._session.settings, CommandWords(statement)
         if words.has("ALL"):
             columns = tuple(result_column(name, TEXT) for name in ("name", "setting", "description"))
 
             async def every(_: Values) -> Sequence[Row]:
                 return [[name, value, ""] for name, value in sorted(settings.as_dict().items())]
 
-            return Plan("SHOW", every, columns)
+            return StatementPlan("SHOW", every, columns)
         name = commands.setting_name(words)
         words.end()
         settings.show(name)
@@ -131,17 +131,17 @@ class Planner:
         async def run(_: Values) -> Sequence[Row]:
             return [[settings.show(name)]]
 
-        return Plan("SHOW", run, (result_column(name, TEXT),))
+        return StatementPlan("SHOW", run, (result_column(name, TEXT),))
 
-    async def _reset(self, statement: StatementText, oids: Sequence[int]) -> Plan:
-        settings, words = self._session.settings, Words(statement)
+    async def _reset(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
+        settings, words = self._session.settings, CommandWords(statement)
         if words.has("ALL"):
-            return Plan("RESET", _doing(settings.reset_all))
+            return StatementPlan("RESET", _doing(settings.reset_all))
         name = commands.setting_name(words)
-        return Plan("RESET", _doing(lambda: settings.set(name, None)))
+        return StatementPlan("RESET", _doing(lambda: settings.set(name, None)))
 
-    async def _discard(self, statement: StatementText, oids: Sequence[int]) -> Plan:
-        words = Words(statement)
+    async def _discard(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
+        words = CommandWords(statement)
         what = words.one_of("ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY")
         if not what:
             raise syntax(words.next)
@@ -154,25 +154,25 @@ class Planner:
                 self._session.prepared.clear()
                 self._session.portals.clear()
 
-        return Plan(f"DISCARD {what}", _doing(discard))
+        return StatementPlan(f"DISCARD {what}", _doing(discard))
 
     # ---- prepared statements
 
-    async def _deallocate(self, statement: StatementText, oids: Sequence[int]) -> Plan:
-        words = Words(statement)
+    async def _deallocate(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
+        words = CommandWords(statement)
         words.has("PREPARE")
         if words.has("ALL"):
-            return Plan("DEALLOCATE ALL", _doing(self._session.prepared.clear))
+            return StatementPlan("DEALLOCATE ALL", _doing(self._session.prepared.clear))
         name = words.name()
 
         def forget() -> None:
             self._session.statement(name)
             del self._session.prepared[name]
 
-        return Plan("DEALLOCATE", _doing(forget))
+        return StatementPlan("DEALLOCATE", _doing(forget))
 
-    async def _prepare(self, statement: StatementText, oids: Sequence[int]) -> Plan:
-        words = Words(statement)
+    async def _prepare(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
+        words = CommandWords(statement)
         name = words.name()
         if words.has("("):
             while not words.has(")"):
@@ -182,10 +182,10 @@ class Planner:
         if not words.has("AS"):
             raise syntax(words.next)
         inner = await self.plan(words.rest())
-        return Plan("PREPARE", _doing(lambda: self._session.prepare(name, inner)))
+        return StatementPlan("PREPARE", _doing(lambda: self._session.prepare(name, inner)))
 
-    async def _execute(self, statement: StatementText, oids: Sequence[int]) -> Plan:
-        words = Words(statement)
+    async def _execute(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
+        words = CommandWords(statement)
         inner = self._session.statement(words.name())
         given: list[bytes | None] = []
         if words.has("("):
@@ -207,7 +207,7 @@ class Planner:
 
     # ---- cursors
 
-    async def _declare(self, statement: StatementText, oids: Sequence[int]) -> Plan:
+    async def _declare(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
         found = commands.read_declare(statement)
         inner = await self.plan(found.query, oids)
         if inner.columns is None or inner.copy is not None:
@@ -222,9 +222,9 @@ class Planner:
             self._session.open(found.name, Portal(inner, values, formats, hold=found.hold))
             return ()
 
-        return Plan("DECLARE CURSOR", run, parameters=inner.parameters)
+        return StatementPlan("DECLARE CURSOR", run, parameters=inner.parameters)
 
-    async def _fetch(self, statement: StatementText, oids: Sequence[int]) -> Plan:
+    async def _fetch(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
         moves = statement.tokens[0].upper == "MOVE"
         found = commands.read_fetch(statement, moves=moves)
         cursor = self._session.cursor(found.cursor)
@@ -233,31 +233,31 @@ class Planner:
             return await self._session.cursor(found.cursor).fetched(found)
 
         if moves:
-            return Plan("MOVE", run, counts=True)
-        return Plan("FETCH", run, cursor.plan.columns, counts=True, formats=cursor.formats)
+            return StatementPlan("MOVE", run, counts=True)
+        return StatementPlan("FETCH", run, cursor.plan.columns, counts=True, formats=cursor.formats)
 
-    async def _close(self, statement: StatementText, oids: Sequence[int]) -> Plan:
-        words = Words(statement)
+    async def _close(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
+        words = CommandWords(statement)
         if words.has("ALL"):
-            return Plan("CLOSE CURSOR ALL", _doing(self._session.portals.clear))
+            return StatementPlan("CLOSE CURSOR ALL", _doing(self._session.portals.clear))
         name = words.name()
 
         def close() -> None:
             self._session.cursor(name)
             del self._session.portals[name]
 
-        return Plan("CLOSE CURSOR", _doing(close))
+        return StatementPlan("CLOSE CURSOR", _doing(close))
 
     # ---- COPY and EXPLAIN
 
-    async def _copy(self, statement: StatementText, oids: Sequence[int]) -> Plan:
+    async def _copy(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
         query, options = commands.read_copy(statement)
         inner = await self.plan(query, oids)
         if inner.columns is None or inner.copy is not None:
             raise Refusal("0A000", "COPY sends the rows of a SELECT")
         return replace(inner, tag="COPY", copy=options)
 
-    async def _explain(self, statement: StatementText, oids: Sequence[int]) -> Plan:
+    async def _explain(self, statement: StatementText, oids: Sequence[int]) -> StatementPlan:
         found = commands.read_explain(statement)
         first = found.query.tokens[0] if found.query.tokens else None
         if first is None or (first.upper not in _ASKS and first.text != "("):
@@ -274,7 +274,7 @@ class Planner:
             return await self._asker.explained(select, values, found.format)
 
         columns = (result_column("QUERY PLAN", JSON if found.format == "json" else TEXT),)
-        return Plan("EXPLAIN", run, columns, select.parameters)
+        return StatementPlan("EXPLAIN", run, columns, select.parameters)
 
     def _warn(self, state: str, words: str) -> None:
         self._tell(wire.notice(words, severity="WARNING", state=state), "warning")

@@ -65,7 +65,7 @@ class Select:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Plan:
+class StatementPlan:
     """A statement, ready to be executed on one connection.
 
     tag         the word of its completion, or what says it before it is executed; `counts` adds the number of rows

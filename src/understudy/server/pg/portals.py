@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from understudy.server.pg.commands import Fetch
-from understudy.server.pg.plans import Plan, Row, Values
+from understudy.server.pg.plans import Row, StatementPlan, Values
 
 MOST_PORTALS = 100
 """Portals of one connection that may be open."""
@@ -19,7 +19,7 @@ class Portal:
     """A statement that is being executed; `hold` lets it outlive its transaction, `formats` are its result's."""
 
     def __init__(
-        self, plan: Plan, values: Values, formats: tuple[int, ...] = (), *, hold: bool = False
+        self, plan: StatementPlan, values: Values, formats: tuple[int, ...] = (), *, hold: bool = False
     ) -> None:
         self.plan = plan
         self.values = values

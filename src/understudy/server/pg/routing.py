@@ -57,7 +57,7 @@ class PublicResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class SelectReader:
     """Who reads a statement: their name and settings, which the catalog shows."""
 
     user: str
@@ -83,7 +83,7 @@ class Router:
     def _generations(self) -> tuple[int, ...]:
         return tuple(table.generation for table in self._house.tables.values())
 
-    def read(self, statement: StatementText, oids: Sequence[int], reader: Reader) -> Select:
+    def read(self, statement: StatementText, oids: Sequence[int], reader: SelectReader) -> Select:
         """Where a SELECT goes, and what comes back. Raises a `Refusal`, a `Problem` or an error of the library."""
         key = (statement.text, tuple(oids), reader.bounds, self._generations)
         if any(token.value.lower() in self._names for token in statement.tokens):
@@ -121,7 +121,7 @@ class Router:
         template: Template,
         tree: exp.Expr,
         oids: Sequence[int],
-        reader: Reader,
+        reader: SelectReader,
     ) -> Select:
         schemas = {table.db.lower() for table in relations(tree)}
         goes_to = SYNTHETIC if SYNTHETIC in schemas else "catalog"

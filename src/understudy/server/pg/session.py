@@ -5,7 +5,7 @@ A transaction changes nothing but this state: nothing is ever written, and what 
 
 from __future__ import annotations
 
-from understudy.server.pg.plans import Plan
+from understudy.server.pg.plans import StatementPlan
 from understudy.server.pg.portals import MOST_PORTALS, Portal
 from understudy.server.pg.settings import Settings
 from understudy.server.pg.states import Refusal
@@ -24,7 +24,7 @@ class SqlSession:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.state = IDLE
-        self.prepared: dict[str, Plan] = {}
+        self.prepared: dict[str, StatementPlan] = {}
         self.portals: dict[str, Portal] = {}
         self._savepoints: list[str] = []
 
@@ -57,7 +57,7 @@ class SqlSession:
         if self.state == INSIDE:
             self.state = FAILED
 
-    def check_works(self, plan: Plan) -> None:
+    def check_works(self, plan: StatementPlan) -> None:
         if self.state == FAILED and not plan.ends:
             raise Refusal(
                 "25P02",
@@ -92,7 +92,7 @@ class SqlSession:
 
     # ---- prepared statements and portals
 
-    def prepare(self, name: str, plan: Plan) -> None:
+    def prepare(self, name: str, plan: StatementPlan) -> None:
         if name and name in self.prepared:
             raise Refusal("42P05", f'prepared statement "{name[:60]}" already exists')
         if len(self.prepared) >= MOST_PREPARED and name not in self.prepared:
@@ -103,7 +103,7 @@ class SqlSession:
             )
         self.prepared[name] = plan
 
-    def statement(self, name: str) -> Plan:
+    def statement(self, name: str) -> StatementPlan:
         found = self.prepared.get(name)
         if found is None:
             what = f'prepared statement "{name[:60]}"' if name else "unnamed prepared statement"

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from understudy.server.pg.frames import MOST_BODY, Frame, FrameBuffer
+from understudy.server.pg.frames import MOST_BODY, FrameBuffer, WireFrame
 
 MOST_UNREAD = 1 << 18
 """Bytes that may have come and not been looked at before the socket is not read any more."""
@@ -97,12 +97,12 @@ class ClientTransport(asyncio.Protocol):
         """The first message; raises `Gone`, or a `ProtocolError`."""
         return await self._next(self._frames.start)
 
-    async def frame(self) -> Frame:
+    async def frame(self) -> WireFrame:
         """The next message; raises `Gone`, or a `ProtocolError`."""
         found = self._frames.next()  # most messages have come by the time they are wanted
         return found if found is not None else await self._next(self._frames.next)
 
-    async def small_frame(self, most: int) -> Frame:
+    async def small_frame(self, most: int) -> WireFrame:
         """As `frame`, for one that is short."""
         return await self._next(lambda: self._frames.next(most))
 
