@@ -22,18 +22,20 @@ from understudy.server.run import Service
 
 DISTRICTS = ("Emberquay", "Inkwharf", "Saltmarsh", "The Vale")
 
-DECLARATION = """\
+YEARS = ", ".join(f"{year}-01-01" for year in range(2000, 2020))
+
+DECLARATION = f"""\
 understudy: 1
 name: town
 source: town.csv
-budget: {epsilon: 1000, delta: 1e-9}
+budget: {{epsilon: 1000, delta: 1e-9}}
 attributes:
-  age: {type: integer, edges: [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]}
-  sex: {type: category, values: [F, M]}
-  district: {type: category, values: [Emberquay, Inkwharf, Saltmarsh, The Vale]}
-  smoker: {type: boolean}
-  moved_in: {type: date, edges: [2000-01-01, 2005-01-01, 2010-01-01, 2015-01-01, 2020-01-01]}
-  income: {type: real, edges: [0, 10000, 20000, 40000, 80000]}
+  age: {{type: integer, edges: [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]}}
+  sex: {{type: category, values: [F, M]}}
+  district: {{type: category, values: [Emberquay, Inkwharf, Saltmarsh, The Vale]}}
+  smoker: {{type: boolean}}
+  moved_in: {{type: date, edges: [{YEARS}, 2019-12-31]}}
+  income: {{type: real, edges: [0, 10000, 20000, 40000, 80000]}}
 """
 
 BY_SEX = "SELECT sex, count(*) AS n, avg(age) AS years FROM town GROUP BY sex ORDER BY n DESC"
