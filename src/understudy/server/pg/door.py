@@ -157,6 +157,7 @@ class PgDoor:
         process, secret = self._fresh_process(), secrets.randbits(32)
         self._open[process] = secret, connection
         self._of_token[caller.token_id] += 1
+        transport.trust()
         transport.write(greeting(start, settings, process, secret))
         transport.flush()
         return process, connection

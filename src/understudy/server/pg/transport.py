@@ -14,8 +14,11 @@ from typing import TypeVar, cast
 
 from understudy.server.pg.frames import MOST_BODY, FrameBuffer, WireFrame
 
-MOST_UNREAD = 1 << 18
-"""Bytes that may have come and not been looked at before the socket is not read any more."""
+MOST_UNREAD = MOST_BODY + (1 << 18)
+MOST_UNREAD_OF_STRANGERS = 1 << 14
+"""Bytes that may have come and not been looked at before the socket is not read any more: of clients that have
+proved who they are, and of others.
+"""
 
 MOST_UNSENT = 1 << 16
 """Bytes that are gathered before they leave."""
@@ -40,6 +43,7 @@ class ClientTransport(asyncio.Protocol):
         self._waiting: asyncio.Future[None] | None = None
         self._draining: asyncio.Future[None] | None = None
         self._is_paused = self._is_over = False
+        self._most_unread = MOST_UNREAD_OF_STRANGERS
         self._out: list[bytes] = []
         self._out_bytes = 0
         self.is_encrypted = False
@@ -56,7 +60,7 @@ class ClientTransport(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._frames.feed(data)
-        if len(self._frames) > MOST_BODY + MOST_UNREAD and not self._is_paused:
+        if len(self._frames) > self._most_unread and not self._is_paused:
             self._is_paused = True
             self._require().pause_reading()
         self._wake()
@@ -92,6 +96,10 @@ class ClientTransport(asyncio.Protocol):
     def is_over(self) -> bool:
         """Whether the client went away."""
         return self._is_over
+
+    def trust(self) -> None:
+        """The client has proved who it is: messages may be as long as those of statements are."""
+        self._most_unread = MOST_UNREAD
 
     async def start(self) -> bytes:
         """The first message; raises `Gone`, or a `ProtocolError`."""
