@@ -85,10 +85,7 @@ def tumult(path, column, low, high, rho, repetitions, groups):
 def main() -> None:
     peer, path, column, low, high, rho, repetitions, *groups = sys.argv[1:]
     given = (path, column, int(low), int(high), float(rho), int(repetitions), groups)
-    if peer == "tumult":
-        found = tumult(*given)
-    else:
-        found = opendp(*given, centred=peer == "opendp-centred")
+    found = tumult(*given) if peer == "tumult" else opendp(*given, centred=peer == "opendp-centred")
     print("JSON" + json.dumps(found))
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.query.marginal import Marginal
+from understudy.query.moment import Moment
 
 
 class MeasuredRows:
@@ -49,6 +50,7 @@ class MeasuredRows:
                 found[cell] += round(weight * resolution)
             return found.reshape(marginal.shape)
         moment = marginal.moment
+        assert isinstance(moment, Moment)
         sums = {exponents: [0] * cells for exponents in moment.polynomial}
         for row in self._values:
             cell, weight = self._placed(marginal, row)

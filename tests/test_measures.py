@@ -199,3 +199,52 @@ def test_the_parts_of_a_price_are_the_best_for_an_average_that_may_be_anywhere()
 
     assert expected(float(BESIDE_MOMENTS)) <= 1.001 * min(expected(p / 100) for p in range(5, 200))
     assert isinstance(BESIDE_MOMENTS, Fraction)
+
+
+@pytest.mark.parametrize(("pure", "neighbours"), [(False, "replace"), (True, "add-remove")])
+def test_quantiles_lie_between_their_ends_in_sql_and_in_the_small_language(frame, pure, neighbours):
+    known = frame.assign(pay=kept(frame)).dropna()
+    true = known.groupby("sex")["pay"].quantile(0.9)
+    with project(frame, pure=pure, neighbours=neighbours, epsilon=200) as opened:
+        asked = "SELECT sex, median(age), quantile_cont(pay, 0.9) FROM t GROUP BY sex"
+        quoted = opened.quote(asked, epsilon=20)
+        told = opened.ask(asked, epsilon=20)
+        assert told.cost == quoted.cost
+        for row in told.cells:
+            if row[0] in true:
+                assert row[2].low <= true[row[0]] <= row[2].high
+                assert row[2].high - row[2].low < 200
+                assert row[2].low <= row[2].value <= row[2].high
+                assert row[1].low <= frame[frame["sex"] == row[0]]["age"].median() <= row[1].high
+        small = opened.ask("quantile 0.9 pay where sex = F", epsilon=20)
+        assert abs(float(small.value) - true["F"]) <= float(small.error)
+        assert small.unit == "quantile 0.9 of pay"
+        assert opened.quote("median pay", epsilon=1).noise == "exponential"
+        merged = "SELECT median(pay) FROM t GROUP BY CASE WHEN sex = 'F' THEN 1 ELSE 2 END"
+        assert all(m.moment is None for m in opened.prepare(merged, epsilon=1).question.marginals)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "quantile pay",
+        "quantile 2.5 pay",
+        "avg 0.5 pay",
+        "quantile 0.12345 pay",
+        "median sex",
+        "median pay, age",
+    ],
+)
+def test_a_quantile_that_makes_no_sense_is_refused_for_nothing(frame, question):
+    with project(frame) as opened:
+        with pytest.raises(QueryError):
+            opened.ask(question, epsilon=1)
+        assert opened.ledger.spent.units == 0
+
+
+def test_a_session_answers_quantiles_from_bins(frame):
+    with project(frame, neighbours="replace") as opened:
+        session = us.session(opened, alpha=0.05, queries=10)
+        assert session.ask("SELECT median(pay) FROM t").cells[0][0].discretisation > 0
+        with pytest.raises(QueryError, match="from bins"):
+            session.ask("median pay")

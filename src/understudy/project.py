@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
 from functools import cached_property
@@ -19,7 +18,8 @@ from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
-from understudy.curator.curator import Curator, PreparedMeasurement
+from understudy.curator.calibration import PreparedMeasurement
+from understudy.curator.curator import Curator
 from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
@@ -32,6 +32,7 @@ from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.view import spent_of
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.quantile import QuantileMechanism
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
@@ -80,7 +81,8 @@ class Quote:
     beta     the probability with which some part of the answer is outside its bounds
     share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
     epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
-    noise    which noise would be added: `gaussian` or `laplace`
+    noise    which noise would be added: `gaussian` or `laplace`; `exponential` where quantiles of measures alone
+             are drawn, and the error is in ranks
     due      what the ledger would charge the analyst at this moment, jointly with all that was charged before;
              whether that could be paid, and which limit binds. `Project.quote` asks the ledger for it; it is None
              in the quote of a prepared question, whose method `due` asks
@@ -149,12 +151,14 @@ class PreparedQuestion(Generic[Given]):
             raise ParameterError(
                 f"a request's name must not hold {SEPARATOR!r}, which numbers the purchases of a session"
             )
-        with _told_in(self._asked, self._curator.ledger.budget):
+        try:
             answers = self._performed(request, analyst)
+        except InsufficientBudgetError as error:
+            raise _told_in_epsilon(error, self._asked, self._curator.ledger.budget) from None
         cells = tuple(CellCounts(answer, answer.noisy, answer.error) for answer in answers)
-        public = self._curator.relation.rows_are_public
         most = self._curator.rows_at_most
-        rows = RowBounds(self._curator.rows if public else 0, inf if most is None else most)
+        least = most if self._curator.relation.rows_are_public and most is not None else 0
+        rows = RowBounds(least, inf if most is None else most)
         return self.question.answer(
             SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
         )
@@ -389,13 +393,13 @@ class Project:
             float(probability(asked.beta)),
             budget.share(cost),
             budget.epsilon_of(cost),
-            "laplace" if _is_laplace(measured) else "gaussian",
+            _noise_of(measured),
         )
         return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing)
 
     @cached_property
     def _pricing(self) -> QuestionPricing:
-        return QuestionPricing(self.curator)
+        return QuestionPricing(self.curator.calibration, self.ledger)
 
     @cached_property
     def _reader(self) -> QuestionReader:
@@ -404,12 +408,17 @@ class Project:
             self.declaration,
             counts_everyone=private,
             measured="shares" if self.ledger.budget.is_pure else "centred",
+            refines=True,
             size=self.text_size,
         )
 
 
-def _is_laplace(measured: PreparedMeasurement) -> bool:
-    return any(isinstance(mechanism, LaplaceMechanism) for mechanism, _ in measured.mechanisms)
+def _noise_of(measured: PreparedMeasurement) -> str:
+    """What is added to the counts; or that nothing is, where ends of quantiles alone are drawn."""
+    mechanisms = [mechanism for mechanism, _ in measured.mechanisms]
+    if mechanisms and all(isinstance(mechanism, QuantileMechanism) for mechanism in mechanisms):
+        return "exponential"
+    return "laplace" if any(isinstance(m, LaplaceMechanism) for m in mechanisms) else "gaussian"
 
 
 def _charged_now(due: Due) -> str:
@@ -420,32 +429,30 @@ def _charged_now(due: Due) -> str:
     return f"{price}, and {due.available.amount:.4g} remains" + (f" for {due.limit}" if due.limit else "")
 
 
-@contextmanager
-def _told_in(asked: QuestionPrice, budget: Budget) -> Iterator[None]:
-    """A refusal of a price that was given in epsilon says in epsilon what would fit."""
-    try:
-        yield
-    except InsufficientBudgetError as error:
-        if asked.epsilon is None or error.currency == "epsilon":
-            raise
-        epsilon = float(exact(asked.epsilon, "epsilon"))
-        pure = asked.noise == "laplace"  # then rho grows with the square of epsilon
-        fits = (
-            epsilon * sqrt(error.remaining / error.requested)
-            if pure
-            else zcdp_epsilon(error.remaining, float(budget.delta))
-        )
-        shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
-        kind = " of pure privacy" if pure else ""
-        price = f"That is what epsilon {epsilon:g}{kind} costs under a budget of {budget}"
-        remedy = f"{price}; at most epsilon {shown:g} fits: ask with that, or for a wider error"
-        raise InsufficientBudgetError(
-            requested=error.requested,
-            remaining=error.remaining,
-            currency=error.currency,
-            limit=error.limit,
-            remedy=remedy if fits else price,
-        ) from None
+def _told_in_epsilon(
+    error: InsufficientBudgetError, asked: QuestionPrice, budget: Budget
+) -> InsufficientBudgetError:
+    """The refusal; where the price was given in epsilon and is paid in rho, it says which epsilon would fit."""
+    if asked.epsilon is None or error.currency != "rho":
+        return error
+    epsilon = float(exact(asked.epsilon, "epsilon"))
+    pure = asked.noise == "laplace"  # then rho grows with the square of epsilon
+    fits = (
+        epsilon * sqrt(error.remaining / error.requested)
+        if pure
+        else zcdp_epsilon(error.remaining, float(budget.conversion_delta))
+    )
+    shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
+    kind = " of pure privacy" if pure else ""
+    price = f"That is what epsilon {epsilon:g}{kind} costs under a budget of {budget}"
+    remedy = f"{price}; at most epsilon {shown:g} fits: ask with that, or for a wider error"
+    return InsufficientBudgetError(
+        requested=error.requested,
+        remaining=error.remaining,
+        currency=error.currency,
+        limit=error.limit,
+        remedy=remedy if fits else price,
+    )
 
 
 def open_project(

@@ -11,10 +11,14 @@ import tiny_release
 import understudy as us
 from understudy.answer.around_answer import AroundAnswer
 from understudy.answer.around_question import shared_desk
+from understudy.answer.reader import QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
-from understudy.errors import QueryError, StatementError
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.errors import QueryError, StatementError, TooLargeError
 from understudy.sql import CompiledAround, Estimate
 
+DOMAIN_OF_MANY = Domain((Bins.integers("a", 0, 299), Bins.integers("b", 0, 299)))
 SHARES = "SELECT sex, count(*) AS n, count(*) / sum(count(*)) OVER () AS share FROM people WHERE sex IS NOT NULL GROUP BY sex ORDER BY n DESC"
 JOINED = (
     "WITH young AS (SELECT sex, count(*) AS n FROM people WHERE age < 18 GROUP BY sex), every AS (SELECT sex, count(*) AS n FROM people GROUP BY sex) "
@@ -190,8 +194,18 @@ def test_the_outer_statement_sees_released_rows_only():
         shared_desk().run("SELECT * FROM people")
 
 
+def test_inner_rows_are_bounded_before_anything_is_paid():
+    wide = DOMAIN_OF_MANY
+    text = "SELECT count(*) FROM (SELECT a, b, count(*) AS n FROM t GROUP BY a, b) x WHERE n > 3"
+    reader = QuestionReader(wide, tables=["t"], rows_public=True, counts_everyone=False)
+    with pytest.raises(TooLargeError, match="at most 50,000 are handed on"):
+        reader.read(text)
+    assert reader.read(text.replace("GROUP BY a, b", "GROUP BY a, b LIMIT 10"))
+
+
 def test_a_plain_statement_keeps_its_bounds():
     texts = [
+        "SELECT sex, sum(n) AS n FROM (SELECT sex, smoker, count(*) AS n FROM people GROUP BY sex, smoker) t GROUP BY sex ORDER BY n DESC",
         "SELECT * FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) t WHERE n > 3",
         "SELECT sex, sum(n) FROM (SELECT sex, smoker, count(*) AS n FROM people GROUP BY sex, smoker) t GROUP BY sex",
     ]

@@ -79,7 +79,8 @@ def run(statement: str, rows: list[Any], declaration: Declaration, seed: int):
     public = declaration.relation.rows_are_public
     family = "shares" if declaration.budget.is_pure else "centred"
     compiled = compile_sql(statement, DOMAIN, tables=["t"], rows_public=public, measured=family)
-    prepared = QuestionPricing(curator).prepare(compiled.marginals, QuestionPrice(epsilon=1), rounded=True)
+    pricing = QuestionPricing(curator.calibration, curator.ledger)
+    prepared = pricing.prepare(compiled.marginals, QuestionPrice(epsilon=1), rounded=True)
     with tapped() as taps:
         curator.perform(prepared)
     return taps

@@ -129,6 +129,33 @@ def test_any_text_is_a_statement_or_a_clear_refusal(caplog):
     assert answered >= TEXTS / 30
 
 
+def nested(rng: random.Random) -> str:
+    """Statements inside statements, with names that may hide others."""
+    inner, name = Writer(rng).statement()[0], rng.choice(["x", "t", "age", "released_0", "groups"])
+    return rng.choice([
+        f"SELECT * FROM ({inner}) {name}", f"WITH {name} AS ({inner}) SELECT * FROM {name} WHERE kids > 0",
+        f"SELECT count(*), max(kids) FROM ({inner}) AS {name}", f"{inner} UNION ALL {inner}", f"SELECT ({inner}) + 1",
+        f"SELECT * FROM ({inner}) a JOIN ({inner}) b USING (sex)",
+        f"SELECT sex, ({inner}), rank() OVER (ORDER BY count(*)) FROM t GROUP BY sex",
+        inner.replace("SELECT ", "SELECT DISTINCT ", 1), inner.replace("count(*)", "sum(count(*)) OVER (PARTITION BY sex)"),
+        f"SELECT sum(kids), sex FROM ({inner}) {name} GROUP BY 2 HAVING count(*) > 1 ORDER BY 1",
+        f"WITH a AS ({inner}), b AS (SELECT * FROM a), c AS (SELECT * FROM b UNION SELECT * FROM a) SELECT * FROM c, b",
+    ])  # fmt: skip
+
+
+def test_any_nested_text_is_a_statement_or_a_clear_refusal():
+    rng, numbers = random.Random(5), np.random.default_rng(2)
+    answered = 0
+    for _ in range(TEXTS // 20):
+        text = nested(rng)
+        with suppress(QueryError):
+            evaluate(
+                compile_sql(mutated(rng, text) if rng.random() < 0.5 else text, DOMAIN, tables=["t"]), numbers
+            )
+            answered += 1
+    assert answered >= TEXTS / 200
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -21,7 +21,7 @@ from understudy.answer.around_answer import AroundAnswer
 from understudy.answer.counts import CellCounts, SourceCounts
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
-from understudy.errors import StatementError
+from understudy.errors import StatementError, TooLargeError
 from understudy.query.column import Column, ColumnType
 from understudy.query.marginal import Marginal
 
@@ -51,8 +51,18 @@ class AroundQuestion:
     def read(cls, text: str, compiled: CompiledAround) -> AroundQuestion:
         """The question, with the columns that a desk finds in its outer statement. Reads no data.
 
-        Raises a `StatementError`, a `QueryError`, where the outer statement cannot be run.
+        Raises a `QueryError` where the outer statement cannot be run, or an inner one has too many rows for it.
         """
+        most = shared_desk().limits.rows
+        for _, part in _named(compiled):
+            if (groups := part.most_rows) > most:
+                raise TooLargeError(
+                    "a SELECT inside another one",
+                    cells=groups,
+                    limit=most,
+                    why="are handed on",
+                    remedy="Ask for it alone, or for fewer groups",
+                )
         empty = {name: _released(part.columns, ()) for name, part in _named(compiled)}
         found = shared_desk().describe(compiled.outer, empty)
         return cls(text, compiled, _columns(found))
@@ -175,6 +185,13 @@ def _closed() -> None:
         _DESK.pop().close()
 
 
+def _forget() -> None:
+    """A child that was forked has no desk: the pipes of this one are its parent's."""
+    global _LOCK
+    _LOCK = Lock()
+    _DESK.clear()
+
+
 atexit.register(_closed)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_DESK.clear)  # its pipes are the parent's
+    os.register_at_fork(after_in_child=_forget)

@@ -22,6 +22,7 @@ from understudy.answer.reader import CountQuestion, ReadQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
+from understudy.query.quantile_end import QuantileEnd
 
 SPREAD_CELLS = 1 << 20
 """Cells over which even counts are spread: of larger questions nothing is forecast beyond the error of a count."""
@@ -57,6 +58,8 @@ def forecast(
     """
     if isinstance(question, CountQuestion | AroundQuestion) or rows < 1:
         return ()
+    if any(isinstance(marginal.moment, QuantileEnd) for marginal in question.marginals):
+        return ()  # how far apart the values lie at so many ranks, only the table knows
     even = [even_counts(marginal, rows) for marginal in question.marginals]
     cells: list[CellCounts] = []
     for marginal, counts, error in zip(question.marginals, even, errors, strict=True):

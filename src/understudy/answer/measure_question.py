@@ -15,10 +15,18 @@ from understudy.query.column import Column, cell_columns
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.measure_words import MeasureWords
+from understudy.query.quantile_end import QuantileEnd, ends_of
 from understudy.sql.aggregate import Folded
 from understudy.sql.grid import Numbers
 from understudy.sql.group import Tally
-from understudy.sql.measured import Family, MeasuredMean, MeasuredSpread, MeasuredSum, moments
+from understudy.sql.measured import (
+    Family,
+    MeasuredMean,
+    MeasuredQuantile,
+    MeasuredSpread,
+    MeasuredSum,
+    moments,
+)
 
 Floats = NDArray[np.float64]
 
@@ -37,8 +45,11 @@ class MeasureQuestion:
     words: str = field(default="", compare=False)
 
     @cached_property
-    def _aggregate(self) -> MeasuredSum | MeasuredMean | MeasuredSpread:
+    def _aggregate(self) -> MeasuredSum | MeasuredMean | MeasuredSpread | MeasuredQuantile:
         asked, rows = self.asked, self._rows
+        if asked.level is not None:
+            drawn = ends_of(asked.level, asked.measures[0].name)
+            return MeasuredQuantile(asked.measures[0], tuple(Tally(rows, moment=end) for end in drawn))
         family = self.family
         if family == "shares" and self.shared and not rows.factors and not asked.marginal.by:
             family = "centred"
@@ -61,8 +72,12 @@ class MeasureQuestion:
             query = query & LinearQuery.table(query.domain, (measure.name,), known)
         return query
 
-    @cached_property
+    @property
     def marginals(self) -> tuple[Marginal, ...]:
+        return self._marginals
+
+    @cached_property
+    def _marginals(self) -> tuple[Marginal, ...]:
         asked = self.asked.marginal
         return tuple(Marginal(asked.domain, asked.by, t.query, t.moment) for t in self._aggregate.tallies)
 
@@ -73,6 +88,8 @@ class MeasureQuestion:
     @property
     def unit(self) -> str:
         """What the numbers are: ``avg of income``."""
+        if self.asked.aggregate == "quantile" and self.asked.level is not None:
+            return f"quantile {float(self.asked.level):g} of {self.asked.measures[0].name}"
         return f"{self.asked.aggregate} of {', '.join(measure.name for measure in self.asked.measures)}"
 
     def answer(self, counts: SourceCounts) -> Answer:
@@ -123,6 +140,8 @@ def _possible(tally: Tally, rows: float) -> tuple[float, float]:
     """The least and the most that a tally can be over so many rows."""
     if tally.moment is None:
         return 0.0, rows
+    if isinstance(tally.moment, QuantileEnd):
+        return 0.0, 1.0
     return (float(tally.moment.low) * rows if tally.moment.low else 0.0), float(tally.moment.high) * rows
 
 

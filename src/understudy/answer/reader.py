@@ -10,7 +10,7 @@ that is made of them is within its bounds.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
@@ -24,6 +24,7 @@ from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.select_question import SelectQuestion
 from understudy.declaration.declaration import Declaration
 from understudy.domain.domain import Domain
+from understudy.domain.refinement import refined
 from understudy.errors import QueryError
 from understudy.query.column import Column, cell_columns
 from understudy.query.expression import parse
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 Asked = str | Marginal | LinearQuery
 """How a question may be put: in the small language or as a SELECT statement, as a marginal, as a linear query."""
 
+MOST_CUTS = 64
+"""Conditions of one question that may cut bins where no declared edge is."""
+
 REMEMBERED = 1 << 12
 """Texts that a reader need not read again."""
 
@@ -55,6 +59,7 @@ _SQL = re.compile(
 """The first word of SQL, after comments and parentheses; what was skipped once is not tried otherwise."""
 
 Given_co = TypeVar("Given_co", covariant=True)
+Question = TypeVar("Question")
 
 
 def is_sql(text: str) -> bool:
@@ -228,6 +233,16 @@ def rate(meeting: CellCounts, others: CellCounts) -> Answer:
     )
 
 
+def _groups(question: AnyQuestion) -> set[str]:
+    """The attributes that the rows of a question in the small language are grouped by."""
+    return {name for marginal in question.marginals for name in marginal.by}
+
+
+def _plain_groups(question: SelectQuestion | AroundQuestion) -> set[str]:
+    """The attributes that a statement lists after GROUP BY as they are."""
+    return set(question.compiled.grouped_by)
+
+
 def _ends(cells: CellCounts, known: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The least and the most that counts can be, never below 0; the counts themselves where nothing is known."""
     off = np.where(known, cells.half_width, 0.0)
@@ -239,9 +254,9 @@ class QuestionReader:
 
     `tables` are the names that may stand after FROM. `rows_public` says that everybody knows the number of rows,
     and `counts_everyone` that a share needs it counted. `measured` says which moments of measures the source of
-    counts can tell; without, measures are summed by their bins. `person` is the column that says whose row it is,
-    and how many rows each person may have. `size` is what a text may have: a longer one is refused before any
-    parser sees it.
+    counts can tell; without, measures are summed by their bins. `refines` says that it can count parts of declared
+    bins, so that a condition may cut them anywhere. `person` is the column that says whose row it is, and how many
+    rows each person may have. `size` is what a text may have: a longer one is refused before any parser sees it.
     """
 
     def __init__(
@@ -252,10 +267,12 @@ class QuestionReader:
         rows_public: bool,
         counts_everyone: bool,
         measured: Family | None = None,
+        refines: bool = False,
         person: tuple[str, int] | None = None,
         size: TextSize = USUAL,
     ) -> None:
         self._domain = domain
+        self._refines = refines
         self._measured: Family | None = measured
         self._person = person
         self._counts_everyone = counts_everyone
@@ -271,6 +288,7 @@ class QuestionReader:
         *,
         counts_everyone: bool,
         measured: Family | None = None,
+        refines: bool = False,
         size: TextSize = USUAL,
     ) -> QuestionReader:
         """A reader of questions about a declared table, under its name or that of its source."""
@@ -284,6 +302,7 @@ class QuestionReader:
             counts_everyone=counts_everyone,
             person=None if unit is None else (unit.column, unit.max_rows),
             measured=measured,
+            refines=refines,
             size=size,
         )
 
@@ -319,28 +338,76 @@ class QuestionReader:
 
     def select(self, text: str) -> SelectQuestion | AroundQuestion:
         """A SELECT statement; any other text is refused, as SQL, with a `QueryError`. Reads no data."""
-        from understudy.sql import CompiledAround
-
         self._size.check(text)
-        compiled = self._compiler.compile(text)
+        return self._cutting(lambda domain: self._select(text, domain), _plain_groups)
+
+    def _select(self, text: str, domain: Domain) -> SelectQuestion | AroundQuestion:
+        from understudy.sql import CompiledAround, compile_sql
+
+        if domain is self._domain:
+            compiled = self._compiler.compile(text)
+        else:
+            compiled = compile_sql(
+                text,
+                domain,
+                tables=self._tables,
+                rows_public=self._rows_public,
+                measured=self._measured,
+                person=self._person,
+                size=self._size,
+            )
         if isinstance(compiled, CompiledAround):
             return AroundQuestion.read(text.strip(), compiled)
         return SelectQuestion(text.strip(), compiled)
 
-    def _about_measures(self, text: str) -> MeasureQuestion:
+    def _cutting(
+        self, read: Callable[[Domain], Question], groups: Callable[[Question], set[str]]
+    ) -> Question:
+        """A question, over a domain with the edges that its conditions name where no declared ones are.
+
+        An attribute that rows are grouped by has the declared groups, and is not cut further.
+        """
+        domain, first = self._domain, None
+        for _ in range(MOST_CUTS):
+            try:
+                found = read(domain)
+            except QueryError as refusal:
+                if not self._refines or refusal.cuts is None:
+                    raise
+                first, domain = first or refusal, refined(domain, *refusal.cuts)
+                continue
+            cut = {a.name for a, declared in zip(domain, self._domain, strict=True) if a != declared}
+            if first is not None and cut & groups(found):
+                raise first
+            return found
+        raise QueryError(
+            f"a question cuts bins at {MOST_CUTS} places at most",
+            remedy="ask at declared edges, or in several questions",
+        )
+
+    def _about_measures(self, text: str, domain: Domain) -> MeasureQuestion:
         """An aggregate of measures. Imported for the first of them: no other question needs it."""
         from understudy.answer.measure_question import MeasureQuestion
 
         assert self._measured is not None
-        asked = parse_measure(text, self._domain, size=self._size)
+        asked = parse_measure(text, domain, size=self._size)
+        if asked.level is not None and self._measured == "positions":
+            raise QueryError(
+                "a session answers quantiles from bins",
+                remedy=f"ask in SQL: SELECT median({asked.measures[0].name}) FROM the table, or ask the project",
+            )
         return MeasureQuestion(asked, self._measured, self._rows_public, asked.text)
 
     def _read_text(self, text: str) -> AnyQuestion:
         if is_sql(text):  # what is SQL but no SELECT is refused as SQL
             return self.select(text)
+        return self._cutting(lambda domain: self._read_small(text, domain), _groups)
+
+    def _read_small(self, text: str, domain: Domain) -> AnyQuestion:
+        """A question in the small language."""
         if self._measured is not None and begins_with_measure(text):
-            return self._about_measures(text)
-        asked = parse(text, self._domain, size=self._size)
+            return self._about_measures(text, domain)
+        asked = parse(text, domain, size=self._size)
         if asked.others is not None:
             return RateQuestion(asked.marginal, asked.others, asked.text)
         if asked.aggregate == "count":

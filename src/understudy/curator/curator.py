@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
 from math import lcm
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.curator.calibration import Calibration, PreparedMeasurement
 from understudy.curator.charge_terms import ChargeTerms
 from understudy.curator.question_text import changed_since, respelt, spelt
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
-from understudy.domain.domain import Clique, Domain
+from understudy.domain.domain import Clique
+from understudy.domain.refinement import coarse_cells
 from understudy.errors import (
     ParameterError,
     ProtectionError,
@@ -34,23 +35,22 @@ from understudy.errors import (
 from understudy.ledger.books import Due, short_question
 from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
 from understudy.ledger.journal import Journal
-from understudy.mechanism.additive import Additive, error_of, noise_for
+from understudy.mechanism.additive import Additive
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
+from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
-from understudy.privacy.calibrate import cheapest
-from understudy.privacy.columns import ONE_COUNT, CountColumns, SharedColumns
+from understudy.privacy.columns import ONE_COUNT
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Located, SparseVector, Together, is_immovable
-from understudy.privacy.price import Currency, Price
+from understudy.privacy.price import Price
 from understudy.privacy.region import located_stack
-from understudy.privacy.relation import Relation, Sensitivity
-from understudy.query.disjoint import excludes, shares_a_unit
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
-from understudy.rational import Number, exact, positive, probability
+from understudy.query.quantile_end import QuantileEnd
+from understudy.rational import Number, exact, probability
 from understudy.table.read_record import ReadRecord
 from understudy.table.truth import Truth
 
@@ -79,38 +79,12 @@ class Paid(NamedTuple):
     released: Any
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedMeasurement:
-    """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
-
-    `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
-    probability 1 - `beta`. `stacks` are the places of marginals that get one noise as one vector, since no row
-    counts in two of them (`query.disjoint`): all of a stack have the same mechanism, and one event.
-    """
-
-    marginals: tuple[Marginal, ...]
-    mechanisms: tuple[tuple[Additive, int], ...]
-    errors: tuple[float, ...]
-    beta: Number
-    stacks: tuple[tuple[int, ...], ...]
-
-    @property
-    def event(self) -> Together:
-        """The noise of all of them together, wherever it is added."""
-        return Together(tuple(self.mechanisms[stack[0]][0].event for stack in self.stacks))
-
-    @property
-    def charged(self) -> Event:
-        """The same as a ledger records it: the noise of one marginal, or of one stack, stands alone."""
-        return self.event.events[0] if len(self.stacks) == 1 else self.event
-
-
 class Curator:
     """The only door to one table: it charges the ledger, durably, and only then looks and adds noise.
 
     A project has one (`Project.curator`). `measure` and `measure_all` give noisy counts, `choose` picks a
-    candidate privately, `sparse` opens a handle that compares many counts with a threshold for one price; `quote`,
-    `error` and `price_of` say beforehand what a measurement costs and how far off it can be. Prices are in epsilon
+    candidate privately, `sparse` opens a handle that compares many counts with a threshold for one price; `quote`
+    and `calibration` say beforehand what a measurement costs and how far off it can be. Prices are in epsilon
     or rho, errors in people. What decides a price, a refusal or the next step is public or was released before.
 
     Every call that charges takes two names. `request` is the caller's name for the purchase: the same name with
@@ -137,19 +111,21 @@ class Curator:
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
         self.ledger = ledger
         self.declaration = declaration
+        self.domain = declaration.domain
+        """The declared domain of the table."""
+        self.relation = declaration.relation
+        """The declared neighbours, which every look protects."""
+        public = self.relation.rows_are_public
+        self.calibration = Calibration(
+            self.domain,
+            self.relation,
+            ledger.budget.currency,
+            lambda: truth.rows if public else declaration.rows_at_most,
+        )
+        """What a measurement costs and how far off it can be, before anything is charged."""
 
     def __repr__(self) -> str:
         return f"Curator({self.declaration.name!r})"
-
-    @property
-    def domain(self) -> Domain:
-        """The declared domain of the table."""
-        return self.declaration.domain
-
-    @property
-    def relation(self) -> Relation:
-        """The declared neighbours, which every look protects."""
-        return self.declaration.relation
 
     def check_readable(self, marginals: Iterable[Marginal]) -> None:
         """Refuse a question about attributes that the custodian found to be unreadable. Reads no data."""
@@ -215,13 +191,7 @@ class Curator:
     @property
     def rows_at_most(self) -> int | None:
         """A public upper bound on the number of rows: their number, or the declared one; None without."""
-        if self.relation.rows_are_public:
-            return self._truth.rows
-        return self.declaration.rows_at_most
-
-    def is_public(self, marginal: Marginal) -> bool:
-        """Whether no row can change a marginal's counts, so that noise on it would protect nobody."""
-        return marginal.where.is_counting and self.sensitivity(marginal).l1 == 0
+        return self.calibration.rows_at_most()
 
     def check_size(self, marginals: Sequence[Marginal]) -> None:
         """Refuse, with a `TooLargeError`, marginals that could not be counted at once. Reads no data."""
@@ -235,128 +205,45 @@ class Curator:
 
     # ---- measuring
 
-    def mechanism(
-        self, marginal: Marginal, price: Price, *, beside: Sequence[Marginal] = ()
-    ) -> tuple[Additive, int]:
-        """The mechanism that would answer at this price, and its lattice resolution. Reads no data.
-
-        The price is for the marginal and for those `beside` it, of which no row may count in two.
-
-        The lattice is the finest whose noise can still be drawn. Counting queries live on the integers. Other
-        weights are rounded to 1/128 of 1/rows, so that all rows together are off by less than half a hundredth of
-        a person; less finely where the noise is so large that its sampler would overflow, when the rounding is
-        still far below the noise. The sum of a moment is exact, and rounded once, to a millionth of what one row
-        can add or the coarser step that its noise needs.
-        """
-        return self._mechanism(
-            marginal, price, lambda steps: self.stack_sensitivity((marginal, *beside), steps)
-        )
-
-    def _mechanism(
-        self, marginal: Marginal, price: Price, moves: Callable[[int], Sensitivity]
-    ) -> tuple[Additive, int]:
-        """`mechanism` for counts that move by `moves`, in steps of 1 over what it is given."""
-        if marginal.domain != self.domain:
-            raise QueryError("the question is about another domain")
-        resolution = 1
-        if marginal.moment is not None:
-            resolution = MOMENT_STEPS
-        elif not marginal.where.is_counting:
-            bits = self._rows_bound().bit_length()
-            resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
-        while True:
-            moved = moves(resolution)
-            try:
-                return noise_for(price, moved), resolution
-            except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
-                if resolution == 1:
-                    raise
-            resolution //= 2
-
-    def _rows_bound(self) -> int:
-        bound = self.rows_at_most
-        if bound is None:
-            raise RefusedError(
-                "weights other than 0 and 1 are rounded, and the error of that needs a public "
-                "bound on the number of rows",
-                remedy="declare `rows: {at_most: …}`",
-            )
-        return max(bound, 1)
-
-    def sensitivity(self, marginal: Marginal, resolution: int = 1) -> Sensitivity:
-        """How far neighbours can move a marginal's counts, in steps of 1/resolution, as declared."""
-        return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
-
-    def stack_sensitivity(self, marginals: Sequence[Marginal], resolution: int = 1) -> Sensitivity:
-        """The same for marginals side by side, of which no row may count in two: QueryError if one does.
-
-        Weights other than 0 and 1 stand alone, each on the lattice of its own that its error is told for.
-        """
-        if len(marginals) == 1:
-            return self.sensitivity(marginals[0], resolution)
-        if shares_a_unit(marginals):
-            return self.relation.moves(SharedColumns(len(marginals), resolution))
-        if any(marginal.moment is not None for marginal in marginals):
-            raise QueryError("moments that share a noise must add up to 1 for every row")
-        if not all(marginal.where.is_counting for marginal in marginals):
-            raise QueryError("marginals that share a noise must have weights of 0 and 1")
-        for place, marginal in enumerate(marginals):
-            if any(not excludes(other.where, marginal.where) for other in marginals[:place]):
-                raise QueryError("marginals that share a noise must be about different rows")
-        return self.relation.moves(CountColumns.stacked(marginals, resolution=resolution))
-
-    def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
-        """The half-width in people within which all cells of a measured marginal are, with probability 1 - `beta`.
-
-        It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1.
-        """
-        noise = error_of(mechanism, beta, marginal.size) / resolution
-        if marginal.moment is not None:
-            return noise + 1 / (2 * resolution)
-        return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
-
-    def price_of(
-        self,
-        marginal: Marginal,
-        *,
-        error: Number,
-        beta: Number = 0.05,
-        currency: Currency | None = None,
-        beside: Sequence[Marginal] = (),
-    ) -> Price:
-        """The smallest price, in the ledger's currency or another, at which all cells are within `error` people.
-
-        They are so together, with probability 1 - `beta`. The price is for the marginal and for those `beside`
-        it, of which no row may count in two. Reads no data. Raises ParameterError for an error that is not
-        positive.
-        """
-        target = positive(error, "error")
-        currency = self.ledger.budget.currency if currency is None else currency
-
-        @cache  # it is the same at every price
-        def moves(steps: int) -> Sensitivity:
-            return self.stack_sensitivity((marginal, *beside), steps)
-
-        def suffices(amount: Fraction) -> bool:
-            try:
-                mechanism, resolution = self._mechanism(marginal, Price(currency, amount), moves)
-                return self.error(marginal, mechanism, resolution, beta) <= target
-            except ParameterError:  # noise too large to draw
-                return False
-
-        probability(beta)
-        return Price(currency, cheapest(suffices))
-
     def quote(self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None) -> Cost:
         """What `measure` would be charged now, in the ledger's currency, given what was charged before.
 
         That may be more or less than the price: questions about different people share a cost. Reads no data.
         """
-        mechanism, _ = self.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
+        mechanism, _ = self.calibration.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
         return self.ledger.quote(self._located([marginal], mechanism))
 
-    def _located(self, marginals: Sequence[Marginal], mechanism: Additive) -> Event:
-        return self.versioned(located_stack(marginals, mechanism.event, self.relation))
+    def _located(self, marginals: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> Event:
+        """What is charged for a stack: its noise, the cells that it is about, and the version of the table."""
+        if isinstance(mechanism, QuantileMechanism):
+            return mechanism.event
+        if marginals[0].domain == self.domain:
+            return self.versioned(located_stack(marginals, mechanism.event, self.relation))
+        # Which of a person's rows are kept depends on the cells, and a region must be about the same rows always.
+        declared = [self._declared_cells(marginal) for marginal in marginals]
+        alone = sum(m.size for m in declared) == 1 < sum(m.size for m in marginals)
+        if self.declaration.unit is not None or alone:
+            return mechanism.event
+        return self.versioned(located_stack(declared, mechanism.event, self.relation))
+
+    def _declared_cells(self, marginal: Marginal) -> Marginal:
+        """The marginal of all rows in declared cells of which a part meets its condition: a larger region."""
+        held: dict[str, NDArray[np.float64]] = {}
+        for factor in marginal.where.factors:
+            for axis, name in enumerate(factor.clique):
+                others = tuple(i for i in range(factor.weights.ndim) if i != axis)
+                cells = np.zeros(self.domain[name].size)
+                some = np.atleast_1d(factor.weights.any(axis=others) if others else factor.weights > 0)
+                cells[coarse_cells(marginal.domain, self.domain, name)[some]] = 1.0
+                held[name] = cells
+        return Marginal(self.domain, marginal.by, LinearQuery.conjunction(self.domain, held))
+
+    def _counted_by(self, marginals: Sequence[Marginal]) -> Truth:
+        """The truth that counts the cells of marginals: those that are declared, or parts of them."""
+        domain = marginals[0].domain
+        if any(marginal.domain != domain for marginal in marginals):
+            raise QueryError("the parts of a question are about different cells")
+        return self._truth if domain == self.domain else self._truth.refined(domain)
 
     def versioned(self, event: Event) -> Event:
         """The event with the version of the table in it; plain noise where nothing tells one version from another.
@@ -402,33 +289,8 @@ class Curator:
 
         All are paid and answered, or none. `beta` is the probability of failure of each answer on its own.
         """
-        prepared = self.prepare(marginals, price, beta=beta)
+        prepared = self.calibration.prepare(marginals, price, beta=beta)
         return self.perform(prepared, request=request, analyst=analyst)
-
-    def prepare(
-        self,
-        marginals: Sequence[Marginal],
-        price: Price | Sequence[Price],
-        *,
-        beta: Number = 0.05,
-        stacks: Sequence[Sequence[int]] | None = None,
-    ) -> PreparedMeasurement:
-        """What `perform` will charge and do, each marginal at the given price or its own. Reads no data.
-
-        `stacks` are the places of marginals that are measured as one vector, at the one price of the first of
-        them, where no row counts in two (`query.disjoint.disjoint_stacks`); each is alone without. Raises
-        QueryError where a row could.
-        """
-        prices = [price] * len(marginals) if isinstance(price, Price) else price
-        alone = tuple((place,) for place in range(len(prices)))
-        placed = alone if stacks is None else tuple(map(tuple, stacks))
-        built: dict[int, tuple[Additive, int]] = {}
-        for first, *others in placed:
-            found = self.mechanism(marginals[first], prices[first], beside=[marginals[i] for i in others])
-            built.update(dict.fromkeys((first, *others), found))
-        mechanisms = tuple(built[place] for place in range(len(prices)))
-        errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, mechanisms, strict=True))
-        return PreparedMeasurement(tuple(marginals), mechanisms, tuple(errors), beta, placed)
 
     def perform(
         self,
@@ -456,26 +318,34 @@ class Curator:
             members, (mechanism, resolution) = [marginals[i] for i in stack], built[stack[0]]
             check_known(mechanism)
             one = all(built[i] == (mechanism, resolution) for i in stack)
-            if not one or mechanism.event != mechanism.event_for(self.stack_sensitivity(members, resolution)):
+            moved = self.calibration.sensitivity(*members, resolution=resolution)
+            if not one or mechanism.event != mechanism.event_for(moved):
                 raise ParameterError(
                     "a measurement was prepared with noise for another sensitivity than its counts have under "
                     f"`{self.relation}`: prepare it with this Curator"
                 )
         events = self._events(prepared)
-        self._truth.check_size(marginals)
+        truth = self._counted_by(marginals)
+        truth.check_size(marginals)
 
         def look() -> list[list[int]]:
-            sums = self._sums(marginals, [resolution for _, resolution in built])
-            return [
-                mechanism.release(values, noise=self._noise).ravel().tolist()
-                for (mechanism, _), values in zip(built, sums, strict=True)
-            ]
+            summed = [i for i, m in enumerate(marginals) if not isinstance(m.moment, QuantileEnd)]
+            sums = self._sums(truth, [marginals[i] for i in summed], [built[i][1] for i in summed])
+            values = dict(zip(summed, sums, strict=True))
+            told: list[list[int]] = []
+            for place, (mechanism, _) in enumerate(built):
+                if isinstance(mechanism, QuantileMechanism):
+                    tables = truth.step_tables(marginals[place])
+                    told.append([mechanism.draw(*table, noise=self._noise) for table in tables])
+                else:
+                    told.append(mechanism.release(values[place], noise=self._noise).ravel().tolist())
+            return told
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
         event = _one_event(events)
         terms = ChargeTerms(request, analyst, step, words)
         debit, told = self._paid(event, question, terms, look)
-        costs = _shares(debit.cost, self._weights(prepared.stacks, events))
+        costs = self._shares(debit.cost, prepared.stacks, events)
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
             for marginal, steps, cost, (_, resolution), error in zip(
@@ -483,14 +353,23 @@ class Curator:
             )
         ]
 
-    def _weights(self, stacks: Sequence[Sequence[int]], events: Sequence[Event]) -> list[int]:
-        """What each marginal costs on its own, in proportion: those of a stack share its price equally."""
+    def _shares(self, cost: Cost, stacks: Sequence[Sequence[int]], events: Sequence[Event]) -> list[Cost]:
+        """What was charged, shared out among the marginals; the parts add up to it.
+
+        In proportion to what each stack costs on its own: those of a stack share its price equally.
+        """
         whole = lcm(*map(len, stacks))
-        found: dict[int, int] = {}
+        weights: dict[int, int] = {}
         for stack, event in zip(stacks, events, strict=True):
             units = self.ledger.budget.price(event).units
-            found.update(dict.fromkeys(stack, units * (whole // len(stack))))
-        return [found[place] for place in range(len(found))]
+            weights.update(dict.fromkeys(stack, units * (whole // len(stack))))
+        shares: list[Cost] = []
+        left, weight = cost.units, sum(weights.values())
+        for place in range(len(weights)):
+            part = left * weights[place] // weight if weight else 0
+            shares.append(type(cost)(part))
+            left, weight = left - part, weight - weights[place]
+        return shares
 
     def due(self, prepared: PreparedMeasurement, *, request: str | None = None, analyst: str = "") -> Due:
         """What `perform` would be charged for a measurement now, and whether it could be paid. Writes nothing.
@@ -503,17 +382,20 @@ class Curator:
         return due if events else replace(due, payable=True)
 
     def _events(self, prepared: PreparedMeasurement) -> tuple[Event, ...]:
+        """What is charged for each stack: its noise, the cells that it is about, and the version of the table."""
         marginals, built = prepared.marginals, prepared.mechanisms
         return tuple(
             self._located([marginals[i] for i in stack], built[stack[0]][0]) for stack in prepared.stacks
         )
 
-    def _sums(self, marginals: Sequence[Marginal], resolutions: Sequence[int]) -> list[NDArray[np.int64]]:
+    def _sums(
+        self, truth: Truth, marginals: Sequence[Marginal], resolutions: Sequence[int]
+    ) -> list[NDArray[np.int64]]:
         """Sums in steps of each marginal's own resolution; one pass for each resolution that occurs."""
         found: dict[int, NDArray[np.int64]] = {}
         for resolution in set(resolutions):
             places = [i for i, own in enumerate(resolutions) if own == resolution]
-            sums = self._truth.sums_of([marginals[i] for i in places], resolution=resolution)
+            sums = truth.sums_of([marginals[i] for i in places], resolution=resolution)
             found.update(zip(places, sums, strict=True))
         return [found[i] for i in range(len(marginals))]
 
@@ -534,11 +416,15 @@ class Curator:
             noisy=noisy,
             cost=cost,
             beta=float(exact(beta)),
-            source="public" if self.is_public(marginal) else "measured",
+            source="public" if self.calibration.is_public(marginal) else "measured",
         )
 
-    def _possible(self, noisy: NDArray[np.float64], moment: Moment | None) -> NDArray[np.float64]:
+    def _possible(
+        self, noisy: NDArray[np.float64], moment: Moment | QuantileEnd | None
+    ) -> NDArray[np.float64]:
         """Counts clipped to what is possible: never further from the truth than before."""
+        if isinstance(moment, QuantileEnd):
+            return noisy
         if moment is None:
             return np.clip(noisy, 0, self.rows_at_most)
         if self.rows_at_most is None:
@@ -565,7 +451,7 @@ class Curator:
         marginals = [Marginal.of(candidate.query) for candidate in candidates]
         for candidate in candidates:
             counting_query(candidate.query, self.domain)
-        moved = max(self.sensitivity(marginal, 1).l1 for marginal in marginals)
+        moved = max(self.calibration.sensitivity(marginal).l1 for marginal in marginals)
         mechanism = ExponentialMechanism(epsilon=exact(epsilon, "epsilon"), sensitivity=moved)
         guesses = [whole_guess(candidate.guess) for candidate in candidates]
         self._truth.check_size(marginals)
@@ -618,7 +504,7 @@ class Curator:
         """
         if self.ledger.budget.price(event).units or is_immovable(event):
             return
-        if any(self.sensitivity(marginal).l1 for marginal in marginals):
+        if any(self.calibration.sensitivity(marginal).l1 for marginal in marginals):
             raise ParameterError(
                 "a look at counts that a person can move has a price, and this one names none"
             )
@@ -709,22 +595,19 @@ class Curator:
         """
         name = terms.request or fresh_request()
 
-        def charged(worded: str) -> Debit:
-            return self.recorded(
-                worded,
-                lambda text: self.ledger.charge(
-                    event, question=text, request=name, analyst=terms.analyst, step=terms.step
-                ),
+        def charged(text: str) -> Debit:
+            return self.ledger.charge(
+                event, question=text, request=name, analyst=terms.analyst, step=terms.step
             )
 
         try:
             try:
-                return charged(spelt(terms.words or "", question))
+                return self.recorded(spelt(terms.words or "", question), charged)
             except RequestConflictError:  # nothing was charged: it may be this question in other words
                 known = None if terms.words is None else self.ledger.find(name)
                 if known is None:
                     raise
-                return charged(respelt(known.question, question))
+                return self.recorded(respelt(known.question, question), charged)
         except RequestConflictError as conflict:
             raise changed_since(conflict, question, self.edition) from None
 
@@ -750,14 +633,3 @@ class Curator:
 
 def _one_event(events: tuple[Event, ...]) -> Event:
     return events[0] if len(events) == 1 else Together(events)
-
-
-def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:
-    """What was charged, shared out in proportion to what each part costs on its own; the parts add up to it."""
-    shares: list[Cost] = []
-    left, weight = whole.units, sum(prices)
-    for price in prices:
-        part = left * price // weight if weight else 0
-        shares.append(type(whole)(part))
-        left, weight = left - part, weight - price
-    return shares

@@ -20,13 +20,15 @@ from fractions import Fraction
 from math import floor
 from typing import Literal
 
-from understudy.curator.curator import Curator, PreparedMeasurement
+from understudy.curator.calibration import Calibration, PreparedMeasurement
 from understudy.errors import ParameterError, RefusedError
+from understudy.ledger.interface import Ledger
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Pure, unversioned
 from understudy.privacy.price import Currency, Price
 from understudy.query.disjoint import disjoint_stacks
 from understudy.query.marginal import Marginal
+from understudy.query.quantile_end import QuantileEnd
 from understudy.rational import Number, probability
 
 DEFAULT_SHARE = Fraction(1, 100)
@@ -49,6 +51,21 @@ mean, and 1/(8ρ) + 1/(24ρ') is least at ρ'/ρ = 1/√3, which is 0.577.
 """
 
 _PURE = Pure(epsilon=Fraction(1))
+
+
+POINT = Fraction(1, 2)
+"""What the draw of a quantile itself is paid beside each end of its interval, which is paid 1.
+
+The ends are shifted by many times what a draw is off by, so that a part of the price is worth less to the draw.
+"""
+
+
+def _part_of(marginal: Marginal) -> Fraction:
+    """What a marginal is paid beside moments, of which one is paid 1."""
+    moment = marginal.moment
+    if moment is None:
+        return BESIDE_MOMENTS
+    return POINT if isinstance(moment, QuantileEnd) and moment.side == "point" else Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -76,7 +93,7 @@ class QuestionPrice:
 
 @dataclass(frozen=True)
 class QuestionPricing:
-    """Prices the questions of one Curator's table.
+    """Prices the questions of one table by its `calibration`, and for its `ledger`.
 
     A question that needs several marginals gives an equal part of its price to each stack of those that are about
     different rows (`query.disjoint`), and an equal part of β to each marginal; what is public needs neither. Where
@@ -84,7 +101,8 @@ class QuestionPricing:
     `rounded`, the parts are so much smaller that rounding all of them up stays within the price.
     """
 
-    curator: Curator
+    calibration: Calibration
+    ledger: Ledger
 
     def prepare(
         self, marginals: Sequence[Marginal], asked: QuestionPrice, *, rounded: bool = False
@@ -100,7 +118,7 @@ class QuestionPricing:
         if not found:
             assert refusal is not None
             raise refusal
-        budget = self.curator.ledger.budget
+        budget = self.ledger.budget
         if asked.error is not None:
             return min(found, key=lambda one: budget.price(one.event).units) if len(found) > 1 else found[0]
         return min(found, key=lambda one: max(one.errors, default=0.0))
@@ -114,10 +132,10 @@ class QuestionPricing:
         bought Gaussian noise where the budget has a δ. Every marginal had a price of its own, also those that are
         about different rows. What was charged so is found again, and not priced anew.
         """
-        known = self.curator.ledger.find(request)
+        known = self.ledger.find(request)
         if known is None or unversioned(known.event) == prepared.charged:
             return prepared
-        pure = asked.epsilon is not None or self.curator.ledger.budget.is_pure
+        pure = asked.epsilon is not None or self.ledger.budget.is_pure
         former: Noise = "laplace" if pure else "gaussian"
         terms = replace(asked, noise=former) if asked.noise == "auto" else asked
         for tried, noise in ((terms, terms.noise), *((asked, noise) for noise in self._noises(asked))):
@@ -133,7 +151,7 @@ class QuestionPricing:
         """The noises to compare, the usual one first."""
         if asked.noise != "auto":
             return (asked.noise,)
-        if self.curator.ledger.budget.is_pure:  # it pays for no other, and says so where a rho is asked for
+        if self.ledger.budget.is_pure:  # it pays for no other, and says so where a rho is asked for
             return ("gaussian",) if asked.rho is not None else ("laplace",)
         return ("gaussian", "laplace")
 
@@ -146,10 +164,11 @@ class QuestionPricing:
         rounded: bool,
         stacked: bool = True,
     ) -> PreparedMeasurement:
-        places = [i for i, marginal in enumerate(marginals) if not self.curator.is_public(marginal)]
-        paid = [tuple(places[i] for i in stack) for stack in disjoint_stacks([marginals[i] for i in places])]
-        if not stacked:
-            paid = [(place,) for place in places]
+        places = [i for i, marginal in enumerate(marginals) if not self.calibration.is_public(marginal)]
+        paid = [(place,) for place in places]
+        if stacked and len(places) > 1:
+            stacks = disjoint_stacks([marginals[i] for i in places])
+            paid = [tuple(places[i] for i in stack) for stack in stacks]
         share = probability(asked.beta) / max(len(places), 1)
         if any(marginal.moment is not None for marginal in marginals):
             return self._with_moments(marginals, asked, noise, paid, share)
@@ -163,7 +182,7 @@ class QuestionPricing:
         else:
             each = self._part(self._whole(asked, noise), max(len(paid), 1), rounded=rounded)
         free = [(i,) for i in range(len(marginals)) if i not in places]
-        return self.curator.prepare(marginals, each, beta=share, stacks=sorted([*paid, *free]))
+        return self.calibration.prepare(marginals, each, beta=share, stacks=sorted([*paid, *free]))
 
     def _with_moments(
         self,
@@ -180,7 +199,7 @@ class QuestionPricing:
                 for stack in paid
             ]
         else:
-            parts = [Fraction(1) if marginals[s[0]].moment else BESIDE_MOMENTS for s in paid]
+            parts = [_part_of(marginals[stack[0]]) for stack in paid]
             whole = self._whole(asked, noise)
             found = [self._part(whole, sum(parts) / part, rounded=True) for part in parts]
         usual = found[0] if found else Price(CURRENCY[noise], Fraction(1))
@@ -190,17 +209,17 @@ class QuestionPricing:
                 prices[place] = price
         covered = {place for stack in paid for place in stack}
         free = [(i,) for i in range(len(marginals)) if i not in covered]
-        return self.curator.prepare(marginals, prices, beta=share, stacks=sorted([*paid, *free]))
+        return self.calibration.prepare(marginals, prices, beta=share, stacks=sorted([*paid, *free]))
 
     def _price_of(self, stack: Sequence[Marginal], error: Number, beta: Number, currency: Currency) -> Price:
         """The smallest price at which all counts of a stack are within `error`: that of its largest marginal."""
         largest = max(stack, key=lambda marginal: marginal.size)
         beside = [marginal for marginal in stack if marginal is not largest]
-        return self.curator.price_of(largest, error=error, beta=beta, currency=currency, beside=beside)
+        return self.calibration.price_of(largest, error=error, beta=beta, currency=currency, beside=beside)
 
     def _whole(self, asked: QuestionPrice, noise: str) -> Price:
         """The price of the whole question, in the currency of its noise."""
-        budget = self.curator.ledger.budget
+        budget = self.ledger.budget
         pure = asked.noise == "laplace" or budget.is_pure
         if noise == "laplace" and pure and asked.epsilon is not None:
             return Price.of(epsilon=asked.epsilon)
@@ -220,7 +239,7 @@ class QuestionPricing:
         return price
 
     def _part(self, price: Price, parts: int | Fraction, *, rounded: bool) -> Price:
-        slack = 4 * self.curator.declaration.relation.max_rows**2
+        slack = 4 * self.calibration.relation.max_rows**2
         units = floor(price.amount * UNITS / parts) - slack
         fits = rounded and parts > 1 and units > 1000 * slack
         return Price(price.currency, Fraction(units, UNITS)) if fits else price / parts

@@ -59,10 +59,15 @@ def _give_up(megabytes: int) -> None:
         import resource
     except ImportError:  # not a Unix system: DuckDB's own limits remain
         return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    resource.setrlimit(resource.RLIMIT_DATA, (megabytes * 2**20, megabytes * 2**20))
+    for what, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NOFILE, 64),
+        (resource.RLIMIT_DATA, megabytes * 2**20),
+    ):
+        _, hard = resource.getrlimit(what)
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (least, least))
     if os.geteuid() == 0:
         try:
             os.setgroups([])
@@ -104,7 +109,7 @@ def _done(request: dict[str, Any], engines: dict[str, DeskEngine], megabytes: in
 
 def _statement(engine: DeskEngine, request: dict[str, Any]) -> bytes:
     seconds, rows = float(request["seconds"]), int(request["rows"])
-    _end_after(2 * seconds + 1)
+    _end_after(5 * seconds + 2)
     try:
         columns, found = engine.run(
             request["sql"],

@@ -24,8 +24,11 @@ Statement = str | exp.Expr
 
 @dataclass(frozen=True, slots=True)
 class DeskLimits:
-    """What one statement may take: seconds, rows of its result, megabytes of its process; and who may wait.
+    """What one statement may take, and how long it may wait.
 
+    seconds    of processor time; it is also ended after three times as many seconds of the clock
+    rows       of its result
+    megabytes  of its process, with what is loaded there
     processes  statements that run at the same time
     waiting    seconds that a statement waits for one of them before it is refused
     """
@@ -41,6 +44,11 @@ class DeskLimits:
             raise ParameterError(
                 "a desk has at least one process of 128 MB, and time and rows for a statement"
             )
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the clock after which a process that has not replied is ended."""
+        return 4 * self.seconds + 1
 
 
 _keys = itertools.count(1)
@@ -191,11 +199,11 @@ class Desk:
         worker = self._taken()
         try:
             worker = self._loaded(worker, (database,))
-            reply = worker.ask(request, seconds=2 * self.limits.seconds)
+            reply = worker.ask(request, seconds=self.limits.longest)
             if reply.get("missing"):
                 worker.loaded.discard(database.key)
                 worker = self._loaded(worker, (database,))
-                reply = worker.ask(request, seconds=2 * self.limits.seconds)
+                reply = worker.ask(request, seconds=self.limits.longest)
             return reply
         except WorkerEndedError:
             worker = None

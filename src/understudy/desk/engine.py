@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -87,10 +88,13 @@ class DeskEngine:
         rows: int,
         columns_only: bool,
     ) -> tuple[list[tuple[str, str]], list[Any]]:
-        """The columns, as pairs of a name and a type of DuckDB, and the rows, one more than `rows` at most."""
-        alarm = threading.Timer(seconds, self._connection.interrupt)
-        alarm.daemon = True
-        alarm.start()
+        """The columns, as pairs of a name and a type of DuckDB, and the rows, one more than `rows` at most.
+
+        A statement is interrupted after so many seconds of processor time, or three times as many of the clock.
+        """
+        done = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(seconds, done), daemon=True)
+        watch.start()
         self._run("BEGIN TRANSACTION")
         try:
             return self._answered(sql, tables, rows, columns_only=columns_only)
@@ -99,8 +103,16 @@ class DeskEngine:
         except (MemoryError, RecursionError):
             raise StatementFailedError("size") from None
         finally:
-            alarm.cancel()
+            done.set()
+            watch.join()  # so that it interrupts nothing that comes later
             self._run("ROLLBACK")  # which takes the statement's own tables with it
+
+    def _watch(self, seconds: float, done: threading.Event) -> None:
+        """Interrupt what runs when its time is up, again and again until it is done."""
+        began, processor = time.monotonic(), time.process_time()
+        while not done.wait(seconds / 20):
+            if time.process_time() - processor >= seconds or time.monotonic() - began >= 3 * seconds:
+                self._connection.interrupt()
 
     def _answered(
         self, sql: str, tables: Sequence[Mapping[str, Any]], rows: int, *, columns_only: bool

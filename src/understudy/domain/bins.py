@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import floor, isfinite
+from math import floor, inf, isfinite, nextafter
 from typing import Any
 
 import numpy as np
@@ -302,26 +302,34 @@ class Bins(Attribute):
             return mask if operator == "=" else ~mask
         cut = self._cut(constant, operator)
         if cut is None:
-            raise self._misses_edge(operator, constant)
+            refusal = self._misses_edge(operator, constant)
+            refusal.cuts = self.name, (self._edge(constant, operator),)
+            raise refusal
         below = self._mask(np.arange(self.proper_size) < cut, other_is_known=False)
         return below if operator in ("<", "<=") else ~below
 
     def _cut(self, constant: Ordered, operator: str) -> int | None:
         """How many bins lie under the constant; None when it would cut one.
 
-        ``x <= c`` and ``x > c`` cut after c: at the next value of a discrete attribute, nowhere in a real one.
+        ``x <= c`` and ``x > c`` cut after c: at the next value of a discrete attribute, or the next float.
         """
         after = operator in ("<=", ">")
         if after and constant >= self.upper:
             return self.proper_size
-        if after and self.discrete:
-            constant, after = self._after(constant), False
+        if after:
+            constant = self._edge(constant, operator)
         if constant > self.upper:
             return self.proper_size
         if constant < self.starts[0]:
             return 0
         bin_of = bisect_right(self.starts, constant) - 1
-        return bin_of if self.starts[bin_of] == constant and not after else None
+        return bin_of if self.starts[bin_of] == constant else None
+
+    def _edge(self, constant: Ordered, operator: str) -> Ordered:
+        """Where a bin would have to begin for a comparison not to cut it."""
+        if operator not in ("<=", ">"):
+            return constant
+        return self._after(constant) if self.discrete else nextafter(constant, inf)
 
     def _constant(self, value: Value) -> Ordered:
         wanted = type(self.starts[0])
@@ -350,9 +358,12 @@ class Bins(Attribute):
         end = self.starts[cell + 1] if cell + 1 < self.proper_size else self._after(self.upper)
         if self._after(constant) != end or self.starts[cell] != constant:
             whole = self.proper_labels[cell]
-            raise QueryError(
+            refusal = QueryError(
                 f"{self.name} = {constant} cuts the bin {whole}", remedy="ask for the whole bin as a range"
             )
+            ends = (constant, self._after(constant))
+            refusal.cuts = self.name, tuple(edge for edge in ends if self.starts[0] < edge <= self.upper)
+            raise refusal
         return self._mask(np.arange(self.proper_size) == cell, other_is_known=False)
 
     def _misses_edge(self, operator: str, constant: Ordered) -> QueryError:

@@ -38,7 +38,7 @@ def excludes(one: LinearQuery, other: LinearQuery) -> bool:
 def shares_a_unit(marginals: Sequence[Marginal]) -> bool:
     """Whether marginals are moments of the same rows that add up to 1: each row gives one unit to all of them."""
     first = marginals[0]
-    if first.moment is None or not first.moment.unit:
+    if first.moment is None or not first.moment.unit:  # also an end of a quantile, which is drawn alone
         return False
     kinds = [marginal.moment.kind if marginal.moment else "" for marginal in marginals]
     alike = all(_same_rows(first, marginal) for marginal in marginals)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from understudy.errors import QueryError
 from understudy.query.linear import LinearQuery
 from understudy.query.moment import Moment
 from understudy.query.projection import Projection
+from understudy.query.quantile_end import QuantileEnd
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +28,8 @@ class Marginal:
     plain marginal. Cells are disjoint, so one row contributes to one of them: adding a row moves the vector by
     max f in one place, and replacing a row moves it by at most max f in each of two (`privacy.columns`). With a
     `moment` a row does not count by its weight alone: it adds what the moment is of its measured values, if the
-    condition, which then only counts, holds for it. Raises a `DomainError` where an attribute is unknown or named
+    condition, which then only counts, holds for it; with a `QuantileEnd` nothing is summed, and each cell has one
+    end of an interval for a quantile of its rows. Raises a `DomainError` where an attribute is unknown or named
     twice, a `TooLargeError` where there are more than `CELL_LIMIT` cells, and a `QueryError` where a moment is of
     what is no measure.
 
@@ -39,13 +42,18 @@ class Marginal:
     domain: Domain
     by: Clique
     where: LinearQuery = field(default=None)  # type: ignore[assignment]  # None stands for everyone
-    moment: Moment | None = None
+    moment: Moment | QuantileEnd | None = None
+    shape: tuple[int, ...] = field(init=False, compare=False)
+    """The number of cells along each attribute of `by`."""
+    size: int = field(init=False, compare=False)
+    """The number of cells, each of which is a linear query."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", self.domain.clique(self.by))
         if self.where is None:
             object.__setattr__(self, "where", LinearQuery.everyone(self.domain))
-        self.domain.allocatable_shape(self.by)
+        object.__setattr__(self, "shape", self.domain.allocatable_shape(self.by))
+        object.__setattr__(self, "size", prod(self.shape))
         if self.moment is not None:
             self.moment.measures(self.domain)
             if not self.where.is_counting:
@@ -68,16 +76,6 @@ class Marginal:
     def reads(self) -> Clique:
         """Every attribute that is read, by its cells or as a measure, in the order of the domain."""
         return self.domain.clique({*self.clique, *(self.moment.names if self.moment else ())})
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of cells along each attribute of `by`."""
-        return self.domain.shape(self.by)
-
-    @property
-    def size(self) -> int:
-        """The number of cells, each of which is a linear query."""
-        return self.domain.size(self.by)
 
     @cached_property
     def key(self) -> str:
@@ -106,6 +104,8 @@ class Marginal:
         weights = self.where.weights(self.reads)
         if self.moment is None:
             return weights
+        if isinstance(self.moment, QuantileEnd):
+            raise QueryError("a quantile is no sum of what rows add")
         places = []
         for attribute in self.moment.measures(self.domain):
             shape = [attribute.size if name == attribute.name else 1 for name in self.reads]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
@@ -25,12 +26,14 @@ AGGREGATES = {
     "variance": "variance",
     "stddev": "stddev",
     "covariance": "covariance",
+    "median": "median",
+    "quantile": "quantile",
 }
 """The words that begin a question about measures, and what each asks for."""
 
 _NAME = r"""(?:"(?:[^"]|"")*"|[^\s'"=<>!(),]+)"""
 _HEAD = re.compile(
-    rf"\s*(?P<word>{'|'.join(AGGREGATES)})\b\s*(?P<open>\()?\s*(?P<first>{_NAME})"
+    rf"\s*(?P<word>{'|'.join(AGGREGATES)})\b\s*(?P<level>[01]?\.[0-9]+\s)?\s*(?P<open>\()?\s*(?P<first>{_NAME})"
     rf"(?:\s*,\s*(?P<second>{_NAME}))?\s*(?P<close>\))?(?P<rest>(?:[\s(].*)?)$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -38,12 +41,16 @@ _HEAD = re.compile(
 
 @dataclass(frozen=True)
 class MeasureWords:
-    """A parsed question about measures: `aggregate` of the measures over the rows of each cell of `marginal`."""
+    """A parsed question about measures: `aggregate` of the measures over the rows of each cell of `marginal`.
+
+    `level` is that of a quantile; a median's is 1/2.
+    """
 
     text: str
     aggregate: str
     measures: tuple[Bins, ...]
     marginal: Marginal
+    level: Fraction | None = None
 
 
 def begins_with_measure(text: str) -> bool:
@@ -71,6 +78,13 @@ def parse_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Measu
             remedy="write avg income where age < 30 by sex, or covariance age, income",
         )
     aggregate = AGGREGATES[found["word"].lower()]
+    if (aggregate == "quantile") != (found["level"] is not None):
+        raise QueryError(
+            "a quantile has a level, and nothing else has", remedy="write quantile 0.9 income by sex"
+        )
+    level = Fraction(1, 2) if aggregate == "median" else None
+    if found["level"] is not None:
+        level = Fraction(found["level"].strip())
     names = [found["first"], *([found["second"]] if found["second"] else [])]
     wanted = 2 if aggregate == "covariance" else 1
     if len(names) != wanted:
@@ -84,7 +98,7 @@ def parse_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> Measu
             "a measure has a variance, and no covariance with itself", remedy=f"write variance {names[0]}"
         )
     counted = parse(f"count{found['rest'] or ''}", domain, size=size)
-    return MeasureWords(text.strip(), aggregate, measures, counted.marginal)
+    return MeasureWords(text.strip(), aggregate, measures, counted.marginal, level)
 
 
 def _measure(domain: Domain, written: str) -> Bins:

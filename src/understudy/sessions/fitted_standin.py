@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Clique, Domain
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
+from understudy.query.moment import Moment
 from understudy.sessions.direct import intervals
 from understudy.sessions.knowledge import UNBOUNDED, Knowledge, ReleasedTable
 from understudy.sessions.marginals_class import ReleasedMarginals
@@ -85,7 +86,7 @@ class FittedStandin:
             table = self._scaled(marginal.reads) * marginal.grid_weights()
             gone = tuple(i for i, name in enumerate(marginal.reads) if name not in marginal.by)
             counts = table.sum(axis=gone)
-        elif marginal.moment is not None:  # as if all values lay in the middle
+        elif isinstance(marginal.moment, Moment):  # as if all values lay in the middle
             middle = marginal.moment.value([np.full(1, 0.5)] * len(marginal.moment.names))
             counts = middle * self.counts(knowledge, replace(marginal, moment=None))
             counts = counts.reshape(marginal.shape)

@@ -15,7 +15,7 @@ import numpy as np
 
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.query.moment import RISING
+from understudy.query.moment import RISING, Moment
 from understudy.sessions.knowledge import IntervalTable
 
 MOST_BINS = 128
@@ -27,7 +27,7 @@ Known = Callable[[Marginal], IntervalTable | None]
 def moment_intervals(marginal: Marginal, known: Known) -> IntervalTable | None:
     """Intervals for the sums of a moment, from what is `known` of counts; None where nothing is."""
     moment = marginal.moment
-    assert moment is not None
+    assert isinstance(moment, Moment)
     rows = known(replace(marginal, moment=None))
     if rows is None or moment.low < 0:
         return None

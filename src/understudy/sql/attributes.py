@@ -45,14 +45,13 @@ def _compared(attribute: Attribute, operator: str, constant: Constant) -> Mask |
     Of a binned attribute a text is the label of a bin, a number in digits, or a day; a moment of time that is not
     midnight lies inside a day, so it is compared as an interval is.
     """
-    is_label = operator in ("=", "!=") and constant in attribute.labels
-    if isinstance(attribute, Bins) and isinstance(constant, str) and not is_label:
-        if attribute.kind == "date":
+    if isinstance(attribute, Bins) and isinstance(constant, str):
+        if attribute.kind == "date" and ".." not in constant:
             day = plain(read_moment(constant)) if constant[:4].isdigit() else constant
             if day is None:
                 return None
             constant = day
-        elif is_number(constant):
+        elif attribute.kind != "date" and is_number(constant):
             number = plain(read_number(constant))
             assert number is not None
             constant = number
@@ -62,7 +61,9 @@ def _compared(attribute: Attribute, operator: str, constant: Constant) -> Mask |
         if attribute.kind != "date":
             raise
         tries = [_quoted(one) for one in error.suggestions]
-        raise QueryError(error.problem, remedy=_quoted(error.remedy), suggestions=tries) from None
+        refusal = QueryError(error.problem, remedy=_quoted(error.remedy), suggestions=tries)
+        refusal.cuts = error.cuts
+        raise refusal from None
 
 
 def _quoted(words: str) -> str:

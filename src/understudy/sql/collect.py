@@ -23,7 +23,7 @@ from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths, Value
 from understudy.sql.group import Tally
 from understudy.sql.measure_collect import SPREADS, MeasureCollector, Measured
-from understudy.sql.measured import Family
+from understudy.sql.measured import Family, MeasuredQuantile
 
 Aggregate = Count | Sum | Mean | Quantile | Measured
 
@@ -82,16 +82,22 @@ class Collector:
         where: LinearQuery,
         *,
         shared: bool,
+        cells: bool = True,
         measured: Family | None = None,
         person: tuple[str, int] | None = None,
     ) -> None:
-        """`shared` says that everybody knows how many rows there are, and that they are one group."""
+        """`shared` says that everybody knows how many rows there are, and that they are one group.
+
+        `cells` says that every group is a cell of the attributes that it is made of.
+        """
         self.domain = domain
         self.grid = grid
         self.where = where
         self._person = person
         self._shared = shared
-        self._measures = None if measured is None else MeasureCollector(domain, grid, measured, shared=shared)
+        self._measures = (
+            None if measured is None else MeasureCollector(domain, grid, measured, shared=shared, cells=cells)
+        )
         self._settled: dict[int, Aggregate] = {}
         self._sums: dict[int, Weighted] = {}
 
@@ -254,7 +260,7 @@ class Collector:
 
     # ---- quantiles
 
-    def _quantile(self, node: Node, query: LinearQuery) -> Quantile:
+    def _quantile(self, node: Node, query: LinearQuery) -> Quantile | MeasuredQuantile:
         reader = _QUANTILES.get(type(node))
         if reader is None:
             raise _refused(node)
@@ -263,6 +269,10 @@ class Collector:
         wanted = 0.5 if level is None else self.grid.constant(level, "the level of a quantile")
         if isinstance(wanted, bool) or not isinstance(wanted, int | float) or not 0 <= wanted <= 1:
             raise QueryError("the level of a quantile is a number between 0 and 1")
+        if self._measures is not None:
+            by_value = self._measures.quantile(query, attribute, float(wanted))
+            if by_value is not None:
+                return by_value
         return Quantile(Tally(query, attribute.name), attribute, float(wanted), continuous)
 
     def _attribute(self, node: Node) -> Bins:

@@ -22,6 +22,7 @@ from understudy.errors import QueryError
 from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
+from understudy.query.quantile_end import QuantileEnd
 from understudy.sql.aggregate import Folded
 from understudy.sql.collect import Aggregate
 from understudy.sql.constants import as_date
@@ -59,8 +60,16 @@ class CompiledSql:
     marginals: tuple[Marginal, ...]
     key: str
     program: SqlProgram = field(repr=False)
+    grouped_by: tuple[str, ...] = ()
+    """The attributes that GROUP BY lists as they are."""
     text: str = field(default="", repr=False)
     """The statement itself, where it was taken out of a larger one."""
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows that `evaluate` can give, which is public."""
+        groups, limit = int(self.program.listed.sum()), self.program.statement.limit
+        return groups if limit is None else min(groups, limit)
 
     def evaluate(
         self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
@@ -138,6 +147,11 @@ class CompiledAround:
         """All that is ever measured: the marginals of the inner statements, each once."""
         found = {_of(marginal): marginal for part in self.inner for marginal in part.marginals}
         return tuple(found.values())
+
+    @property
+    def grouped_by(self) -> tuple[str, ...]:
+        """The attributes that some inner GROUP BY lists as they are."""
+        return tuple({name: None for part in self.inner for name in part.grouped_by})
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
@@ -291,8 +305,10 @@ class SqlProgram:
         return tuple(columns)
 
 
-def _reach_of(moment: Moment, rows: float) -> tuple[float, float]:
-    """The least and the most that a moment can add up to over so many rows."""
+def _reach_of(moment: Moment | QuantileEnd, rows: float) -> tuple[float, float]:
+    """The least and the most that a moment can add up to over so many rows; a place is between 0 and 1."""
+    if isinstance(moment, QuantileEnd):
+        return 0.0, 1.0
     return (float(moment.low) * rows if moment.low else 0.0), float(moment.high) * rows
 
 

@@ -181,14 +181,19 @@ def _compiled(statement: Statement, meant: _Meant) -> CompiledSql:
     groups = _groups(statement, domain, grid)
     listed = groups.possible(where) if statement.group else np.ones(1, bool)
     shared = meant.rows_public and not statement.group
-    collector = Collector(domain, grid, where, shared=shared, measured=meant.measured, person=meant.person)
+    cells = not groups.conditions and groups.count == groups.group_of.size
+    collector = Collector(
+        domain, grid, where, shared=shared, cells=cells, measured=meant.measured, person=meant.person
+    )
     leaves = _Leaves(statement, groups, grid, collector)
     names = tuple(_names(domain, item.node, groups, leaves) for item in statement.items)
     columns = SqlProgram(statement, groups, {}, {}, names, {}, listed).dry_run(leaves)
     aggregates = collector.settle()
     parts, marginals = _marginals(groups, aggregates)
     program = SqlProgram(statement, groups, aggregates, leaves.fixed, names, parts, listed)
-    return CompiledSql(columns, tuple(marginals), _key(program, marginals), program)
+    plain = [node.unnest() for node in statement.group]
+    by = tuple(attribute_of(domain, node).name for node in plain if isinstance(node, exp.Column))
+    return CompiledSql(columns, tuple(marginals), _key(program, marginals), program, by)
 
 
 def _as_named(statement: Statement, domain: Domain) -> Statement:

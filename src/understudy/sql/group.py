@@ -18,6 +18,7 @@ from understudy.errors import QueryError, TooLargeError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
+from understudy.query.quantile_end import QuantileEnd
 from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.grid import MAX_REGION, Floats, Numbers, Scope, Texts, Truths, Value
 
@@ -38,7 +39,7 @@ class Tally:
 
     query: LinearQuery
     over: str = ""
-    moment: Moment | None = None
+    moment: Moment | QuantileEnd | None = None
 
     @cached_property
     def key(self) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
 from understudy.query.linear import Factor, LinearQuery
+from understudy.query.quantile_end import ends_of
 from understudy.sql.aggregate import Count
 from understudy.sql.evaluate import Evaluator, Node, only, shown
 from understudy.sql.factors import conjunction, is_nobody
@@ -25,6 +26,7 @@ from understudy.sql.measured import (
     Family,
     MeasuredCount,
     MeasuredMean,
+    MeasuredQuantile,
     MeasuredSpread,
     MeasuredSum,
     Moments,
@@ -32,7 +34,7 @@ from understudy.sql.measured import (
     moments,
 )
 
-Measured = MeasuredCount | MeasuredSum | MeasuredMean | MeasuredSpread
+Measured = MeasuredCount | MeasuredSum | MeasuredMean | MeasuredSpread | MeasuredQuantile
 
 SPREADS = (
     exp.Stddev,
@@ -75,14 +77,16 @@ class MeasureCollector:
     """Reads the aggregates of measures of one statement, and says which moments they need.
 
     `shared` says that everybody knows how many rows there are, and that they are one group: then a count of all
-    rows costs nothing, and centred moments are the best of all families but that of sessions.
+    rows costs nothing, and centred moments are the best of all families but that of sessions. `cells` says that
+    every group is a cell of the attributes that it is made of.
     """
 
-    def __init__(self, domain: Domain, grid: Evaluator, family: Family, *, shared: bool) -> None:
+    def __init__(self, domain: Domain, grid: Evaluator, family: Family, *, shared: bool, cells: bool) -> None:
         self.domain = domain
         self.grid = grid
         self.family: Family = family
         self._shared = shared
+        self._cells = cells
         self._settled: dict[int, Measured] = {}
         self._sums: dict[int, _Wanted] = {}
 
@@ -158,6 +162,17 @@ class MeasureCollector:
         if wanted.measure.lower_bound == 0 and not anyway:
             return moments("positions", "x", wanted.rows, measures)
         return usual
+
+    def quantile(self, query: LinearQuery, measure: Bins, level: float) -> MeasuredQuantile | None:
+        """A quantile by values; None where it is answered from bins: in a session, or of no rows.
+
+        A group must be one cell of the marginal, since ends of quantiles are not added up.
+        """
+        rows = self._known_rows(query, (measure,))
+        if measure.resolution is None or self.family == "positions" or not self._cells or is_nobody(rows):
+            return None
+        drawn = tuple(Tally(rows, moment=end) for end in ends_of(level, measure.name))
+        return MeasuredQuantile(measure, drawn)
 
     def _family(self, rows: LinearQuery) -> Family:
         if self.family == "shares" and self._shared and not rows.factors:

@@ -225,6 +225,28 @@ class MeasuredMean:
         return _numbers(point, low, high, rows <= 0)
 
 
+@dataclass(frozen=True)
+class MeasuredQuantile:
+    """A quantile of a measure that was drawn, between two ends that were drawn for it."""
+
+    measure: Bins
+    ends: tuple[Tally, ...]
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        return self.ends
+
+    @property
+    def key(self) -> object:
+        return "measured quantile", tuple(tally.key for tally in self.ends)
+
+    def estimate(self, fold: Fold, *, discretised: bool) -> Numbers:
+        lowest, width = _range(self.measure)
+        one, point, other = (lowest + width * fold(tally).value for tally in self.ends)
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        return _numbers(point, low, high, np.zeros(low.shape, bool))
+
+
 Spread = Literal["variance", "deviation", "covariance"]
 
 

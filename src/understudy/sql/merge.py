@@ -255,6 +255,9 @@ class _Merger:
         select = select.copy()
         select.set("from_", inner.args["from_"].copy())
         for column in select.find_all(exp.Column):
+            own = not column.table and column.name.lower() in outer and column.find_ancestor(exp.Order)
+            if own:
+                continue  # ORDER BY means the column of the outer SELECT
             if not found.knows(column):
                 if not column.table and column.name.lower() in outer:
                     continue

@@ -7,7 +7,10 @@ from sqlglot import exp
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
 from understudy.sql.evaluate import Node
-from understudy.sql.read import MAX_GROWN, name_of
+from understudy.sql.read import name_of
+
+MAX_COPIED = 20_000
+"""Nodes of all trees that are copied while sub-queries are merged: names may repeat, and trees grow with them."""
 
 
 class Copier:
@@ -19,7 +22,7 @@ class Copier:
     def copy(self, node: Node) -> Node:
         """A copy of a tree; a `QueryError` where all copies together have too many nodes."""
         self._grown += sum(1 for _ in node.walk())
-        if self._grown > MAX_GROWN:
+        if self._grown > MAX_COPIED:
             raise QueryError("names of long expressions are used too often", remedy="ask in two statements")
         return node.copy()
 

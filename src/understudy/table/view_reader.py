@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -36,14 +37,15 @@ WORD_BITS = 62
 """Bits of a packed integer: codes travel in as few numbers as hold them."""
 
 
+@dataclass(frozen=True)
 class ViewReader:
     """What can be read from one view of the table; it can be used only while the view is open."""
 
-    def __init__(self, expression: Any, engine: Engine, view: View, *, text: bool) -> None:
-        self._expression = expression
-        self._engine = engine
-        self._view = view
-        self._text = text
+    _expression: Any
+    _engine: Engine
+    _view: View
+    _text: bool
+    """Whether the table is a file of text, of which every look reads all declared columns."""
 
     def batches(self, domain: Domain, clique: Clique, unit: Unit | None = None) -> Iterator[Codes]:
         """The codes of the clique's attributes, batch by batch."""
@@ -66,6 +68,15 @@ class ViewReader:
             return at_most(self._expression, domain, unit, self._engine, **steps)
         names = domain.names if self._text else domain.clique({*clique, *measures})
         return coded_rows(self._expression, domain, names, self._engine, **steps)
+
+    def step_counts(
+        self, domain: Domain, rows: Expression, cell: Expression, name: str
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+        """How many rows of each cell lie at each step of a measure, for those that any lies at: batch by batch."""
+        flat = rows.select(cell=cell, step=rows[step_name(domain, name)])
+        counted = flat.group_by("cell", "step").aggregate(n=flat.count())
+        for batch in self._view.groups(counted):
+            yield _whole(batch, "cell"), _whole(batch, "step"), _whole(batch, "n")
 
     def sums(
         self, domain: Domain, rows: Expression, cell: Expression, size: int, of: Sequence[Product]

@@ -44,6 +44,7 @@ _RETURNED: dict[str, Kind] = {
     "to_regrole": "regrole",
     "to_regproc": "regproc",
 }
+_OF_BOUNDS = ("array_lower", "array_upper", "generate_subscripts")
 _OUT = {
     "regoperator": "regoper_out",
     "regproc": "regproc_out",
@@ -94,18 +95,16 @@ class Calls:
             made = exp.Anonymous(this=f"us_{name}", expressions=[*arguments, self.visible()])
             return self.typed(made, "bool")
         if name in FORMS:
-            return self.typed(self._macro(name, arguments), kind)
+            return self.typed(self._macro(node, name, arguments), kind)
         return self.typed(node, kind)
 
-    def _macro(self, name: str, arguments: list[exp.Expr]) -> exp.Expr:
-        if name in ("to_regclass",):
+    def _macro(self, node: exp.Expr, name: str, arguments: list[exp.Expr]) -> exp.Expr:
+        if name == "to_regclass":
             arguments = [*arguments, self.visible()]
+        if name in _OF_BOUNDS and arguments and self.kind(arguments[0]) in ("int2vector", "oidvector"):
+            name = f"vector_{name}"  # which begins at 0
         if len(arguments) not in FORMS[name]:
-            raise StatementError(
-                f"function {name} does not take {len(arguments)} arguments",
-                reason="undefined-function",
-                remedy="Check its arguments",
-            )
+            return node
         return exp.Anonymous(this=f"us_{name}", expressions=arguments)
 
     def _text(self, value: str, kind: Kind = "text") -> exp.Expr:
@@ -206,6 +205,12 @@ class Calls:
     def _every(self, node: exp.Expr) -> exp.Expr:
         return self.typed(exp.Anonymous(this="bool_and", expressions=_arguments(node)), "bool")
 
+    def _truncated(self, node: exp.Expr) -> exp.Expr:
+        """date_trunc, which makes a time of a day."""
+        kinds_of = [self.kind(argument) for argument in _arguments(node)]
+        kind = "timestamp" if "timestamp" in kinds_of else "timestamptz"
+        return self.typed(exp.cast(node, kinds.duck(kind), dialect="duckdb"), kind)
+
     def _json(self, node: exp.Expr) -> exp.Expr:
         """json_build_object, whose keys and values alternate."""
         made = exp.Anonymous(this="json_object", expressions=_arguments(node))
@@ -220,6 +225,7 @@ class Calls:
         "current_schemas": _schemas,
         "current_setting": _setting,
         "current_user": _user,
+        "date_trunc": _truncated,
         "every": _every,
         "format": _formatted,
         "generate_series": _series,

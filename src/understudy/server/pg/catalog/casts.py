@@ -120,9 +120,12 @@ def _as_text(walk: Expressions, value: exp.Expr, to: exp.Expr) -> exp.Expr:
         value if kinds.is_text(kind) and kind != "unknown" else exp.cast(value, "VARCHAR", dialect="duckdb")
     )
     length = to.expressions[0].name if isinstance(to, exp.DataType) and to.expressions else ""
-    if length.isdigit():
-        return exp.Anonymous(this="left", expressions=[made, exp.Literal.number(length)])
-    return made
+    if not length.isdigit():
+        return made
+    cut = exp.Anonymous(this="left", expressions=[made, exp.Literal.number(length)])
+    if cast_name(to) != "bpchar":
+        return cut
+    return exp.Anonymous(this="rpad", expressions=[cut, exp.Literal.number(length), exp.Literal.string(" ")])
 
 
 def _as_array(walk: Expressions, value: exp.Expr, literal: str | None, target: Kind) -> exp.Expr:

@@ -286,6 +286,9 @@ class Expressions(Calls):
         node.set("this", value if isinstance(value, exp.Column) else exp.paren(value))
         places = []
         for place in node.expressions:
+            if isinstance(place, exp.Slice):  # an array again
+                self.parts(place, scope)
+                return self.typed(node, kind)
             literal = isinstance(place, exp.Literal) or (
                 isinstance(place, exp.Neg) and isinstance(place.this, exp.Literal)
             )
@@ -368,6 +371,8 @@ def _common(found: list[Kind]) -> Kind:
     known = [kind for kind in found if kind and kind != "unknown"]
     if not known:
         return "" if "" in found else "text"
+    if "oid" in known and all(kind == "oid" or kind in _RANKS[:3] for kind in known):
+        return "oid"
     numbers = [kind for kind in known if kind in _RANKS]
     if len(numbers) == len(known):
         return max(numbers, key=_RANKS.index)

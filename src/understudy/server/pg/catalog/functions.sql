@@ -303,6 +303,7 @@ CREATE MACRO us_setting_of
 CREATE MACRO us_array_upper (a, n) AS (CASE WHEN n = 1 THEN nullif(len(a), 0)::INTEGER END);
 CREATE MACRO us_array_lower (a, n) AS (CASE WHEN n = 1 AND len(a) > 0 THEN 1 END);
 CREATE MACRO us_array_length (a, n) AS (CASE WHEN n = 1 THEN nullif(len(a), 0)::INTEGER END);
+CREATE MACRO us_cardinality (a) AS (len(a)::INTEGER);
 CREATE MACRO us_array_ndims (a) AS (CASE WHEN len(a) > 0 THEN 1 END);
 CREATE MACRO us_array_position (a, b) AS (list_position(a, b));
 CREATE MACRO us_array_remove (a, b) AS (list_filter(a, lambda p: p IS DISTINCT FROM b));
@@ -312,6 +313,9 @@ CREATE MACRO us_array_out
       IS NULL THEN 'NULL' WHEN p = '' OR regexp_matches(p, '[{},"\s\\]') OR upper(p) = 'NULL' THEN '"' ||
       replace(replace(p, '\', '\\'), '"', '\"') || '"' ELSE p END), ','), '') || '}' END
   );
+CREATE MACRO us_vector_array_lower (a, n) AS (CASE WHEN n = 1 AND len(a) > 0 THEN 0 END);
+CREATE MACRO us_vector_array_upper (a, n) AS (CASE WHEN n = 1 AND len(a) > 0 THEN len(a)::INTEGER - 1 END);
+CREATE MACRO us_vector_generate_subscripts (a, n) AS (unnest(range(0, len(a)))::INTEGER);
 CREATE MACRO us_generate_subscripts (a, n) AS (unnest(range(1, len(a) + 1))::INTEGER);
 CREATE MACRO us__pg_expandarray
   (a) AS (

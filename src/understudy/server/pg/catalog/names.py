@@ -9,6 +9,7 @@ UNNAMED = "?column?"
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.AnyValue: "any_value",
     exp.ApproxDistinct: "count",
+    exp.ArrayPosition: "array_position",
     exp.CurrentDatabase: "current_database",
     exp.CurrentSchema: "current_schema",
     exp.CurrentSchemas: "current_schemas",
@@ -36,6 +37,10 @@ _OPERATORS = (exp.And, exp.Or, exp.Xor, exp.RegexpLike, exp.RegexpILike, exp.Bet
 
 def function_name(node: exp.Expr) -> str:
     """The name in Postgres of the function that a node calls; empty where it calls none."""
+    if isinstance(node, exp.Pad):
+        return "lpad" if node.args.get("is_left") else "rpad"
+    if isinstance(node, exp.ArraySize):
+        return "array_length" if node.args.get("expression") else "cardinality"
     if isinstance(node, exp.Anonymous):
         return node.name.lower()
     if type(node) in _FUNCTIONS:
@@ -120,5 +125,7 @@ def cast_name(to: exp.Expr) -> str:
     dimensions = text.count("[")
     text = text.split("[")[0].strip().removeprefix("pg_catalog.").removeprefix("information_schema.")
     base = text.split("(")[0].strip()
+    if base == "char" and "(" in text:
+        base = "character"
     name = _SQL_TYPES.get(base, base)
     return f"_{name}" if dimensions and not name.startswith("_") else name

@@ -79,20 +79,20 @@ class Sources:
         """Rewrite FROM and the joins of a SELECT; returns the columns that joins share by USING."""
         shared: set[str] = set()
         if (clause := node.args.get("from_")) is not None:
-            clause.set("this", self._source(clause.this, scope))
-        for join in [
-            *(clause.this.args.get("joins") or [] if clause else []),
-            *(node.args.get("joins") or []),
-        ]:
-            join.set("this", self._source(join.this, scope))
+            clause.set("this", self._source(clause.this, scope, shared))
+        self._joins(node, scope, shared)
+        for lateral in node.args.get("laterals") or []:
+            self._lateral(lateral, scope)
+        return shared
+
+    def _joins(self, node: exp.Expr, scope: SourceScope, shared: set[str]) -> None:
+        for join in node.args.get("joins") or []:
+            join.set("this", self._source(join.this, scope, shared))
             if join.args.get("on") is not None:
                 join.set("on", self.expression(join.args["on"], scope))
             shared |= {column.name for column in join.args.get("using") or []}
             if (join.args.get("method") or "").upper() == "NATURAL":
                 shared |= {name for shape in scope.sources.values() for name, _ in shape}
-        for lateral in node.args.get("laterals") or []:
-            self._lateral(lateral, scope)
-        return shared
 
     def values(self, node: exp.Values, scope: SourceScope) -> Shape:
         """Rewrite VALUES; returns its columns."""
@@ -108,14 +108,19 @@ class Sources:
             ]
         return [(f"column{place}", kind) for place, kind in enumerate(kinds, 1)]
 
-    def _source(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):  # (a JOIN b) in parentheses
-            node.set("this", self._source(node.this, scope))
-            for join in node.this.args.get("joins") or []:
-                join.set("this", self._source(join.this, scope))
-                if join.args.get("on") is not None:
-                    join.set("on", self.expression(join.args["on"], scope))
-            return node
+    def _source(self, node: exp.Expr, scope: SourceScope, shared: set[str]) -> exp.Expr:
+        if isinstance(node, exp.Subquery) and isinstance(node.unnest(), exp.Table):  # joins in parentheses
+            node.set("this", self._source(node.this, scope, shared))
+            made: exp.Expr = node
+        else:
+            joins = node.args.pop("joins", None)
+            made = self._single(node, scope)
+            if joins:
+                made.set("joins", joins)
+        self._joins(made, scope, shared)
+        return made
+
+    def _single(self, node: exp.Expr, scope: SourceScope) -> exp.Expr:
         if isinstance(node, exp.Subquery):
             shape = self.query(node.this, scope)
             return self._added(node, shape, scope)
