@@ -33,7 +33,7 @@ Of a `SourceError` and a `LedgerError` everything that is given is the custodian
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class UnderstudyError(Exception):
@@ -106,9 +106,14 @@ class DeclarationError(UnderstudyError):
 
 
 class QueryError(UnderstudyError):
-    """A question that cannot be asked of this domain; the message says what can."""
+    """A question that cannot be asked of this domain; the message says what can.
+
+    `cuts` is the name of an ordered attribute and the edges at which a condition would cut its bins, where that is
+    what is wrong; else None.
+    """
 
     code = "question"
+    cuts: tuple[str, tuple[Any, ...]] | None = None
 
 
 class TooLargeError(QueryError):
