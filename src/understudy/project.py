@@ -353,6 +353,13 @@ class Project:
         """
         return self.prepare(question, **price).forecast()
 
+    def columns(self, question: Asked) -> tuple[Column, ...]:
+        """The columns of a question's answer as a table: names, whether they are public or released, and types.
+
+        They are known before anything is paid. Raises a `QueryError` where the question is not understood.
+        """
+        return self._reader.read(question).columns
+
     def sql(
         self, text: str, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
     ) -> SqlAnswer:
