@@ -166,7 +166,7 @@ def _value(kind: ColumnType, cell: Any) -> Any:
     return int(cell) if isinstance(cell, Decimal) else cell
 
 
-class _SharedDesk:
+class _ProcessDesk:
     """The desk of one process, started when it is first needed and closed at the end."""
 
     def __init__(self) -> None:
@@ -192,7 +192,7 @@ class _SharedDesk:
             desk.close()
 
 
-_SHARED = _SharedDesk()
+_SHARED = _ProcessDesk()
 atexit.register(_SHARED.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_SHARED.forget)
