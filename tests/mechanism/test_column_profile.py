@@ -177,6 +177,34 @@ def test_a_profile_is_kept_as_plain_values():
     assert ColumnProfile.from_plain(found.as_plain()) == found
 
 
+SHAPES = {
+    "normal": (lambda rng: rng.normal(-700, 30, 50_000), False),
+    "lognormal": (lambda rng: rng.lognormal(5, 2, 50_000), False),
+    "Pareto": (lambda rng: rng.pareto(1.5, 50_000) + 1, False),
+    "whole": (lambda rng: rng.integers(0, 700, 50_000).astype(float), True),
+    "mostly 0": (lambda rng: np.where(rng.random(50_000) < 0.6, 0, rng.exponential(900, 50_000)), False),
+    "Poisson": (lambda rng: rng.poisson(9, 50_000).astype(float), True),
+    "narrow": (lambda rng: rng.normal(300_000, 2, 50_000), False),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_column_among_300_at_epsilon_1_is_found_well(shape):
+    """What `python -m bench columns` holds 300 columns to, for one of each shape, at the same price."""
+    make, whole = SHAPES[shape]
+    values = np.sort(make(np.random.default_rng(3)))
+    found = profiled(values, whole=whole, columns=300, price=Price("rho", Fraction(1497, 100_000)), seed=5)
+    assert covered(values, found) >= 0.97
+    middle = np.subtract(*np.quantile(values, [0.99, 0.01]))
+    assert found.high - found.low <= 3 * middle
+    places = np.searchsorted(values, found.cuts)
+    below = np.searchsorted(values, values[np.maximum(places - 1, 0)], side="left") / values.size
+    upto = np.searchsorted(values, found.cuts, side="right") / values.size
+    targets = np.arange(1, 16)[:, None] / 16
+    off = np.maximum(0, np.maximum(below - targets, targets - upto)).min(axis=1)
+    assert off.max() <= 0.04
+
+
 # ---------------------------------------------------------------------------------------- grids
 
 

@@ -30,7 +30,7 @@ from understudy.privacy.event import Together
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Relation, Sensitivity
 
-SHARES = (Fraction(25, 100), Fraction(10, 100), Fraction(6, 100), Fraction(6, 100), Fraction(50, 100))
+SHARES = (Fraction(22, 100), Fraction(9, 100), Fraction(6, 100), Fraction(6, 100), Fraction(54, 100))
 """What each round takes of the price: octaves, three zooms, and the cells of equal mass."""
 
 DISTINCT = Fraction(3, 100)
@@ -45,11 +45,14 @@ FINAL = 32
 TAILS = (0.001, 0.003, 0.006, 0.012)
 """Shares of the mass at which the last round's cells are cut besides, at either end."""
 
+WIDE, PARTS = 1 / 6, 3
+"""A cell that is wider than this part of the whole is cut into so many: what was thought of it may be wrong."""
+
 BEYOND = (4.0, 2.0, 1.0, 0.5, 0.25, 0.125)
 """How far beyond both ends it counts, as parts of the width between them."""
 
-OUTSIDE = 2.2
-"""People are beyond an end where the counts there are so many deviations above their noise."""
+FARTHEST, NEAREST = 3.4, 2.2
+"""People are beyond an end where counts there are so many deviations above their noise, the more the farther."""
 
 INSIDE = 0.3
 LEAST = 0.001
@@ -208,8 +211,10 @@ def _final_grid(density: Density) -> Edges:
     tails = np.array(TAILS)
     beyond = np.array(BEYOND) * (high - low)
     shares = np.unique(np.concatenate([tails, inner, 1 - tails]))
-    edges = np.concatenate([low - beyond, [low], density.at(shares), [high], high + beyond])
-    return density.line.rounded(edges)
+    inside = np.unique(np.concatenate([[low], density.at(shares), [high]]))
+    wide = np.flatnonzero(np.diff(inside) > WIDE * (high - low))
+    split = [density.line.split(float(inside[at]), float(inside[at + 1]), PARTS) for at in wide]
+    return density.line.rounded(np.concatenate([low - beyond, inside, *split, high + beyond]))
 
 
 def _read_off(
@@ -262,7 +267,9 @@ def _cut(line: Line, place: float) -> float:
 
 def _end(counts: NDArray[np.float64], beyond: int, people: float, deviation: float) -> int:
     """The cell at which the people begin, of cells from outside in, of which `beyond` are beyond the hull."""
-    for cells, deviations, first in ((counts[:beyond], OUTSIDE, 0), (counts[beyond:], INSIDE, beyond)):
+    outside = np.linspace(FARTHEST, NEAREST, beyond)
+    inside = np.full(counts.size - beyond, INSIDE)
+    for cells, deviations, first in ((counts[:beyond], outside, 0), (counts[beyond:], inside, beyond)):
         height = LEAST * people + deviations * deviation * np.sqrt(np.arange(1, cells.size + 1))
         above = np.flatnonzero(np.cumsum(cells) > height)
         if above.size:
