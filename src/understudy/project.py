@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 from understudy.answer.answer import Answer
+from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.forecast import ColumnForecast, forecast
 from understudy.answer.limits import MAX_CELLS, check_cells
-from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, SelectQuestion
+from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
+from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.calibration import PreparedMeasurement
 from understudy.curator.curator import Curator
@@ -169,7 +171,7 @@ class PreparedQuestion(Generic[Given]):
         except RequestConflictError:  # then nothing was charged, and nothing was looked at
             if not request:
                 raise
-            rounded = isinstance(self.question, SelectQuestion)
+            rounded = isinstance(self.question, SelectQuestion | AroundQuestion)
             before = self._pricing.repeated(measured, self._asked, request, rounded=rounded)
             if before is measured:
                 raise
@@ -351,6 +353,13 @@ class Project:
         """
         return self.prepare(question, **price).forecast()
 
+    def columns(self, question: Asked) -> tuple[Column, ...]:
+        """The columns of a question's answer as a table: names, whether they are public or released, and types.
+
+        They are known before anything is paid. Raises a `QueryError` where the question is not understood.
+        """
+        return self._reader.read(question).columns
+
     def sql(
         self, text: str, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
     ) -> SqlAnswer:
@@ -374,7 +383,7 @@ class Project:
         self.curator.check_readable(question.marginals)
         terms: dict[str, Any] = {key: value for key, value in price.items() if key != "max_cells"}
         asked = QuestionPrice(**terms)
-        rounded = isinstance(question, SelectQuestion)
+        rounded = isinstance(question, SelectQuestion | AroundQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
         budget = self.ledger.budget
         cost = budget.price(measured.event)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import CountQuestion, ReadQuestion
 from understudy.answer.sql_answer import SqlAnswer
@@ -51,8 +52,11 @@ class ColumnForecast:
 def forecast(
     question: ReadQuestion[Any], errors: Sequence[float], *, rows: float, beta: float, nothing: Cost
 ) -> tuple[ColumnForecast, ...]:
-    """What is forecast of a question whose marginals have the given errors; nothing of plain counts."""
-    if isinstance(question, CountQuestion) or rows < 1:
+    """What is forecast of a question whose marginals have the given errors.
+
+    Nothing of plain counts, whose error it is, and nothing of what is made of released rows, which has no bounds.
+    """
+    if isinstance(question, CountQuestion | AroundQuestion) or rows < 1:
         return ()
     if any(isinstance(marginal.moment, QuantileEnd) for marginal in question.marginals):
         return ()  # how far apart the values lie at so many ranks, only the table knows

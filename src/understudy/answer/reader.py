@@ -1,7 +1,8 @@
 """The one reader of questions: from text, a marginal or a linear query to what is counted and what is made of it.
 
 A question is read once, without data. It then knows the marginals whose counts it needs, and turns `SourceCounts`
-of them, whatever the source, into an `Answer` or, for a SELECT statement, a `SqlAnswer`. Everything here is
+of them, whatever the source, into an `Answer` or, for a SELECT statement, a `SqlAnswer` (`select_question`,
+`around_question`). Everything here is
 post-processing of released numbers: it costs no privacy, and where all counts are within their half-widths, all
 that is made of them is within its bounds.
 """
@@ -18,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer, weakest
+from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
-from understudy.answer.sql_answer import SqlAnswer
+from understudy.answer.select_question import SelectQuestion
 from understudy.declaration.declaration import Declaration
 from understudy.domain.domain import Domain
 from understudy.domain.refinement import refined
@@ -33,7 +35,7 @@ from understudy.query.text_size import USUAL, TextSize
 
 if TYPE_CHECKING:
     from understudy.answer.measure_question import MeasureQuestion
-    from understudy.sql import CompiledSql, SqlCompiler
+    from understudy.sql import SqlCompiler
     from understudy.sql.measured import Family
 
 Asked = str | Marginal | LinearQuery
@@ -50,9 +52,11 @@ RATE = "rate within"
 """The units of a share and, before the names of its groups, of a rate."""
 
 _SQL = re.compile(
-    r"[\s(]*(select|with|from|values|table|insert|update|delete|merge|create|alter|drop|truncate|copy|explain)\b",
-    re.I,
+    r"(?>[\s(]+|--[^\n]*|/\*(?>.*?\*/))*+"
+    r"(select|with|from|values|table|insert|update|delete|merge|create|alter|drop|truncate|copy|explain)\b",
+    re.I | re.S,
 )
+"""The first word of SQL, after comments and parentheses; what was skipped once is not tried otherwise."""
 
 Given_co = TypeVar("Given_co", covariant=True)
 Question = TypeVar("Question")
@@ -61,7 +65,7 @@ Question = TypeVar("Question")
 def is_sql(text: str) -> bool:
     """Whether a question is read as SQL, be it a SELECT or a statement that is refused as SQL.
 
-    >>> is_sql("SELECT count(*) FROM town"), is_sql("count by sex")
+    >>> is_sql("/* a chart */ SELECT count(*) FROM town"), is_sql("count by sex")
     (True, False)
     """
     return _SQL.match(text) is not None
@@ -161,52 +165,9 @@ class RateQuestion:
         return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=unit)
 
 
-@dataclass(frozen=True, eq=False)
-class SelectQuestion:
-    """A SELECT statement."""
-
-    text: str
-    compiled: CompiledSql
-
-    @property
-    def marginals(self) -> tuple[Marginal, ...]:
-        return self.compiled.marginals
-
-    @property
-    def words(self) -> str:
-        return self.text
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.compiled.columns
-
-    def answer(self, counts: SourceCounts) -> SqlAnswer:
-        """The statement's rows.
-
-        Their population error follows from those of the counts alone: these hold all at once except with
-        probability `population_beta`, and whatever is made of counts within their errors is within its own
-        (`CompiledSql.reach`). There is one only where every count has one.
-        """
-        centres = [cells.centre for cells in counts.cells]
-        widths = [cells.half_width for cells in counts.cells]
-        told = self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
-        answers = [cells.answer for cells in counts.cells]
-        reach, beta = None, None
-        expected = [
-            cells.answer.population_error + np.abs(cells.centre - cells.answer.value)
-            for cells in counts.cells
-            if cells.answer.population_error is not None
-        ]
-        if answers and len(expected) == len(answers):
-            reach = tuple(self.compiled.reach(centres, widths, expected, rows=counts.rows.bound))
-            beta = answers[0].population_beta
-        sources = tuple(answer.source for answer in answers)
-        return SqlAnswer(
-            self.text, self.compiled.columns, tuple(told), counts.cost, counts.beta, sources, reach, beta
-        )
-
-
-AnyQuestion: TypeAlias = "CountQuestion | ShareQuestion | RateQuestion | SelectQuestion | MeasureQuestion"
+AnyQuestion: TypeAlias = (
+    "CountQuestion | ShareQuestion | RateQuestion | SelectQuestion | AroundQuestion | MeasureQuestion"
+)
 
 
 def share(cells: CellCounts, rows: RowBounds) -> Answer:
@@ -277,7 +238,7 @@ def _groups(question: AnyQuestion) -> set[str]:
     return {name for marginal in question.marginals for name in marginal.by}
 
 
-def _plain_groups(question: SelectQuestion) -> set[str]:
+def _plain_groups(question: SelectQuestion | AroundQuestion) -> set[str]:
     """The attributes that a statement lists after GROUP BY as they are."""
     return set(question.compiled.grouped_by)
 
@@ -294,8 +255,8 @@ class QuestionReader:
     `tables` are the names that may stand after FROM. `rows_public` says that everybody knows the number of rows,
     and `counts_everyone` that a share needs it counted. `measured` says which moments of measures the source of
     counts can tell; without, measures are summed by their bins. `refines` says that it can count parts of declared
-    bins, so that a condition may cut them anywhere. `size` is what a text may have: a longer one is
-    refused before any parser sees it.
+    bins, so that a condition may cut them anywhere. `person` is the column that says whose row it is, and how many
+    rows each person may have. `size` is what a text may have: a longer one is refused before any parser sees it.
     """
 
     def __init__(
@@ -307,11 +268,13 @@ class QuestionReader:
         counts_everyone: bool,
         measured: Family | None = None,
         refines: bool = False,
+        person: tuple[str, int] | None = None,
         size: TextSize = USUAL,
     ) -> None:
         self._domain = domain
         self._refines = refines
         self._measured: Family | None = measured
+        self._person = person
         self._counts_everyone = counts_everyone
         self._tables = tables
         self._rows_public = rows_public
@@ -331,11 +294,13 @@ class QuestionReader:
         """A reader of questions about a declared table, under its name or that of its source."""
         names = {declared.name, declared.source.table} - {""}
         public = declared.relation.rows_are_public
+        unit = declared.unit
         return cls(
             declared.domain,
             tables=names,
             rows_public=public,
             counts_everyone=counts_everyone,
+            person=None if unit is None else (unit.column, unit.max_rows),
             measured=measured,
             refines=refines,
             size=size,
@@ -350,6 +315,7 @@ class QuestionReader:
             self._domain,
             tables=self._tables,
             rows_public=self._rows_public,
+            person=self._person,
             measured=self._measured,
             size=self._size,
         )
@@ -370,24 +336,28 @@ class QuestionReader:
             raise QueryError("the question is about another domain")
         return CountQuestion(marginal)
 
-    def select(self, text: str) -> SelectQuestion:
+    def select(self, text: str) -> SelectQuestion | AroundQuestion:
         """A SELECT statement; any other text is refused, as SQL, with a `QueryError`. Reads no data."""
         self._size.check(text)
         return self._cutting(lambda domain: self._select(text, domain), _plain_groups)
 
-    def _select(self, text: str, domain: Domain) -> SelectQuestion:
-        if domain is self._domain:
-            return SelectQuestion(text.strip(), self._compiler.compile(text))
-        from understudy.sql import compile_sql
+    def _select(self, text: str, domain: Domain) -> SelectQuestion | AroundQuestion:
+        from understudy.sql import CompiledAround, compile_sql
 
-        compiled = compile_sql(
-            text,
-            domain,
-            tables=self._tables,
-            rows_public=self._rows_public,
-            measured=self._measured,
-            size=self._size,
-        )
+        if domain is self._domain:
+            compiled = self._compiler.compile(text)
+        else:
+            compiled = compile_sql(
+                text,
+                domain,
+                tables=self._tables,
+                rows_public=self._rows_public,
+                measured=self._measured,
+                person=self._person,
+                size=self._size,
+            )
+        if isinstance(compiled, CompiledAround):
+            return AroundQuestion.read(text.strip(), compiled)
         return SelectQuestion(text.strip(), compiled)
 
     def _cutting(

@@ -286,7 +286,16 @@ class Bins(Attribute):
         return None
 
     def compare(self, operator: str, value: Value) -> Mask:
-        """The cells where a comparison holds; raises a `QueryError` where the value would cut a bin."""
+        """The cells where a comparison holds; raises a `QueryError` where the value would cut a bin.
+
+        A text that is the label of a cell is equal to that cell, and different from all others.
+        """
+        if (
+            isinstance(value, str)
+            and operator in ("=", "!=")
+            and value in self.labels[: self.size - self.null]
+        ):
+            return self._equals(self.labels.index(value), operator)
         constant = self._constant(value)
         if operator in ("=", "!="):
             mask = self._equal(constant)

@@ -9,8 +9,8 @@ ledger, which charges nothing twice, refuses another question under it, and tell
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -35,10 +35,17 @@ Given = TypeVar("Given")
 
 @dataclass(frozen=True, slots=True)
 class GateReply:
-    """What became of a question: `body` is the JSON document that tells it. One that waits has no answer yet."""
+    """What became of a question: `body` is the JSON document that tells it. One that waits has no answer yet.
+
+    `answer` is the part of the document that is the answer (of one that waits: all of it), for doors that send no
+    JSON; `id` and `request` are those of the question.
+    """
 
     body: bytes
     is_waiting: bool = False
+    answer: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    id: str = ""
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,7 @@ class Answering:
             source="repeat",
             currency=next(iter(known.plain["cost"])),
         )
-        return _answered(id, asked, known.text)
+        return _answered(id, asked, known.text, known.plain)
 
     def free_or_none(self, asked: AskedBy) -> GateReply | None:
         """The reply that costs nothing: one that was sent before, a free answer, or that approval is needed.
@@ -176,7 +183,7 @@ class Answering:
         if found is None:
             return None
         if found.state == ANSWERED and found.answer is not None:
-            return _answered(found.id, asked, encoded(found.answer).decode())
+            return _answered(found.id, asked, encoded(found.answer).decode(), found.answer)
         kept = self._approvals.find(asked.inquiry.table, asked.caller.analyst, asked.request)
         return None if kept is None else _of_approval(found, kept)
 
@@ -265,7 +272,7 @@ class Answering:
             source=answer.source,
             ledger_request=name,
         )
-        return _answered(found.id, asked, encoded(found.answer).decode())
+        return _answered(found.id, asked, encoded(found.answer).decode(), found.answer)
 
     def _key(self, asked: AskedBy, generation: int) -> Key:
         return asked.inquiry.table, generation, self.whose(asked.caller), asked.inquiry.question
@@ -345,15 +352,18 @@ def _of_approval(found: AskedQuestion, kept: Approval) -> GateReply:
         "state": "waiting",
         "approval": approval_as_plain(kept),
     }
-    return GateReply(encoded(told), is_waiting=True)
+    return GateReply(encoded(told), is_waiting=True, answer=told, id=found.id, request=found.request)
 
 
-def _answered(id: str, asked: AskedBy, answer: str) -> GateReply:
+def _answered(id: str, asked: AskedBy, answer: str, plain: Mapping[str, Any] | None) -> GateReply:
     """The document of an answer, put together from parts that are JSON already: ids need no escapes."""
     question, table = _quoted(asked.inquiry.question), _quoted(asked.inquiry.table)
     return GateReply(
         f'{{"answer":{answer},"id":"{id}","question":{question},"request":"{asked.request}",'
-        f'"state":"{ANSWERED}","table":{table}}}'.encode()
+        f'"state":"{ANSWERED}","table":{table}}}'.encode(),
+        answer=plain or {},
+        id=id,
+        request=asked.request,
     )
 
 

@@ -17,13 +17,13 @@ from understudy.errors import QueryError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.sql import predicate
 from understudy.sql.aggregate import Bounds, Count, Mean, Quantile, Sum
+from understudy.sql.casts import zero_or_one
 from understudy.sql.evaluate import Evaluator, Node, chain, only, shown, used
 from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths, Value
 from understudy.sql.group import Tally
 from understudy.sql.measure_collect import SPREADS, MeasureCollector, Measured
 from understudy.sql.measured import Family, MeasuredQuantile
-from understudy.sql.scalar import zero_or_one
 
 Aggregate = Count | Sum | Mean | Quantile | Measured
 
@@ -84,6 +84,7 @@ class Collector:
         shared: bool,
         cells: bool = True,
         measured: Family | None = None,
+        person: tuple[str, int] | None = None,
     ) -> None:
         """`shared` says that everybody knows how many rows there are, and that they are one group.
 
@@ -92,6 +93,7 @@ class Collector:
         self.domain = domain
         self.grid = grid
         self.where = where
+        self._person = person
         self._shared = shared
         self._measures = (
             None if measured is None else MeasureCollector(domain, grid, measured, shared=shared, cells=cells)
@@ -129,9 +131,8 @@ class Collector:
             node = node.this
         inner = node.this if isinstance(node, exp.WithinGroup) else node
         if isinstance(inner.this, exp.Distinct):
-            raise QueryError(
-                f"{shown(node)}: DISTINCT is not answered", remedy="GROUP BY lists every declared value"
-            )
+            self._settled[name] = Count(Tally(self._people(node, query)))
+            return
         if self._measures is not None and self._measures.register(name, node, query):
             return
         if isinstance(node, exp.Count):
@@ -153,6 +154,33 @@ class Collector:
 
     def _conjunction(self, query: LinearQuery, *more: Factor) -> LinearQuery:
         return conjunction(self.domain, self.grid.scope, [*query.factors, *more])
+
+    def _people(self, node: Node, query: LinearQuery) -> LinearQuery:
+        """count(DISTINCT x) where x says whose row it is: the people, each of whom has one row."""
+        only(node, "big_int")
+        of = node.this.expressions
+        column = of[0].unnest() if len(of) == 1 else None
+        if isinstance(node, exp.Count) and isinstance(column, exp.Column) and self._person is not None:
+            whose, most = self._person
+            if column.name.lower() == whose.lower():
+                if most == 1:
+                    return query
+                raise QueryError(
+                    f"{shown(node)}: a person has up to {most} rows, and rows are what is counted",
+                    remedy=f"the number of people lies between count(*) / {most} and count(*)",
+                    suggestions=(f"count(*) / {most}", "count(*)"),
+                )
+        if not isinstance(node, exp.Count):
+            raise QueryError(
+                f"{shown(node)}: DISTINCT belongs to no aggregate but count", remedy="leave it out"
+            )
+        listed = ", ".join(shown(part) for part in of)
+        raise QueryError(
+            f"{shown(node)}: how many different values occur is not a count of people",
+            remedy=f"SELECT {listed}, count(*) … GROUP BY {listed} counts the people of each declared value; "
+            "where every row is a person, count(*) counts them",
+            suggestions=("count(*)",),
+        )
 
     def _count(self, node: Node, query: LinearQuery) -> Tally:
         only(node, "big_int")

@@ -106,6 +106,14 @@ class Grouping:
             np.add.at(total, part.groups, possible.reshape(-1, width))
         return total if tally.over else total[:, 0]
 
+    def possible(self, where: LinearQuery) -> NDArray[np.bool_]:
+        """Which groups a row that meets the condition can be in; the others are left out, as in SQL.
+
+        The factors of a condition share no attribute, so a cell is possible where each of them has some weight.
+        """
+        cells = np.broadcast_to(self._possible(where, self.clique) > 0, self.domain.shape(self.clique))
+        return np.bincount(self.group_of, weights=cells.reshape(-1), minlength=self.count) > 0
+
     def _possible(self, query: LinearQuery, by: Clique) -> Floats:
         """1 in the cells where some row could have a weight, 0 elsewhere."""
         mask: Floats = np.ones((1,) * len(by))
