@@ -1,8 +1,9 @@
 """A running server: its tables, its store, and its doors, from start to stop.
 
-Two ports, one event loop. On SIGTERM or SIGINT no new work is taken, what is under way (and may be debited) is
-finished and answered within `STOP_SECONDS`, and everything is closed. A server that is killed instead loses
-nothing either: what was debited is in the ledger, and its request id gets the answer from the next one.
+Two ports, a third where Postgres is spoken, one event loop. On SIGTERM or SIGINT no new work is taken, what is
+under way (and may be debited) is finished and answered within `STOP_SECONDS`, and everything is closed. A server
+that is killed instead loses nothing either: what was debited is in the ledger, and its request id gets the answer
+from the next one.
 """
 
 from __future__ import annotations
