@@ -35,6 +35,7 @@ from understudy.server.pg.asking import SharedDesk
 from understudy.server.pg.door import PgDoor
 from understudy.server.pg.served_catalog import ServedCatalog
 from understudy.server.pg.synthetic import SyntheticRows
+from understudy.server.problems import Problem
 from understudy.server.store import ServerStore
 
 STOP_SECONDS = 20.0
@@ -193,7 +194,8 @@ async def run_approved(gate: Gate) -> None:
         except asyncio.CancelledError:
             raise
         except Exception as error:  # whatever it is, the next approval is looked for
-            log_failure(error, "approvals")
+            if not (isinstance(error, Problem) and error.code == "stopping"):
+                log_failure(error, "approvals")
             asked = False
         if not asked:
             await asyncio.sleep(APPROVED_SECONDS)
