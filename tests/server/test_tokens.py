@@ -148,6 +148,27 @@ with ServerStore(Path({str(state)!r}), new=False) as store:
         time.sleep(0.01)
 
 
+def test_a_connection_keeps_a_token_for_as_long_as_it_is_valid_at_its_door(tokens, clock, state):
+    token, _ = tokens.make("ada", doors=["pg"], days=2)
+    caller = tokens.still(token.id, door="pg")
+    assert caller is not None
+    assert caller.analyst == "ada"
+    assert tokens.still(token.id, door="http") is None
+    assert tokens.still("0000000000", door="pg") is None
+    with ServerStore(
+        state, new=False, clock=clock
+    ) as other:  # another program, of which this one does not know
+        Tokens(other).revoke(token.id)
+    until = time.monotonic() + 1
+    while tokens.still(token.id, door="pg") is not None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    expires, _ = tokens.make("ada", days=2)
+    assert tokens.still(expires.id, door="pg") is not None
+    clock.days(3)
+    assert tokens.still(expires.id, door="pg") is None
+
+
 def test_the_last_use_is_listed(tokens, clock):
     token, secret = tokens.make("ada")
     assert tokens.all()[0].last_use is None

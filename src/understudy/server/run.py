@@ -1,8 +1,9 @@
 """A running server: its tables, its store, and its doors, from start to stop.
 
-Two ports, one event loop. On SIGTERM or SIGINT no new work is taken, what is under way (and may be debited) is
-finished and answered within `STOP_SECONDS`, and everything is closed. A server that is killed instead loses
-nothing either: what was debited is in the ledger, and its request id gets the answer from the next one.
+Two ports, a third where Postgres is spoken, one event loop. On SIGTERM or SIGINT no new work is taken, what is
+under way (and may be debited) is finished and answered within `STOP_SECONDS`, and everything is closed. A server
+that is killed instead loses nothing either: what was debited is in the ledger, and its request id gets the answer
+from the next one.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from understudy.server.pg.asking import SharedDesk
 from understudy.server.pg.door import PgDoor
 from understudy.server.pg.served_catalog import ServedCatalog
 from understudy.server.pg.synthetic import SyntheticRows
+from understudy.server.problems import Problem
 from understudy.server.store import ServerStore
 
 STOP_SECONDS = 20.0
@@ -192,7 +194,8 @@ async def run_approved(gate: Gate) -> None:
         except asyncio.CancelledError:
             raise
         except Exception as error:  # whatever it is, the next approval is looked for
-            log_failure(error, "approvals")
+            if not (isinstance(error, Problem) and error.code == "stopping"):
+                log_failure(error, "approvals")
             asked = False
         if not asked:
             await asyncio.sleep(APPROVED_SECONDS)
