@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -30,9 +31,10 @@ from understudy.errors import (
     QueryError,
     RefusedError,
     RequestConflictError,
+    UnderstudyError,
 )
 from understudy.ledger.books import Due, short_question
-from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
+from understudy.ledger.interface import Debit, JournalStep, Ledger, Wanted, fresh_request
 from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive, error_of, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
@@ -57,6 +59,10 @@ Result = TypeVar("Result")
 
 SHARE = re.compile(r"sparse (?:numeric )?threshold -?\d+ hits \d+ share (\d+/\d+)")
 """How a sparse vector shares its price, as its handle's record says it; equally where it says nothing."""
+
+
+PORTION_SECONDS = 0.05
+"""How long the looks of `perform_all` may take before the answers that are there are kept and handed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,26 @@ class PreparedMeasurement:
     def charged(self) -> Event:
         """The same as a ledger records it: the noise of one marginal, or of one stack, stands alone."""
         return self.event.events[0] if len(self.stacks) == 1 else self.event
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A measurement as `perform_all` takes it, with the arguments of `perform`."""
+
+    prepared: PreparedMeasurement
+    request: str | None = None
+    analyst: str = ""
+    words: str | None = None
+
+
+class _Bought(NamedTuple):
+    """A measurement that was checked: what is charged, under which names, and the look that is paid for."""
+
+    measured: tuple[PreparedMeasurement, tuple[Event, ...]]
+    event: Event
+    question: str
+    terms: ChargeTerms
+    look: Callable[[], Any]
 
 
 class Curator:
@@ -431,9 +457,79 @@ class Curator:
         asked, empty where it was not asked in words: the ledger keeps them for its readers, and does not
         compare them.
         """
-        marginals, built = prepared.marginals, prepared.mechanisms
-        if not marginals:
+        if not prepared.marginals:
             return []
+        bought = self._checked(prepared, ChargeTerms(request, analyst, step, words))
+        return self._answers(bought, self._paid(bought.event, bought.question, bought.terms, bought.look))
+
+    def perform_all(self, orders: Sequence[Order]) -> Iterator[list[tuple[int, list[Answer] | Exception]]]:
+        """`perform` for several measurements, each charged and answered on its own, in two transactions for all.
+
+        Yields portions: for each of some orders, its place among them and its answers, or what `perform` would
+        raise for it. Portions come as soon as their answers are kept: all at once, unless looks take longer than
+        `PORTION_SECONDS`. Charges come before looks, and all looks of an order after its own charge. A request
+        that was charged before is performed by itself. Raises a LedgerError or a SourceError where nothing could
+        be charged or kept, for all orders that are left.
+        """
+        self._truth.check_unchanged()
+        told: list[tuple[int, list[Answer] | Exception]] = []
+        bought: list[tuple[int, _Bought]] = []
+        for place, order in enumerate(orders):
+            terms = ChargeTerms(order.request or fresh_request(), order.analyst, None, order.words)
+            try:
+                if order.prepared.marginals:
+                    bought.append((place, self._checked(order.prepared, terms)))
+                else:
+                    told.append((place, []))
+            except UnderstudyError as refusal:
+                told.append((place, refusal))
+        debits = self.ledger.charge_all(
+            [
+                Wanted(
+                    one.event,
+                    spelt(one.terms.words or "", one.question) + self.edition,
+                    one.terms.request or "",
+                    one.terms.analyst,
+                )
+                for _, one in bought
+            ]
+        )
+        kept: list[tuple[int, _Bought, Debit, bytes]] = []
+        began = time.monotonic()
+        for (place, one), debit in zip(bought, debits, strict=True):
+            try:
+                if isinstance(debit, Debit) and not debit.repeated:
+                    kept.append((place, one, debit, _as_json(one.look())))
+                elif isinstance(
+                    debit, (Debit, RequestConflictError)
+                ):  # charged before, perhaps in other words
+                    told.append((place, self._answers(one, self._paid(*one[1:]))))
+                else:
+                    told.append((place, debit))
+            except Exception as error:
+                told.append((place, error))
+            if time.monotonic() > began + PORTION_SECONDS:
+                yield told + self._settled(kept)
+                told, kept, began = [], [], time.monotonic()
+        if told or kept:
+            yield told + self._settled(kept)
+
+    def _settled(
+        self, looked: Sequence[tuple[int, _Bought, Debit, bytes]]
+    ) -> list[tuple[int, list[Answer] | Exception]]:
+        """Keep what some looks released, in one transaction; what is kept is released."""
+        kept = self.ledger.settle_all([(debit, answer) for _, _, debit, answer in looked])
+        return [
+            (
+                place,
+                known if isinstance(known, Exception) else self._answers(one, Paid(debit, json.loads(known))),
+            )
+            for (place, one, debit, _), known in zip(looked, kept, strict=True)
+        ]
+
+    def _checked(self, prepared: PreparedMeasurement, terms: ChargeTerms) -> _Bought:
+        """What is charged for a measurement and looked at for it, once it is certain that the two fit."""
+        marginals, built = prepared.marginals, prepared.mechanisms
         if sorted(place for stack in prepared.stacks for place in stack) != list(range(len(marginals))):
             raise ParameterError(
                 "a measurement was prepared in which some marginal is charged never or twice"
@@ -458,14 +554,16 @@ class Curator:
             ]
 
         question = "measure " + "; ".join(marginal.key for marginal in marginals)
-        event = _one_event(events)
-        terms = ChargeTerms(request, analyst, step, words)
-        debit, told = self._paid(event, question, terms, look)
-        costs = _shares(debit.cost, self._weights(prepared.stacks, events))
+        return _Bought((prepared, events), _one_event(events), question, terms, look)
+
+    def _answers(self, bought: _Bought, paid: Paid) -> list[Answer]:
+        """The answers of a measurement: what was released for each marginal, and its part of the cost."""
+        prepared, events = bought.measured
+        costs = _shares(paid.debit.cost, self._weights(prepared.stacks, events))
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
             for marginal, steps, cost, (_, resolution), error in zip(
-                marginals, told, costs, built, prepared.errors, strict=True
+                prepared.marginals, paid.released, costs, prepared.mechanisms, prepared.errors, strict=True
             )
         ]
 
@@ -724,8 +822,13 @@ class Curator:
                 remedy="take a new one",
             )
         if known is None:
-            known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
+            known = self.ledger.settle(debit, _as_json(look()))
         return Paid(debit, json.loads(known))
+
+
+def _as_json(told: Any) -> bytes:
+    """What a look released, as it is kept."""
+    return json.dumps(told, separators=(",", ":")).encode()
 
 
 def _one_event(events: tuple[Event, ...]) -> Event:

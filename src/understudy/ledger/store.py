@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from understudy.ledger.books import Books, Due, Share, checked_analyst, short_qu
 from understudy.ledger.chain import START, Entry, commitment, is_sealed
 from understudy.ledger.database import TIMEOUT, Database
 from understudy.ledger.group import GroupCommit, Ticket
-from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry
+from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, Wanted
 from understudy.ledger.kept import released
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.paging import PageRequest, readable
@@ -267,6 +267,22 @@ class DurableLedger:
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
         return self._submit(Settle(debit, answer, hidden))
 
+    def charge_all(self, wanted: Sequence[Wanted]) -> list[Debit | UnderstudyError]:
+        found, charges = list[Debit | UnderstudyError](), list[Operation]()
+        refused: dict[int, UnderstudyError] = {}
+        for place, one in enumerate(wanted):
+            try:
+                charges.append(Charge.of(one.event, one.question, one.request, one.analyst, None, None))
+            except UnderstudyError as error:  # a name that no store can keep
+                refused[place] = error
+        outcomes = iter(self._submit_all(charges))
+        for place in range(len(wanted)):
+            found.append(refused[place] if place in refused else next(outcomes))
+        return found
+
+    def settle_all(self, answers: Sequence[tuple[Debit, bytes]]) -> list[bytes | UnderstudyError]:
+        return self._submit_all([Settle(debit, answer, None) for debit, answer in answers])
+
     def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
         return self._submit(Advance(debit, step, short_question(question), answer, state))
 
@@ -346,10 +362,20 @@ class DurableLedger:
     # ---- the transaction
 
     def _submit(self, operation: Operation) -> Any:
+        return self._own_group().submit(operation)
+
+    def _submit_all(self, operations: Sequence[Operation]) -> list[Any]:
+        """What each operation came to, or the refusal that it raised; raises what failed their transaction."""
+        tickets = self._own_group().submit_all(operations)
+        if tickets and tickets[0].is_lost and tickets[0].error is not None:
+            raise tickets[0].error
+        return [ticket.result if ticket.error is None else ticket.error for ticket in tickets]
+
+    def _own_group(self) -> GroupCommit[Operation]:
         if os.getpid() != self._process:  # a child has its own queue: its parent's threads do not live here
             self._group = GroupCommit(self._commit)
             self._process = os.getpid()
-        return self._group.submit(operation)
+        return self._group
 
     def _commit(self, tickets: list[Ticket[Operation]]) -> None:
         """One durable transaction for a batch. A refused request leaves the others alone."""
