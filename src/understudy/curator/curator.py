@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import cache
 from math import lcm
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,6 +159,10 @@ class Curator:
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
         self.ledger = ledger
         self.declaration = declaration
+        self._known: WeakKeyDictionary[
+            PreparedMeasurement, tuple[tuple[tuple[Event, ...], ...], tuple[tuple[Event, ...], str]]
+        ] = WeakKeyDictionary()
+        """Of measurements that were examined: the noise that they were examined with, their events and question."""
 
     def __repr__(self) -> str:
         return f"Curator({self.declaration.name!r})"
@@ -530,21 +535,11 @@ class Curator:
     def _checked(self, prepared: PreparedMeasurement, terms: ChargeTerms) -> _Bought:
         """What is charged for a measurement and looked at for it, once it is certain that the two fit."""
         marginals, built = prepared.marginals, prepared.mechanisms
-        if sorted(place for stack in prepared.stacks for place in stack) != list(range(len(marginals))):
-            raise ParameterError(
-                "a measurement was prepared in which some marginal is charged never or twice"
-            )
-        for stack in prepared.stacks:
-            members, (mechanism, resolution) = [marginals[i] for i in stack], built[stack[0]]
-            check_known(mechanism)
-            one = all(built[i] == (mechanism, resolution) for i in stack)
-            if not one or mechanism.event != mechanism.event_for(self.stack_sensitivity(members, resolution)):
-                raise ParameterError(
-                    "a measurement was prepared with noise for another sensitivity than its counts have under "
-                    f"`{self.relation}`: prepare it with this Curator"
-                )
-        events = self._events(prepared)
-        self._truth.check_size(marginals)
+        drawn = tuple(_noise_of(prepared, stack) for stack in prepared.stacks)
+        known = self._known.get(prepared)
+        if known is None or known[0] != drawn:  # what is known holds for the very noise that will be drawn
+            known = self._known[prepared] = drawn, self._examined(prepared)
+        events, question = known[1]
 
         def look() -> list[list[int]]:
             sums = self._sums(marginals, [resolution for _, resolution in built])
@@ -553,8 +548,28 @@ class Curator:
                 for (mechanism, _), values in zip(built, sums, strict=True)
             ]
 
-        question = "measure " + "; ".join(marginal.key for marginal in marginals)
         return _Bought((prepared, events), _one_event(events), question, terms, look)
+
+    def _examined(self, prepared: PreparedMeasurement) -> tuple[tuple[Event, ...], str]:
+        """The events of a measurement and its question; refused where its noise is not the one that it needs.
+
+        It depends on what is declared and on the measurement alone, which never change.
+        """
+        marginals, built = prepared.marginals, prepared.mechanisms
+        if sorted(place for stack in prepared.stacks for place in stack) != list(range(len(marginals))):
+            raise ParameterError(
+                "a measurement was prepared in which some marginal is charged never or twice"
+            )
+        for stack in prepared.stacks:
+            members, (mechanism, resolution) = [marginals[i] for i in stack], built[stack[0]]
+            one = all(built[i] == (mechanism, resolution) for i in stack)
+            if not one or mechanism.event != mechanism.event_for(self.stack_sensitivity(members, resolution)):
+                raise ParameterError(
+                    "a measurement was prepared with noise for another sensitivity than its counts have under "
+                    f"`{self.relation}`: prepare it with this Curator"
+                )
+        self._truth.check_size(marginals)
+        return self._events(prepared), "measure " + "; ".join(marginal.key for marginal in marginals)
 
     def _answers(self, bought: _Bought, paid: Paid) -> list[Answer]:
         """The answers of a measurement: what was released for each marginal, and its part of the cost."""
@@ -824,6 +839,14 @@ class Curator:
         if known is None:
             known = self.ledger.settle(debit, _as_json(look()))
         return Paid(debit, json.loads(known))
+
+
+def _noise_of(prepared: PreparedMeasurement, stack: Sequence[int]) -> tuple[Event, ...]:
+    """The events of the noise that is drawn for the marginals of a stack, as their mechanisms have it now."""
+    mechanisms = [prepared.mechanisms[place][0] for place in stack]
+    for mechanism in mechanisms:
+        check_known(mechanism)
+    return tuple(mechanism.event for mechanism in mechanisms)
 
 
 def _as_json(told: Any) -> bytes:

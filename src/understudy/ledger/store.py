@@ -78,6 +78,9 @@ _PREFIXED = {
 SKIPPED = 100
 """Fewer entries than this are read rather than skipped to a snapshot."""
 
+MOST_UNANSWERED = 1 << 12
+"""Debits without an answer that an open ledger remembers; it reads others back."""
+
 _KEPT = select(KEPT).where(KEPT.c.ledger == bindparam("of"), KEPT.c.number == bindparam("number"))
 
 
@@ -118,6 +121,8 @@ class DurableLedger:
         self._opening, self._opening_text = opening_event(exact(opening, "opening"))
         self._declared = self._blank.copy()
         self._declared.books.begin(self._opening)
+        self._unanswered: dict[str, Debit] = {}
+        """Debits that this object committed, so that they need not be read back when their answers come."""
         self._group: GroupCommit[Operation] = GroupCommit(self._commit)
         self._process = os.getpid()
         try:
@@ -388,16 +393,27 @@ class DurableLedger:
             recorded = self._caught_up(tx, self._recorded, locked=True) if found else self._begun(tx)
             recorded.books.limits = self._limits
             page = StoredPage(tx, self._name, recorded, timestamp(self._clock()))
-            page.look_up([ticket.work for ticket in tickets])
+            page.look_up([ticket.work for ticket in tickets], self._unanswered)
             _apply(tickets, page)
             page.take_snapshot()
             wrote = page.write()
         self._recorded = recorded
+        self._note_unanswered(tickets)
         if page.erases:
             self._database.wipe()
         if wrote and self._witness is not None:
             kept = "what was paid stays paid, and no answer was released"
             self._witness.note(self._name, recorded.entries, recorded.head, kept=kept)
+
+    def _note_unanswered(self, tickets: list[Ticket[Operation]]) -> None:
+        """Remember what was charged and is not answered yet; a debit whose answer was kept is forgotten."""
+        for ticket in tickets:
+            if isinstance(ticket.result, Debit) and not ticket.result.repeated:
+                self._unanswered[ticket.result.request] = ticket.result
+            elif isinstance(ticket.work, Settle):
+                self._unanswered.pop(ticket.work.debit.request, None)
+        while len(self._unanswered) > MOST_UNANSWERED:
+            del self._unanswered[next(iter(self._unanswered))]
 
     def _would_grant(self, tickets: list[Ticket[Operation]]) -> bool:
         """Whether a ledger that nothing was charged to would grant any of them; the others are told why not."""

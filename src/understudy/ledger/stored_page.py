@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
@@ -11,7 +11,8 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from understudy.ledger import snapshot
 from understudy.ledger.chain import Entry, answer_hash, canonical, commitment, is_sealed
 from understudy.ledger.kept import packed, released
-from understudy.ledger.page import Latest, Operation, Page
+from understudy.ledger.interface import Debit
+from understudy.ledger.page import Latest, Operation, Page, Settle
 from understudy.ledger.recorded import Recorded, broken
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER
 from understudy.privacy.event import Event, as_plain
@@ -49,6 +50,9 @@ _ANSWERS = select(KEPT.c.number, KEPT.c.answer).where(
 )
 
 
+_EMPTY: dict[str, Any] = dict.fromkeys(Entry._fields)
+
+
 class StoredPage(Page):
     """The entries of one transaction: sealed as they are added, not yet written."""
 
@@ -61,9 +65,18 @@ class StoredPage(Page):
         self._erased: list[dict[str, Any]] = []
         self._snapshot: snapshot.Snapshot | None = None
 
-    def look_up(self, operations: Sequence[Operation]) -> None:
-        """Fetch, in a few statements for all of them, what the store already knows about the requests."""
-        requests = {request for operation in operations for request in operation.requests}
+    def look_up(self, operations: Sequence[Operation], committed: Mapping[str, Debit]) -> None:
+        """Fetch, in a few statements for all of them, what the store already knows about the requests.
+
+        `committed` are debits that were written, by their requests: entries before the end of the chain that this
+        transaction found, so that they are there. They are not read again to have their answers kept.
+        """
+        requests: set[str] = set()
+        for operation in operations:
+            if isinstance(operation, Settle) and operation.debit.request in committed:
+                self.debits[operation.debit.request] = committed[operation.debit.request]
+            else:
+                requests.update(operation.requests)
         for entry in self._entries_at(number for (number,) in self._fetch(_NUMBERS, requests)):
             self.debits[entry.request or ""] = self.recorded.debit(entry)
         continued = {request for operation in operations for request in operation.continued}
@@ -107,7 +120,7 @@ class StoredPage(Page):
         previous, total = self.recorded.head, self.recorded.total if total is None else total
         number = self._numbered(total)
         written: dict[str, Any] = {
-            **dict.fromkeys(Entry._fields),
+            **_EMPTY,
             "number": number,
             "kind": kind,
             "at": self.at,

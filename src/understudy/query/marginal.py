@@ -55,12 +55,12 @@ class Marginal:
         """Every attribute that is read, by `by` or by `where`, in the order of the domain."""
         return self.domain.clique({*self.by, *self.where.clique})
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The number of cells along each attribute of `by`."""
         return self.domain.shape(self.by)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of cells, each of which is a linear query."""
         return self.domain.size(self.by)

@@ -438,8 +438,7 @@ class Gate:
 
     def _check_still(self, token_id: str, table: str) -> None:
         """Refuse to buy what waited where its token was revoked meanwhile or its table paused."""
-        token = self.tokens.get(token_id)
-        if token is None or token.revoked is not None:
+        if not self.tokens.is_unrevoked(token_id):
             raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
         self._check_served(table)
 

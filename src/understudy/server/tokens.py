@@ -111,6 +111,7 @@ class Tokens:
         self._lock = threading.Lock()
         self._known: dict[bytes, tuple[Token, float]] = {}
         self._uses: dict[str, float] = {}
+        self._unrevoked: dict[str, float] = {}
 
     def make(
         self,
@@ -189,6 +190,20 @@ class Tokens:
             row = tx.execute("SELECT * FROM token WHERE id = ?", (id,)).fetchone()
         return None if row is None else _token(row)
 
+    def is_unrevoked(self, id: str) -> bool:
+        """Whether a token is there and was not revoked; what was found is believed for half a second."""
+        now = time.monotonic()
+        if now < self._unrevoked.get(id, 0.0):
+            return True
+        token = self.get(id)
+        if token is None or token.revoked is not None:
+            return False
+        with self._lock:
+            if len(self._unrevoked) >= MOST_REMEMBERED:
+                self._unrevoked.clear()
+            self._unrevoked[id] = now + REMEMBERED_SECONDS
+        return True
+
     def all(self) -> list[Token]:
         """Every token, the newest last; links are among them only once they were used."""
         self._store.flush()
@@ -210,6 +225,7 @@ class Tokens:
             row = tx.execute("SELECT * FROM token WHERE id = ?", (id,)).fetchone()
         with self._lock:
             self._known.clear()
+            self._unrevoked.clear()
         if row is None:
             raise ParameterError(f"there is no token {id!r}: `understudy token list` shows the ids")
         return _token(row)
