@@ -47,6 +47,7 @@ understudy: 1
 name: town
 source: town.parquet
 budget: {epsilon: 1000, delta: 1e-9}
+coded_copy: true
 attributes:
   age: {type: integer, edges: [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]}
   sex: {type: category, values: [F, M]}

@@ -214,7 +214,7 @@ class PreparedQuestion(Generic[Given]):
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """A prepared question, the request under which it is bought, and the analyst whose share of the budget pays."""
+    """A prepared question, the request under which it is bought, and the analyst whose share pays."""
 
     question: PreparedQuestion[Answer | SqlAnswer]
     request: str | None = None

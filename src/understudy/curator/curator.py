@@ -162,7 +162,7 @@ class Curator:
         self._known: WeakKeyDictionary[
             PreparedMeasurement, tuple[tuple[tuple[Event, ...], ...], tuple[tuple[Event, ...], str]]
         ] = WeakKeyDictionary()
-        """Of measurements that were examined: the noise that they were examined with, their events and question."""
+        """Of measurements that were examined: the noise they were examined with, their events and question."""
 
     def __repr__(self) -> str:
         return f"Curator({self.declaration.name!r})"

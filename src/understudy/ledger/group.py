@@ -62,7 +62,7 @@ class GroupCommit(Generic[Work]):
         return ticket.result
 
     def submit_all(self, works: Sequence[Work]) -> list[Ticket[Work]]:
-        """Several pieces of work in one batch, in their order: their tickets, each with its result or its error."""
+        """Several pieces of work in one batch, in their order: their tickets, each with its result or error."""
         tickets = [Ticket(work) for work in works]
         if not tickets:
             return tickets

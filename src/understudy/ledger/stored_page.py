@@ -10,8 +10,8 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from understudy.ledger import snapshot
 from understudy.ledger.chain import Entry, answer_hash, canonical, commitment, is_sealed
-from understudy.ledger.kept import packed, released
 from understudy.ledger.interface import Debit
+from understudy.ledger.kept import packed, released
 from understudy.ledger.page import Latest, Operation, Page, Settle
 from understudy.ledger.recorded import Recorded, broken
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER

@@ -55,7 +55,6 @@ from understudy.server.tokens import Caller, Tokens
 
 LOOK_THREADS = 28  # most of them wait for a disk: debits that come together share a transaction
 FREE_THREADS = 4
-DIRECT_AT_ONCE = 1  # while one thread waits for a disk, another counts
 
 PRICE_RISE = 1.1
 """What an approved question may cost when it is asked, as a multiple of the price that was approved."""
@@ -89,10 +88,9 @@ class Gate:
         self.looks = FairQueue("look", threads=LOOK_THREADS, **limits)
         self.free = FairQueue("free", threads=FREE_THREADS, **limits)
         self.answering = Answering(config, self.asked, self.approvals)
-        self._keeping = Together(self._keep_known, at_once=1)
+        self._keeping = Together(self._keep_known)
         self._direct = {
-            name: Together(partial(self._direct_all, table), at_once=DIRECT_AT_ONCE)
-            for name, table in house.tables.items()
+            name: Together(partial(self._direct_all, table)) for name, table in house.tables.items()
         }
         self._flying: dict[tuple[str, str, str], tuple[Inquiry, asyncio.Task[GateReply]]] = {}
         self._is_stopping = False

@@ -4,9 +4,9 @@ Each analyst has a line of their own. Whoever has work waiting gets the next fre
 hundred questions of one analyst delay another's by one of them and not by a hundred. At most `at_once` pieces of
 an analyst run together and at most `waiting` wait; the next is refused with a 429. Pieces that name the same
 resource (`alone`, such as a session, whose purchases follow one another anyway) run one at a time, so that no
-thread is held by one that only waits. Pieces of one kind of work that is cheaper for many at once (`Together`, such
-as debits that share a transaction) are taken from the lines in the same turns, as many as wait, and done by one
-thread: the interpreter runs one thread at a time, and every change between threads takes time.
+thread is held by one that only waits. Pieces of one kind of work that is cheaper for many at once (`Together`,
+such as debits that share a transaction) are taken from the lines in the same turns, as many as wait, and done by
+one thread: the interpreter runs one thread at a time, and every change between threads takes time.
 
 Looks at tables have a queue of their own, and what is free another, with other threads: an answer for nothing
 never stands behind a look. The queue is used from the thread of its event loop only; the work runs on its
@@ -40,12 +40,11 @@ class Together:
     """A kind of work that one thread does for many at once.
 
     `work` gets what is asked for, the items of at most `MOST_TOGETHER` pieces, and yields their outcomes in
-    portions, each of which is told at once; an exception is raised where the piece is waited for. At most `at_once`
-    threads do it at a time: what comes meanwhile is gathered for the next.
+    portions, each of which is told at once; an exception is raised where the piece is waited for. One thread does
+    it at a time: what comes meanwhile is gathered for the next.
     """
 
     work: Callable[[list[Any]], Told]
-    at_once: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +67,7 @@ class FairQueue:
         self._lines: OrderedDict[str, deque[_Piece]] = OrderedDict()
         self._of: dict[str, int] = {}
         self._busy: set[str] = set()
-        self._doing: dict[Together, int] = {}
+        self._doing: set[Together] = set()
         self._active = 0
         self._is_closed = False
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
@@ -129,7 +128,7 @@ class FairQueue:
             pieces = [piece]
             while len(pieces) < MOST_TOGETHER and (another := self._next(piece.together)) is not None:
                 pieces.append(another)
-            self._doing[piece.together] = self._doing.get(piece.together, 0) + 1
+            self._doing.add(piece.together)
             self._pool.submit(self._do_together, loop, piece.together, pieces)
 
     def _next(self, wanted: Together | None) -> _Piece | None:
@@ -146,7 +145,7 @@ class FairQueue:
 
     def _may_run(self, piece: _Piece) -> bool:
         if piece.together is not None:
-            return self._doing.get(piece.together, 0) < piece.together.at_once
+            return piece.together not in self._doing
         return piece.alone not in self._busy  # nothing is ever busy under the empty name
 
     def _taken(self, piece: _Piece) -> None:
@@ -200,7 +199,7 @@ class FairQueue:
         self._tell(told)
         self._active -= 1
         if together is not None:
-            self._doing[together] -= 1
+            self._doing.remove(together)
         self._start()
 
     async def close(self, seconds: float) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from understudy.releases.folder import ANSWERS, CERTIFICATE, REPORT, STANDIN, SUMS, SYNTHETIC
+from understudy.releases.files import ANSWERS, CERTIFICATE, REPORT, STANDIN, SUMS, SYNTHETIC
 from understudy.server.logs import LOG
 from understudy.server.problems import Problem
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, SourceCounts
@@ -49,10 +49,12 @@ from understudy.rational import Number
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction, SessionPromise
-from understudy.sessions.fitted_standin import FittedStandin
 from understudy.sessions.population import Population
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.terms import Announced, Terms
+
+if TYPE_CHECKING:
+    from understudy.sessions.fitted_standin import FittedStandin
 
 
 class Session:
@@ -395,6 +397,8 @@ class Session:
 
     def _uncertified(self, marginal: Marginal, charged: Cost) -> Answer:
         """An answer by the stand-in, which is fitted again after each purchase, from where it was."""
+        from understudy.sessions.fitted_standin import FittedStandin  # late: with numba, which takes a second
+
         known = self._known
         with self._fitting:
             if self._standin is None or self._standin[0] != known.step:
