@@ -451,3 +451,30 @@ def test_a_known_answer_under_a_request_id_is_kept_before_it_is_sent(tmp_path, m
         assert (told["id"], told["state"]) == (begun.id, "answered")
     with serving(configured) as service:
         assert Client(service, bob).ask("count by sex", request="r1") == first
+
+
+def test_a_request_id_that_is_used_for_another_question_while_the_first_is_under_way_is_refused(
+    tmp_path, monkeypatch
+):
+    configured = config(people(tmp_path))
+    (ada,) = tokens(configured, "ada")
+    begun, goes_on, direct_all = threading.Event(), threading.Event(), Answering.direct_all
+
+    def held(self, table, asked):
+        begun.set()
+        assert goes_on.wait(30)
+        return direct_all(self, table, asked)
+
+    monkeypatch.setattr(Answering, "direct_all", held)
+    with serving(configured) as service, ThreadPoolExecutor(2) as crowd:
+        client = Client(service, ada)
+        first = crowd.submit(client.ask, "count age < 18", rho=1e-4, request="mine")
+        assert begun.wait(30)
+        for other in ({"question": "count age < 65", "rho": 1e-4}, {"question": "count age < 18"}):
+            status, told = client.ask(**other, request="mine")
+            assert (status, told["code"]) == (409, "request-conflict")
+        same = crowd.submit(client.ask, "count age < 18", rho=1e-4, request="mine")
+        goes_on.set()
+        assert same.result(30) == first.result(30)
+        with service.gate.table("people").use() as opened:
+            assert len(opened.project.ledger.debits("ada/mine")) == 1

@@ -12,12 +12,12 @@ import secrets
 import sqlite3
 import threading
 import time
-import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from understudy.errors import ParameterError
+from understudy.privacy.limits import same_name
 from understudy.server.audit_log import AuditLog
 from understudy.server.scram import ScramVerifier, salt_of
 from understudy.server.secret import fresh_secret, hash_of
@@ -126,9 +126,10 @@ class Tokens:
     ) -> tuple[Token, str]:
         """A new token and its secret, which is not kept and cannot be shown again.
 
-        Raises a ParameterError where the name, the role, a door or the number of days is none.
+        The name is kept in one Unicode form (NFC), in which limits are compared with it. Raises a ParameterError
+        where the name, the role, a door or the number of days is none.
         """
-        wanted = frozenset(doors)
+        analyst, wanted = same_name(analyst), frozenset(doors)
         _check(analyst, role, wanted, agent=agent, read_only=read_only)
         if not 0 < days <= MOST_DAYS:
             raise ParameterError(f"a token lives for at most {MOST_DAYS} days and more than 0, not {days:g}")
@@ -152,6 +153,7 @@ class Tokens:
         by: str = CUSTODIAN,
     ) -> tuple[Token, str]:
         """The secret of a one-time link for a browser; `Logins.open_by_link` takes it, once."""
+        analyst = same_name(analyst)
         _check(analyst, role, frozenset({"http"}), agent=False, read_only=False)
         secret = fresh_secret()
         token = self._new("link", analyst, role, frozenset({"http"}), secret, seconds=seconds, by=by)
@@ -288,8 +290,7 @@ class Tokens:
 
 
 def _check(analyst: str, role: str, doors: Collection[str], *, agent: bool, read_only: bool) -> None:
-    plain = unicodedata.normalize("NFC", analyst)  # one name has one spelling
-    if not _NAME.fullmatch(analyst) or analyst != plain.strip():
+    if not _NAME.fullmatch(analyst) or analyst != analyst.strip():
         raise ParameterError(
             f"{analyst!r} is no name for an analyst: write letters, digits, spaces and . @ - _ , at most 64"
         )
