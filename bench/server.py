@@ -4,7 +4,8 @@
     paid      questions that are measured directly, each under a request id of its own, by 32 clients
     free      a known question's time (99th percentile) alone, and while another analyst's purchases run
     fairness  a new question's time (95th percentile) alone, and while another analyst floods the server
-    start     CPU seconds until a server with 24,000 entries in its ledger answers
+    start     CPU seconds until a server with 24,000 entries in its ledger answers, over a table with a coded copy, as
+              `understudy init` drafts it; and without one, when the engine checks the table's columns first
 
 Run: python -m bench.server [--repeats 6000] [--paid 1600] [--entries 24000] [--rows 100000] [--only NAME …]
 """
@@ -314,6 +315,16 @@ def fairness(folder: Path, total: int) -> list[Verdict]:
     )
 
 
+def _started(folder: Path) -> float:
+    """CPU seconds of a start, the least of three: what the machine adds is no part of it."""
+    least = 1e9
+    for _ in range(3):
+        served = Served(folder)
+        served.stop()
+        least = min(least, served.start_cpu)
+    return least
+
+
 def start(folder: Path, entries: int) -> list[Verdict]:
     project = open_project(folder)
 
@@ -323,10 +334,12 @@ def start(folder: Path, entries: int) -> list[Verdict]:
     with ThreadPoolExecutor(CLIENTS) as pool:  # a question makes two entries: the debit and its answer
         list(pool.map(ask, range(entries // 2)))
     project.close()
-    served = Served(folder)
-    served.stop()
-    print(f"start: {served.start_cpu:.2f} CPU s with {entries:,} entries")
-    found = verdict("start", served.start_cpu, at_most(1.5, "{:.2f} CPU s"))
+    copied = _started(folder)
+    declared = (folder / "understudy.yml").read_text()
+    (folder / "understudy.yml").write_text(declared.replace("coded_copy: true\n", ""))
+    plain = _started(folder)
+    print(f"start: {copied:.2f} CPU s with {entries:,} entries, and {plain:.2f} without a coded copy")
+    found = verdict("start", copied, at_most(1.5, "{:.2f} CPU s"))
     return shown(found.of_full_size("entries", entries, 24_000))
 
 
