@@ -4,8 +4,8 @@
     paid      questions that are measured directly, each under a request id of its own, by 32 clients
     free      a known question's time (99th percentile) alone, and while another analyst's purchases run
     fairness  a new question's time (95th percentile) alone, and while another analyst floods the server
-    start     CPU seconds until a server with 24,000 entries in its ledger answers, over a table with a coded copy, as
-              `understudy init` drafts it; and without one, when the engine checks the table's columns first
+    start     CPU seconds until a server with 24,000 entries in its ledger answers: over a table with a coded copy,
+              as `understudy init` drafts it; and without one, when the engine checks the table's columns first
 
 Run: python -m bench.server [--repeats 6000] [--paid 1600] [--entries 24000] [--rows 100000] [--only NAME …]
 """
