@@ -13,9 +13,9 @@ from importlib import import_module
 from bench.verdict import Verdict, ended, not_run, shown
 
 NAMES = (
-    "commands", "counting", "engines", "graphical", "house", "interaction", "ledger", "mwem", "noise", "pmw",
-    "release_bars", "residual", "server", "sessions", "smalldb", "sql", "startup", "synthesis", "validity",
-    "weights",
+    "commands", "counting", "engines", "graphical", "house", "interaction", "ledger", "mwem", "noise",
+    "pmw", "prefixes", "release_bars", "residual", "server", "sessions", "smalldb", "sql", "startup",
+    "synthesis", "validity", "weights",
 )  # fmt: skip
 
 

@@ -189,3 +189,28 @@ def pool(domain: Domain, k: int, seed: int) -> Analyst:
             for name, code, size in zip(domain.names, codes, sizes, strict=True)
         }
         yield Marginal.of(where(domain, sides))
+
+
+def agent(domain: Domain, k: int, seed: int) -> Analyst:
+    """W7: somebody who looks at one attribute after the other and follows what stands out.
+
+    A breakdown by one attribute; within the group that stands out, counts by ranges or values of two others; then
+    a breakdown of that group by the next attribute, and so on for a few steps before something new is looked at.
+    """
+    draw = np.random.default_rng(700 + seed)
+    asked = 0
+    while asked < k:
+        path: dict[str, Mask] = {}
+        for _ in range(int(draw.integers(2, 5))):
+            free = [name for name in domain.names if name not in path]
+            if not free:
+                break
+            name = str(draw.choice(free))
+            found = yield Marginal(domain, (name,), where(domain, path))
+            asked += 1
+            cell = int(np.argmax(np.abs(found - found.mean()) * draw.uniform(0.5, 1.0, found.shape)))
+            path = {**path, name: np.arange(domain[name].size) == cell}
+            others = [other for other in free if other != name]
+            for other in draw.choice(others, min(2, len(others)), replace=False) if others else ():
+                yield Marginal.of(where(domain, {**path, str(other): condition(draw, domain, str(other))}))
+                asked += 1

@@ -4,7 +4,8 @@ The names in `__all__` are the public surface; each is imported from its room wh
 gives a `Project` over a declared table, and `declare` one over a frame: a project answers questions for a price;
 `connect` puts the same questions to a server that holds the table.
 `session` answers an analyst who asks on and on under one promise; `release` publishes a stand-in; `Holdout` scores
-models so that the scores survive being optimised, by one of `metrics`; `plan` says beforehand what a budget buys.
+models so that the scores survive being optimised, by one of `metrics`; `plan` says beforehand what a budget buys;
+`lectures` has the algorithms of the lecture notes by their names.
 The classes are those that these return. Every other module is reachable too, and may move between minor versions.
 
 >>> import understudy as us
@@ -18,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from understudy import lectures as lectures
     from understudy.answer.answer import Answer as Answer
     from understudy.answer.sql_answer import SqlAnswer as SqlAnswer
     from understudy.client.connect import Connection as Connection
@@ -92,6 +94,7 @@ _HOME = {
     "connect": "understudy.client.connect:connect",
     "declare": "understudy.frame_project:declare",
     "forecast": "understudy.releases.forecast:forecast",
+    "lectures": "understudy.lectures:",
     "marginals": "understudy.query.workload:marginals",
     "metrics": "understudy.validity.metrics:",
     "open": "understudy.project:open_project",

@@ -12,6 +12,7 @@ import numpy as np
 
 from understudy.answer.answer import Answer
 from understudy.curator.curator import Candidate, Curator
+from understudy.lectures.asking import RepeatMemory
 from understudy.lectures.median import private_median
 from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.mechanism.gap import Guess, NoisyGaps, WorstGuess
@@ -146,13 +147,19 @@ def online(curator: Curator) -> list[Any]:
     weights = MultiplicativeWeights(domain=DOMAIN, alpha=Fraction(1, 4), threads=1)
     terms = practical_terms(curator, alpha=0.35, queries=4, updates=1)
     loop = OnlineConstruction(curator, weights, terms, name="o")
-    return _heard([loop.ask(query) for query in (CELLS[0], CELLS[0], CELLS[0], ONE_CELL)])
+    return _heard([_asked_anew(loop, query) for query in (CELLS[0], CELLS[0], CELLS[0], ONE_CELL)])
 
 
 def median(curator: Curator) -> list[Any]:
     """Four questions to the median behind the sparse vector."""
     loop = private_median(curator, alpha=0.35, queries=4, updates=1, name="o")
-    return _heard([loop.ask(query) for query in (CELLS[0], CELLS[0], CELLS[0], ONE_CELL)])
+    return _heard([_asked_anew(loop, query) for query in (CELLS[0], CELLS[0], CELLS[0], ONE_CELL)])
+
+
+def _asked_anew(loop: OnlineConstruction, query: LinearQuery) -> Answer:
+    """An answer as another process gets it, which does not remember that the same was asked before."""
+    loop._repeats = RepeatMemory()
+    return loop.ask(query)
 
 
 def _heard(answers: Sequence[Any]) -> list[Any]:

@@ -30,6 +30,8 @@ from understudy.privacy.relation import Neighbours
 from understudy.query.linear import LinearQuery
 from understudy.standin.multiplicative import MultiplicativeWeights
 
+pytestmark = pytest.mark.usefixtures("forgetful")
+
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 RUNS, BETA = (500, 0.3) if AUDIT else (32, 0.01)
 """A few runs tell most at a small β."""

@@ -27,6 +27,8 @@ from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 from understudy.theory.guess_and_check import gnc_failures_width, gnc_width
 
+pytestmark = pytest.mark.usefixtures("forgetful")
+
 CELLS = 4
 DOMAIN = Domain((Bins.integers("x", 0, CELLS - 1),))
 

@@ -31,6 +31,8 @@ from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 from understudy.theory.guess_and_check import gnc_failures_width
 
+pytestmark = pytest.mark.usefixtures("forgetful")
+
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 CELLS = 4
 DOMAIN = Domain((Bins.integers("x", 0, CELLS - 1),))

@@ -45,6 +45,8 @@ from understudy.standin.multiplicative import (
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 
+pytestmark = pytest.mark.usefixtures("forgetful")
+
 CELLS = 6
 DOMAIN = Domain((Bins.integers("x", 0, CELLS - 1),))
 QUERIES = [

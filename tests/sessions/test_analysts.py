@@ -20,6 +20,8 @@ from understudy.privacy.limits import Limits
 from understudy.sessions.session import session as session_of
 from understudy.table.source import open_source
 
+pytestmark = pytest.mark.usefixtures("generous")
+
 YOUNG = "count age < 4 and town = 'a'"
 OLD = "count age >= 4 and sex = F and town != 'b'"
 

@@ -23,6 +23,8 @@ from understudy.sessions.session import session as session_of
 from understudy.sessions.simulation import SEED, extended_quantile, safe_quantile
 from understudy.sessions.terms import conjunctions, pool, ranges
 
+pytestmark = pytest.mark.usefixtures("generous")
+
 SHAPES = [
     ((5,), ("ranges",)),
     ((4, 3), ("ranges", "subsets")),

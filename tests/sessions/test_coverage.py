@@ -43,6 +43,8 @@ from understudy.sessions.session import Session
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import conjunctions, ranges
 
+pytestmark = pytest.mark.usefixtures("generous")
+
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 BETA = 0.3
 SESSIONS = 500

@@ -18,10 +18,12 @@ import pytest
 
 from session_analysts import attributes, curator, random_conjunction, table_of
 from understudy.query.marginal import Marginal
-from understudy.sessions import answer_memory
+from understudy.sessions import allowance, answer_memory
 from understudy.sessions.session import Session
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import ranges
+
+pytestmark = pytest.mark.usefixtures("generous")
 
 AUDIT = os.environ.get("UNDERSTUDY_AUDIT")
 STATM = Path("/proc/self/statm")
@@ -92,6 +94,7 @@ def grown(count: int) -> float:
 def test_free_and_uncertified_answers_leave_nothing_behind(monkeypatch):
     """With room for few answers, so that it is full soon."""
     monkeypatch.setattr(answer_memory, "MOST_ANSWERS", 64)
+    monkeypatch.setattr(allowance, "MOST_WAITING", 16)
     assert grown(400) < 300
 
 

@@ -21,6 +21,8 @@ from understudy.sessions.session import session as session_of
 from understudy.sessions.simulation import continuous, where_it_falls
 from understudy.sessions.table_bounds import UpperEnds, along, around
 
+pytestmark = pytest.mark.usefixtures("generous")
+
 
 def line(*cells):
     return np.array(cells, bool)

@@ -31,6 +31,8 @@ from understudy.sessions.purchase import PurchaseRequest
 from understudy.sessions.session import session as session_of
 from understudy.sessions.terms import conjunctions, ranges
 
+pytestmark = pytest.mark.usefixtures("generous")
+
 AUDIT = bool(os.environ.get("UNDERSTUDY_AUDIT"))
 
 

@@ -12,6 +12,7 @@ and sessions use the same stand-ins (`understudy.release`, `understudy.session`)
 | Lectures 9-10 | SmallDB | `SmallDatabase` over a `SmallDatabaseClass`; queries from `understudy.query.family` |
 | Lectures 9-10 | Net mechanism | `NetMechanism` |
 | Lecture 7 | Iterative Construction (IC) | `understudy.release(…, method="ic")`; online, `OnlineConstruction` |
+| Lecture 7 | private multiplicative weights | `PrivateMultiplicativeWeights` |
 | Lecture 7 | multiplicative weights, a DUA | `MultiplicativeWeights`, `ProjectedWeights`, `ConsistentWeights` |
 | Lecture 7 | median, a DUA | `MedianUpdate`, `SampledMedianUpdate` |
 | Lecture 7 | Frieze and Kannan's, a DUA | `FriezeKannan` |
@@ -26,16 +27,18 @@ functions of `understudy_textbook`, one file per note; docs/textbook.md lists ev
 
 >>> from fractions import Fraction
 >>> import pyarrow, understudy as us
->>> from understudy.declaration.declaration import Protect, SourceSpec
->>> from understudy.lectures import CheckTerms, GuessAndCheck
->>> domain = us.Domain((us.Categories(name="vote", values=("yes", "no")),))
->>> declared = us.Declaration(
-...     name="poll", source=SourceSpec("-"), domain=domain, budget=us.Budget.of(1), protect=Protect.VALIDITY)
->>> rows = pyarrow.table({"vote": ["yes"] * 5200 + ["no"] * 4800})
->>> terms = CheckTerms(eta=Fraction(1, 20), queries=1000, beta=Fraction(1, 20), rejections=5)
->>> checker = GuessAndCheck(us.Project.frame(rows, declared).curator, terms)
->>> yes = us.LinearQuery.conjunction(domain, {"vote": [1, 0, 0]})
->>> answer = checker.check(yes, 0.5)
+>>> from understudy.declaration.file import parse
+>>> declared = parse('''
+... understudy: 1
+... name: poll
+... source: poll.csv
+... protect: validity
+... budget: {epsilon: 1}
+... attributes: {vote: {type: category, values: ["yes", "no"]}}
+... ''')
+>>> poll = us.Project.frame(pyarrow.table({"vote": ["yes"] * 5200 + ["no"] * 4800}), declared)
+>>> terms = us.lectures.CheckTerms(eta=Fraction(1, 20), queries=1000, beta=Fraction(1, 20), rejections=5)
+>>> answer = us.lectures.GuessAndCheck(poll, terms).check("share vote = 'yes'", 0.5)
 >>> answer.accepted, round(answer.population_error, 3)
 (True, 0.103)
 """
@@ -54,6 +57,7 @@ from understudy.lectures.guessers import (
 from understudy.lectures.median import MedianMechanism, private_median
 from understudy.lectures.monitor import monitor
 from understudy.lectures.online import OnlineConstruction, OnlineTerms, practical_terms, theorem_terms
+from understudy.lectures.private_weights import PrivateMultiplicativeWeights
 from understudy.lectures.truncation import Truncation
 from understudy.mechanism.net import NetMechanism
 from understudy.mechanism.small_database.classes import DistinctQueries as SmallDatabaseClass
@@ -80,6 +84,7 @@ __all__ = [
     "OnlineConstruction",
     "OnlineTerms",
     "OtherData",
+    "PrivateMultiplicativeWeights",
     "ProjectedWeights",
     "SampledMedianGuess",
     "SampledMedianUpdate",

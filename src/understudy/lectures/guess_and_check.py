@@ -14,8 +14,10 @@ from typing import Any, Protocol
 
 from understudy.curator.curator import Curator
 from understudy.errors import HandleClosedError, ParameterError, QueryError
+from understudy.lectures.asking import Asked, QueryReader, RepeatMemory, curator_of
 from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal
+from understudy.project import Project
 from understudy.query.box import from_plain, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -114,6 +116,8 @@ class CheckTerms:
 class GuessAndCheck:
     """GuessAndCheck on the rows of a project that protects validity; its journal is kept in the ledger.
 
+    `table` is the project, or its Curator. A question is text of one number, `"share smoker = true"`, or a query.
+
     Under the same `name` it goes on where it was, in any process; `analyst` is who is written down for it. Raises
     a `QueryError` where the table has no rows. `asked` and `failures` are how many queries were asked and how
     many guesses were wrong so far.
@@ -123,7 +127,10 @@ class GuessAndCheck:
                 are independent of the rows. The rows must be independent draws, and nothing else may look at them.
     """
 
-    def __init__(self, curator: Curator, terms: CheckTerms, *, name: str = "", analyst: str = "") -> None:
+    def __init__(
+        self, table: Curator | Project, terms: CheckTerms, *, name: str = "", analyst: str = ""
+    ) -> None:
+        curator = curator_of(table)
         self.curator = curator
         self.terms = terms
         self.rows = curator.rows
@@ -131,6 +138,8 @@ class GuessAndCheck:
             raise QueryError("there are no rows to check a guess against")
         self.asked = 0
         self.failures = 0
+        self._reader = QueryReader(curator)
+        self._repeats: RepeatMemory[Checked] = RepeatMemory()
         self._lock = AskingLock("mechanism")
         self._journal = curator.recorded(
             terms.text(), lambda text: Journal(curator.ledger, text, name=name, analyst=analyst)
@@ -145,10 +154,11 @@ class GuessAndCheck:
         """The name under which its journal stands in the ledger, and under which it goes on."""
         return self._journal.name
 
-    def check(self, query: LinearQuery, guess: Number) -> Checked:
+    def check(self, question: Asked, guess: Number) -> Checked:
         """Whether a guess of a rate is within η of the sample's; if not, the sample's rate on a grid.
 
-        Raises a `ParameterError` where the guess is no rate, a `QueryError` where the query is about another
+        The same guess for the same question is answered again without being counted. Raises a `ParameterError`
+        where the guess is no rate, a `QueryError` where the question is not one of one number or is about another
         domain, and a `HandleClosedError` where all queries were asked, or where it has halted after too many
         wrong guesses.
         """
@@ -156,22 +166,24 @@ class GuessAndCheck:
         guessed = Fraction(round(exact(guess, "guess") * GUESSES), GUESSES)
         if not -1 <= guessed <= 2:
             raise ParameterError("a guess is a rate, between 0 and 1")
-        if query.domain != self.curator.domain:
-            raise QueryError("the question is about another domain")
+        query = self._reader.read(question)
         with self._lock:
+            if (told := self._repeats.find((query.key, guessed))) is not None:
+                return told
             while (found := self._try(query, guessed)) is None:
                 self._catch_up()
-            return found
+            return self._repeats.keep((query.key, guessed), found)
 
-    def ask(self, query: LinearQuery, guesser: Guesser) -> Checked:
-        """Check what a guesser says, and tell it when it was wrong.
+    def ask(self, question: Asked, guesser: Guesser) -> Checked:
+        """Check what a guesser says, and tell it when it was wrong; what was asked before is answered again.
 
         A guesser that goes on is also told what was rejected elsewhere, in another process or by another one's
         guess, before it says anything: its guess is always that of the whole transcript. Raises as `check` does.
         """
-        if query.domain != self.curator.domain:
-            raise QueryError("the question is about another domain")
+        query = self._reader.read(question)
         with self._lock:
+            if (told := self._repeats.find(query.key)) is not None:
+                return told
             self._catch_up()
             if self._pupil is not guesser:
                 self._pupil, self._told = guesser, len(self.past)
@@ -183,7 +195,7 @@ class GuessAndCheck:
                     if not found.accepted:
                         guesser.learn(query, found.value)
                     self._told = len(self.past)
-                    return found
+                    return self._repeats.keep(query.key, found)
                 self._catch_up()
 
     def teach(self, guesser: Guesser) -> None:

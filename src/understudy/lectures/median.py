@@ -16,11 +16,12 @@ import numpy as np
 from understudy.curator.curator import Curator
 from understudy.domain.domain import Domain
 from understudy.errors import TooLargeError
+from understudy.lectures.asking import Asked, curator_of
 from understudy.lectures.guess_and_check import Checked, CheckTerms, GuessAndCheck
 from understudy.lectures.guessers import MedianGuess, SampledMedianGuess
 from understudy.lectures.online import OnlineConstruction, practical_terms
 from understudy.ledger.interface import fresh_request
-from understudy.query.linear import LinearQuery
+from understudy.project import Project
 from understudy.rational import Number, exact, positive
 from understudy.standin.median.median import (
     CANDIDATE_LIMIT,
@@ -62,7 +63,7 @@ class MedianMechanism:
 
     def __init__(
         self,
-        curator: Curator,
+        table: Curator | Project,
         *,
         queries: int,
         beta: Number = 0.05,
@@ -72,11 +73,12 @@ class MedianMechanism:
     ) -> None:
         """Open the mechanism on a project's rows, or go on with the one of this name, for so many `queries`.
 
-        `eta` is the tolerance, a share of rows; left out, it is the smallest at which the set can be held, or the
-        lecture's where none is below ½. `beta` is the probability that some answer is further from the population
-        than its width. Raises a `ParameterError` where one of them is out of range, and a `TooLargeError` where
-        the domain has too many cells even to be sampled.
+        `table` is the project, or its Curator. `eta` is the tolerance, a share of rows; left out, it is the
+        smallest at which the set can be held, or the lecture's where none is below ½. `beta` is the probability
+        that some answer is further from the population than its width. Raises a `ParameterError` where one of
+        them is out of range, and a `TooLargeError` where the domain has too many cells even to be sampled.
         """
+        curator = curator_of(table)
         universe = curator.domain.size()
         self.eta = (
             _usual_eta(universe, queries, curator.rows) if eta is None else positive(eta, "eta", at_most=1)
@@ -97,16 +99,16 @@ class MedianMechanism:
         particles = SampledSurvivors(domain, generator=_coins(self.checker.name))
         return SampledMedianGuess(particles, float(self.eta))
 
-    def ask(self, query: LinearQuery) -> Checked:
-        """The rate of a query, a share of rows: the median's where it is within η of the sample's.
+    def ask(self, question: Asked) -> Checked:
+        """The rate of a question, a share of rows: the median's where it is within η of the sample's.
 
-        Raises as `GuessAndCheck.check` does.
+        What was asked before is answered again, without being counted. Raises as `GuessAndCheck.check` does.
         """
-        return self.checker.ask(query, self.guesser)
+        return self.checker.ask(question, self.guesser)
 
 
 def private_median(
-    curator: Curator,
+    table: Curator | Project,
     *,
     alpha: Number,
     queries: int,
@@ -117,9 +119,10 @@ def private_median(
 ) -> OnlineConstruction:
     """The median behind the sparse vector: counts within α of the rows, as long as at most `updates` guesses fail.
 
-    `alpha` is a part of all rows, `queries` the number of questions that may be asked, and `beta` the probability
-    that some certified answer is further off. Under the same `name` the construction goes on where it was, and
-    `analyst` is whose share of the budget pays. Returns an `OnlineConstruction`; raises as `practical_terms` does.
+    `table` is the project, or its Curator. `alpha` is a part of all rows, `queries` the number of questions that
+    may be asked, and `beta` the probability that some certified answer is further off. Under the same `name` the
+    construction goes on where it was, and `analyst` is whose share of the budget pays. Returns an
+    `OnlineConstruction`; raises as `practical_terms` does.
 
     Privacy     That of the online construction: the surviving set is made of released answers, in both modes. A
                 sampled median is post-processing like a true one.
@@ -128,6 +131,7 @@ def private_median(
                 Definition 2], and what follows the last is implied; in all other cases what follows is
                 uncertified.
     """
+    curator = curator_of(table)
     terms = practical_terms(curator, alpha=alpha, queries=queries, updates=updates, beta=beta)
     gap = Fraction(terms.gap, curator.rows)
     named = name or fresh_request()

@@ -23,6 +23,7 @@ from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
 from understudy.curator.sparse_handle import SparseHandle, counting_query
 from understudy.errors import HandleClosedError, ParameterError, RefusedError, RequestConflictError
+from understudy.lectures.asking import Asked, QueryReader, RepeatMemory, curator_of
 from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import noise_for
@@ -30,6 +31,7 @@ from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
+from understudy.project import Project
 from understudy.query.box import from_plain, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -249,11 +251,11 @@ def warm_start(
 class OnlineConstruction:
     """Counts from a stand-in that is checked by the sparse vector, and updated where it is wrong.
 
-    `update` is any database update algorithm, `terms` what is promised and paid. `start` is a stand-in to begin
-    with, such as that of `warm_start`; by default it is the algorithm's own. Under the same `name` the
-    construction goes on where it was, in any process, since its updates are kept in the ledger; `analyst` is
-    whose share of the budget pays. `updates` and `asked` are how many updates were made and how many questions
-    were asked so far.
+    `table` is the project, or its Curator; `update` is any database update algorithm, `terms` what is promised
+    and paid. `start` is a stand-in to begin with, such as that of `warm_start`; by default it is the algorithm's
+    own. Under the same `name` the construction goes on where it was, in any process, since its updates are kept
+    in the ledger; `analyst` is whose share of the budget pays. `updates` and `asked` are how many updates were
+    made and how many questions were asked so far.
 
     Privacy     Each run costs its AboveThreshold's ε₀ and its answer, charged before they look; how many runs
                 there are, and which question ended each, the sparse vector itself releases. The stand-in is made
@@ -265,7 +267,7 @@ class OnlineConstruction:
 
     def __init__(
         self,
-        curator: Curator,
+        table: Curator | Project,
         update: DatabaseUpdate[Any],
         terms: OnlineTerms,
         *,
@@ -273,7 +275,10 @@ class OnlineConstruction:
         name: str = "",
         analyst: str = "",
     ) -> None:
+        curator = curator_of(table)
         self.curator = curator
+        self._reader = QueryReader(curator)
+        self._repeats: RepeatMemory[Answer] = RepeatMemory()
         self.update = update
         # The theorem counts updates from the uniform stand-in: another start may need more of them.
         self.terms = terms if start is None else replace(terms, is_bounded=False)
@@ -295,34 +300,43 @@ class OnlineConstruction:
         """How many updates may still be paid for."""
         return self.terms.updates - self.updates
 
-    def ask(self, query: LinearQuery) -> Answer:
-        """The count of a query, in people: the stand-in's where it is found right, else a bought one.
+    def ask(self, question: Asked) -> Answer:
+        """The count of a question, in people: the stand-in's where it is found right, else a bought one.
 
-        After the last update the answer is the stand-in's: `implied` where a theorem bounds the updates, else
-        `uncertified`, with an infinite error. Raises a `QueryError` where the query has weights other than 0 and 1
+        What was asked before is answered again for nothing, and is not counted. After the last update the answer
+        is the stand-in's: `implied` where a theorem bounds the updates, else `uncertified`, with an infinite
+        error. Raises a `QueryError` where the question is not one of one number, has weights other than 0 and 1,
         or is about another domain, a `HandleClosedError` where all questions were asked, an
         `InsufficientBudgetError` where a run or an answer cannot be paid, and a `RefusedError` where another
         process is asking at this moment.
         """
+        query = self._reader.read(question)
         counting_query(query, self.curator.domain)
         with self._lock:
+            told = self._repeats.find(query.key)
+            if told is not None:
+                return replace(told, source="repeat", cost=self.curator.ledger.budget.total([]))
+            return self._repeats.keep(query.key, self._asked_anew(query))
+
+    def _asked_anew(self, query: LinearQuery) -> Answer:
+        """The answer to a question that was not asked before here."""
+        self._catch_up()
+        if self.asked >= self.terms.queries:
+            raise HandleClosedError(f"all {self.terms.queries} questions were asked: open another")
+        before = self.curator.ledger.spent
+        self._count()
+        guess = self.hypothesis.answer(query) * self.rows
+        if self.updates_left < 1:
+            return self._unchecked(query, guess, before)
+        if not self._is_wrong(query, guess):
+            return self._answer(query, guess, self.terms.error, "checked", before)
+        updates = self.updates
+        while not self._journal.add(f"update {updates + 1}", {"query": plain(Marginal.of(query))}):
             self._catch_up()
-            if self.asked >= self.terms.queries:
-                raise HandleClosedError(f"all {self.terms.queries} questions were asked: open another")
-            before = self.curator.ledger.spent
-            self._count()
-            guess = self.hypothesis.answer(query) * self.rows
-            if self.updates_left < 1:
-                return self._unchecked(query, guess, before)
-            if not self._is_wrong(query, guess):
-                return self._answer(query, guess, self.terms.error, "checked", before)
-            updates = self.updates
-            while not self._journal.add(f"update {updates + 1}", {"query": plain(Marginal.of(query))}):
-                self._catch_up()
-                if self.updates != updates:
-                    raise RefusedError("another process is asking in this session at this moment; ask again")
-            bought = self._learn(query)
-            return self._answer(query, bought, self.terms.gap, "measured", before)
+            if self.updates != updates:
+                raise RefusedError("another process is asking in this session at this moment; ask again")
+        bought = self._learn(query)
+        return self._answer(query, bought, self.terms.gap, "measured", before)
 
     def _unchecked(self, query: LinearQuery, guess: float, before: Any) -> Answer:
         """After the last update: right by the theorem where there is one, else uncertified."""

@@ -11,11 +11,12 @@ from fractions import Fraction
 from math import floor
 
 from understudy.curator.curator import Curator
-from understudy.errors import HandleClosedError, ParameterError, QueryError
+from understudy.errors import HandleClosedError, ParameterError
+from understudy.lectures.asking import Asked, QueryReader, RepeatMemory, curator_of
 from understudy.lectures.guess_and_check import RESOLUTION, Checked
 from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal
-from understudy.query.linear import LinearQuery
+from understudy.project import Project
 from understudy.query.marginal import Marginal
 from understudy.rational import Number, exact, probability
 from understudy.theory.compression import truncation_width
@@ -33,11 +34,20 @@ class Truncation:
     """
 
     def __init__(
-        self, curator: Curator, *, queries: int, beta: Number = 0.05, name: str = "", analyst: str = ""
+        self,
+        table: Curator | Project,
+        *,
+        queries: int,
+        beta: Number = 0.05,
+        name: str = "",
+        analyst: str = "",
     ) -> None:
         if queries < 1:
             raise ParameterError("give the number of queries, at least 1")
+        curator = curator_of(table)
         self.curator = curator
+        self._reader = QueryReader(curator)
+        self._repeats: RepeatMemory[Checked] = RepeatMemory()
         self.queries = queries
         self.beta = probability(beta)
         self.rows = curator.rows
@@ -49,16 +59,17 @@ class Truncation:
         )
         self.asked = sum(1 for _ in self._journal.later())
 
-    def ask(self, query: LinearQuery) -> Checked:
-        """The rate of a query, a share of rows, rounded to the grid.
+    def ask(self, question: Asked) -> Checked:
+        """The rate of a question, a share of rows, rounded to the grid; a repeated question is not counted again.
 
-        Raises a `QueryError` where the query is about another domain, and a `HandleClosedError` where all queries
-        were asked.
+        Raises a `QueryError` where the question is not one of one number or is about another domain, and a
+        `HandleClosedError` where all queries were asked.
         """
-        if query.domain != self.curator.domain:
-            raise QueryError("the question is about another domain")
+        query = self._reader.read(question)
         marginal = Marginal.of(query)
         with self._lock:
+            if (told := self._repeats.find(query.key)) is not None:
+                return told
             while True:
                 if self.asked >= self.queries:
                     raise HandleClosedError(
@@ -72,5 +83,6 @@ class Truncation:
                 if self._journal.add(marginal.describe(), {"cell": cell}):
                     self.asked += 1
                     middle = Fraction(2 * cell + 1, 2 * self.grid)
-                    return Checked(float(middle), 1 / (2 * self.grid), self.width, accepted=False)
+                    found = Checked(float(middle), 1 / (2 * self.grid), self.width, accepted=False)
+                    return self._repeats.keep(query.key, found)
                 self.asked += sum(1 for _ in self._journal.later())

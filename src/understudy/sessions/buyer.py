@@ -58,7 +58,7 @@ class Buyer:
         self.memory = AnswerMemory()
         self.owner = owner
         self.calibrator = Calibrator(self.curator, promise.width)
-        self.policy = PurchasePolicy(self.calibrator, promise.terms)
+        self.policy = PurchasePolicy(self.calibrator, promise.terms, promise.nothing_released().knowledge)
         self.nothing = self.curator.ledger.budget.total([])
         self.requests: dict[str, RequestRecord] = {}
         self.known: Deduction = promise.nothing_released()
@@ -162,6 +162,8 @@ class Buyer:
                 assert found is not None
                 return replace(found, cost=asking.charged)
             before, answer = [last], self.deduced(marginal, asking.charged)
+        with self._planning:
+            self.policy.answered(marginal)
         return answer
 
     def open_classes(self, analyst: str) -> None:

@@ -48,7 +48,7 @@ class Forecast:
             None if self.funds.calibrator.relation.rows_are_public else self.policy.opening(self.knowledge)
         )
         before = [] if opening is None or not self.funds.is_payable([opening, last]) else [opening]
-        histograms = self.policy.preparations(self.knowledge, marginal)
+        histograms = self.policy.preparations(marginal, asked=asked)
         if histograms and self.funds.is_payable([*before, *histograms, last]):
             before += histograms
         return [*before, last]

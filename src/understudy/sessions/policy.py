@@ -7,7 +7,7 @@ purchases add up to at most β, however many there are. [union bound over purcha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property, singledispatchmethod
 from math import inf, nextafter
@@ -15,8 +15,10 @@ from typing import Any, Self
 
 from understudy.errors import InsufficientBudgetError, QueryError
 from understudy.privacy.cost import Cost
+from understudy.privacy.event import Event
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
+from understudy.sessions.allowance import Allowance
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
@@ -25,7 +27,7 @@ from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.ski_rental import MarginalsSkiRental, SkiRental
-from understudy.sessions.terms import Conjunctions, Terms
+from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
 
 HISTOGRAMS = 0.1
 """Part of β for histograms whose bands hold for all ranges, or all sets, of an attribute's cells at once."""
@@ -61,16 +63,18 @@ class PurchasePolicy:
     Why         Each share is a fraction of `left`, from which it is taken before the next one is planned; rounding
                 is always downwards.
     Privacy     Plans are functions of the declaration, the terms, the questions and released values alone.
-    Cost        Competitive, not optimal: classes cost together no more than the answers that were bought before
-                them (`ski_rental`).
+    Cost        At every moment at most 3/2 of what the questions so far would have cost by themselves, and three
+                single counts (`allowance`). Within that, what is bought ahead is chosen by `ski_rental`.
     """
 
-    def __init__(self, calibrator: Calibrator, terms: Terms) -> None:
+    def __init__(self, calibrator: Calibrator, terms: Terms, nothing_released: Knowledge) -> None:
         self._calibrator = calibrator
         self._terms = terms
         self._ski_rental = SkiRental(calibrator)
+        self._allowance = Allowance(calibrator, terms, nothing_released)
         self._histograms: set[tuple[str, bool]] = set()
         self._histograms_cost = 0.0
+        self._offered: dict[tuple[str, bool], HistogramPurchase] = {}
         self._rows_bought = False
         self._orders: set[int] = set()
         self._marginals_rental = MarginalsSkiRental()
@@ -110,25 +114,54 @@ class PurchasePolicy:
 
     @singledispatchmethod
     def made(self, purchase: Purchase, charged: Cost) -> None:
-        """Remember a purchase that was made, and what the ledger charged for it, for later choices of classes."""
+        """Remember a purchase that was made, and what the ledger charged for it, for later choices."""
+        self._bought_ahead(purchase)
+
+    @made.register
+    def _(self, purchase: RowCountPurchase, charged: Cost) -> None:
+        pass  # every session needs it, one that buys nothing ahead too
 
     @made.register
     def _(self, purchase: ProductPurchase, charged: Cost) -> None:
         self._ski_rental.bought(purchase)
+        if not self._is_announced(Conjunctions(purchase.by)) or purchase.where.factors:
+            self._bought_ahead(purchase)
 
     @made.register
     def _(self, purchase: MarginalsPurchase, charged: Cost) -> None:
         self._orders.add(purchase.order)
+        if not self._is_announced(AllMarginals(purchase.order)):
+            self._bought_ahead(purchase)
 
     @made.register
     def _(self, purchase: DirectPurchase, charged: Cost) -> None:
+        self._allowance.asked(purchase.marginal)
         if purchase.marginal.by:
             self._marginals_rental.pay(purchase.marginal, purchase.price)
         elif (box := Box.of(purchase.marginal.where)) is not None and not self._terms.is_direct:
             self._ski_rental.pay(box, purchase.price, charged.amount)
 
+    def _is_announced(self, announced: Announced) -> bool:
+        """Whether a class stands in the session's terms: then it was asked for, and not bought ahead."""
+        if isinstance(announced, AllMarginals):
+            return announced in self._terms.classes
+        names = {self._domain.clique(c.names) for c in self._terms.classes if isinstance(c, Conjunctions)}
+        return announced.names in names
+
+    def _bought_ahead(self, purchase: Purchase) -> None:
+        if not self._terms.is_direct:
+            self._allowance.bought(self._event(purchase))
+
+    def _event(self, purchase: Purchase) -> Event:
+        return self._calibrator.charged(purchase.event(self._calibrator))
+
+    def answered(self, marginal: Marginal) -> None:
+        """Remember a question that was answered by what was bought for it, its own counts left out."""
+        self._allowance.asked(marginal)
+
     def served(self, knowledge: Knowledge, marginal: Marginal) -> None:
         """Remember a question that was answered for nothing: classes that do so have paid off."""
+        self._allowance.asked(marginal)
         box = None if marginal.by else Box.of(marginal.where)
         if box is not None:
             self._ski_rental.serve(box, self._single_price, knowledge)
@@ -177,11 +210,17 @@ class PurchasePolicy:
             return None
         for attribute in self._domain:
             if attribute.size > 1 and (attribute.name, True) not in self._histograms:
-                part = float(self._terms.beta) * CELLS / len(self._domain)
-                return HistogramPurchase.cells(self._calibrator, attribute.name, part, self._single_price)
+                return self._histogram(attribute.name, plain=True)
         return MarginalsPurchase.of(self._calibrator, knowledge, order, share)
 
-    def preparations(self, knowledge: Knowledge, marginal: Marginal) -> list[Purchase]:
+    def _permits(self, purchases: Sequence[Purchase], *, asked: int) -> bool:
+        """Whether the allowance permits purchases ahead. Histograms have a part of β of their own."""
+        of_their_own = (HistogramPurchase, RowCountPurchase)
+        left = self.left - sum(p.share for p in purchases if not isinstance(p, of_their_own))
+        events = [self._event(purchase) for purchase in purchases]
+        return self._allowance.permits(events, left=left, asked=asked)
+
+    def preparations(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         """Histograms to buy before a question: of its attributes, while they cost little beside all questions.
 
         They bound every conjunction (Fréchet), so that many later questions need no purchase.
@@ -189,30 +228,34 @@ class PurchasePolicy:
         box = boxes_of(marginal)
         if box is None or self._terms.is_direct or (self._ski_rental.is_small and not marginal.by):
             return []
-        beta, histograms = float(self._terms.beta) / len(self._domain), []
+        histograms = list[Purchase]()
         cost = self._histograms_cost
         for name in marginal.clique:
             plain = bool(marginal.by)
             if self._domain[name].size < 2 or not self._histograms.isdisjoint({(name, False), (name, plain)}):
                 continue
-            make = HistogramPurchase.cells if plain else HistogramPurchase.of
-            share = beta * (CELLS if plain else HISTOGRAMS)
-            histogram = make(self._calibrator, name, share, self._single_price)
+            histogram = self._histogram(name, plain=plain)
             cost += float(histogram.price.amount)
-            if cost <= HISTOGRAMS_COST * self._single_price * self._terms.queries:
+            if cost <= HISTOGRAMS_COST * self._single_price * self._terms.queries and self._permits(
+                [*histograms, histogram], asked=asked
+            ):
                 histograms.append(histogram)
         return histograms
 
-    def _ahead(self, asked: int) -> int:
-        """How many questions are still expected; a tenth of the announced number once those have come."""
-        return max(self._terms.queries - asked + 1, self._terms.queries // 10, 1)
+    def _histogram(self, name: str, *, plain: bool) -> HistogramPurchase:
+        """The histogram of an attribute, for its cells only where `plain`: always the same one."""
+        if (name, plain) not in self._offered:
+            make = HistogramPurchase.cells if plain else HistogramPurchase.of
+            share = float(self._terms.beta) / len(self._domain) * (CELLS if plain else HISTOGRAMS)
+            self._offered[name, plain] = make(self._calibrator, name, share, self._single_price)
+        return self._offered[name, plain]
 
     def direct(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
         """The counts of a question bought by themselves, with an even part of what is left of β.
 
         Raises an `InsufficientBudgetError` in the currency `beta` where too little of β is left.
         """
-        share = rounded(self.left / (self._ahead(asked) + 1))
+        share = rounded(self.left / (self._terms.ahead(asked) + 1))
         if share < LEAST_SHARE:
             raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
         return DirectPurchase.of(self._calibrator, knowledge, marginal, share)
@@ -222,7 +265,7 @@ class PurchasePolicy:
 
         Raises as `direct` does.
         """
-        ahead, direct = self._ahead(asked), self.direct(knowledge, marginal, asked=asked)
+        ahead, direct = self._terms.ahead(asked), self.direct(knowledge, marginal, asked=asked)
         if self._terms.is_direct:
             return direct
         if marginal.by:
@@ -233,16 +276,18 @@ class PurchasePolicy:
                 marginals = MarginalsPurchase.of(
                     self._calibrator, knowledge, order, rounded(self.left * GROUP_BYS)
                 )
-                if marginals is not None and self._marginals_rental.is_worth(marginals.price):
+                if (
+                    marginals is not None
+                    and self._marginals_rental.is_worth(marginals.price)
+                    and self._permits([marginals], asked=asked)
+                ):
                     return marginals
             return direct
         box = boxes_of(marginal)
         if box is None:
             return direct
-        product = self._ski_rental.choose(
-            box, direct.price, knowledge, left=self.left, asked=asked, ahead=ahead
-        )
-        return product or direct
+        product = self._ski_rental.choose(box, direct.price, left=self.left, asked=asked, ahead=ahead)
+        return product if product is not None and self._permits([product], asked=asked) else direct
 
     @cached_property
     def _single_price(self) -> float:

@@ -5,16 +5,16 @@ The rent of a class is what was paid for its questions so far: their joint price
 accounting has begun to count, else the sum.
 
 Rule        A class is bought when its rent, with the next question, passes its price.
-Promise     Classes that are bought by the rule cost together no more than the questions that were bought by
-            themselves, so that a session pays at most twice what it would have paid for those alone.
-            [Karlin, Manasse, Rudolph, Sleator 1988: the deterministic strategy is 2-competitive]
 Why         Every payment is counted for one class at most: when a class is bought, the payments for its questions
-            count no more.
+            count no more. So classes that are bought by the rule cost together no more than the questions that
+            were bought by themselves. [Karlin, Manasse, Rudolph, Sleator 1988: the deterministic strategy]
 Earlier     There are two exceptions, in which a forecast or earlier savings stand for a part of the rent. Where
             the questions that are still expected would, at the present rate, cost several times the price, a part
             of the rent is enough (`FORECAST`, `EVIDENCE`). And a class is bought at once if classes like it, or
             all classes together, have saved as much as it costs, and it is being asked for: one question after the
             other varies just what it varies, or other classes of the same rows were bought.
+Bound       The rule says what is wanted. What a session pays beside direct answers is bounded by its `allowance`,
+            which every purchase of a class has to keep.
 Privacy     Decisions read prices, questions and what was charged, which are public; they cost nothing.
 """
 
@@ -97,7 +97,7 @@ class _QuestionRun:
 class SkiRental:
     """Remembers what was paid for questions of every product class that could be bought, and chooses by the rule.
 
-    Promise, reason and exceptions are those of the module.
+    Rule, reason and exceptions are those of the module.
     """
 
     def __init__(self, calibrator: Calibrator) -> None:
@@ -246,7 +246,7 @@ class SkiRental:
     # ---- the choice
 
     def choose(
-        self, box: Box, price: Price, knowledge: Knowledge, *, left: float, asked: int, ahead: int
+        self, box: Box, price: Price, *, left: float, asked: int, ahead: int
     ) -> ProductPurchase | None:
         """The class to buy instead of the counts of a box at `price`; None where none is due.
 

@@ -139,6 +139,10 @@ class Terms:
         alpha, beta = Fraction(match["alpha"]), Fraction(match["beta"])
         return cls(alpha, beta, int(match["queries"]), tuple(classes), mechanism)
 
+    def ahead(self, asked: int) -> int:
+        """How many questions are still expected after `asked`; a tenth of `queries` once those have come."""
+        return max(self.queries - asked + 1, self.queries // 10, 1)
+
     @property
     def is_direct(self) -> bool:
         """Whether every new question is bought by itself, with noise of its own."""

@@ -1,0 +1,128 @@
+"""How much a session may spend on what it was not asked for, so that it is never much dearer than asking directly.
+
+A session buys histograms and classes of questions ahead of the questions that they will answer. Nobody knows which
+questions will come, so such a purchase may turn out to have been useless. The allowance bounds what that can cost.
+
+Let D be what all different questions so far would cost if each were bought by itself,
+with the ledger's joint accounting; C what all purchases ahead cost, with joint accounting as well; and κ ≥ 1 how
+much dearer a count is in the session than by itself, since purchases ahead take a part of β.
+
+Rule        A purchase ahead is made only where, with it, C ≤ (RATIO - κ)·D + FREE·u; u is the price of one count.
+Promise     After every question of every sequence a session has cost at most RATIO·D + FREE·u.
+            [competitive ratio 3/2; Karlin, Manasse, Rudolph, Sleator 1988 for renting and buying]
+Why         A question's own counts are bought only where nothing else answers it, at most κ times as dear as by
+            itself. So the session's purchases are those ahead, and a part of the direct ones times κ. A joint
+            price is a maximum of sums: it is at most the sum of the joint prices of two parts, and more events
+            never cost less. Hence the session costs at most C + κ·D. The rule held when C grew last; D only grew
+            since, and κ grows with C alone.
+Needed      No deterministic rule that keeps the promise buys earlier. Where one class of price P answers all that
+            comes, nothing but direct answers can be bought before D ≥ (P - FREE·u)/(RATIO - 1): with a ratio of
+            3/2 a session that is to answer very many questions pays up to three times the price of the class.
+Asked for   A class that the terms announce, and the number of rows where that is private, are bought because they
+            were asked for: they count as questions, on both sides, and need no allowance.
+Privacy     Prices and questions are public. Nothing is looked at, and nothing is spent.
+
+D is a lower bound here: questions that were answered for nothing are counted when a purchase waits for them, and
+only the latest of them are kept; those that another process answered, or an earlier one, are not known. Then
+purchases ahead are made later, and the promise holds all the same.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil
+
+from understudy.privacy.cost import UNITS
+from understudy.privacy.event import Event
+from understudy.privacy.joint import Joint, JointState
+from understudy.query.marginal import Marginal
+from understudy.sessions.calibrator import Calibrator, rounded
+from understudy.sessions.direct import DirectPurchase, intervals
+from understudy.sessions.knowledge import Knowledge
+from understudy.sessions.terms import Terms
+
+RATIO = Fraction(3, 2)
+"""A session costs at most so many times what its questions would have cost by themselves."""
+
+FREE = 3
+"""And this many single counts more."""
+
+LARGE = 4
+"""Questions that wait are not counted while, at so many single counts each, they would not be enough."""
+
+MOST_WAITING = 1 << 12
+"""Questions that were answered for nothing and are not counted yet; beyond so many the oldest are forgotten."""
+
+
+class Allowance:
+    """Keeps account of C and D for one session. Rule, promise and reason are those of the module."""
+
+    def __init__(self, calibrator: Calibrator, terms: Terms, nothing_released: Knowledge) -> None:
+        self._calibrator = calibrator
+        self._terms = terms
+        self._public = nothing_released
+        self._joint = Joint(calibrator.curator.ledger.budget)
+        self._direct, self._ahead = self._joint.start(), self._joint.start()
+        self._left = float(terms.beta)
+        self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)
+
+    # ---- what was asked and bought
+
+    def asked(self, marginal: Marginal) -> None:
+        """Remember a new question, whoever answers it."""
+        self._waiting.append(marginal)
+
+    def bought(self, event: Event) -> None:
+        """Remember a purchase ahead."""
+        self._ahead = self._joint.after(self._ahead, event)
+
+    # ---- the rule
+
+    def permits(self, events: Sequence[Event], *, left: float, asked: int) -> bool:
+        """Whether purchases ahead may be made now.
+
+        `left` is what is left of β, as a probability, when they have been made; `asked` questions came so far.
+        """
+        ahead = self._ahead
+        for event in events:
+            ahead = self._joint.after(ahead, event)
+        cost, alone = self._joint.cost(ahead).units, self._price(self._share(asked))
+        dearer = self._price(rounded(left / (self._terms.ahead(asked) + 1))) / alone
+        unit = ceil(alone * UNITS)
+
+        def is_enough(direct: int) -> bool:
+            return cost <= (RATIO - dearer) * direct + FREE * unit
+
+        if is_enough(self._direct_cost):
+            return True
+        if not is_enough(self._direct_cost + LARGE * unit * len(self._waiting)):
+            return False
+        self._count_waiting(asked)
+        return is_enough(self._direct_cost)
+
+    @property
+    def _direct_cost(self) -> int:
+        return self._joint.cost(self._direct).units
+
+    def _count_waiting(self, asked: int) -> None:
+        while self._waiting:
+            share = self._share(asked)
+            self._left -= share
+            self._direct = self._counted(self._waiting.popleft(), share)
+
+    def _share(self, asked: int) -> float:
+        """The part of β that a question gets which is bought by itself: an even one of what is left."""
+        return rounded(self._left / (self._terms.ahead(asked) + 1))
+
+    def _price(self, share: float) -> Fraction:
+        return self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount
+
+    def _counted(self, marginal: Marginal, share: float) -> JointState:
+        """The joint account of D with one more question; as it was where the answer is public."""
+        known = intervals(self._public, marginal)
+        if known is not None and not bool((known.high > known.low).any()):
+            return self._direct
+        purchase = DirectPurchase.of(self._calibrator, self._public, marginal, share)
+        return self._joint.after(self._direct, self._calibrator.charged(purchase.event(self._calibrator)))

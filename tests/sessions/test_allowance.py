@@ -1,0 +1,133 @@
+"""At every prefix of every sequence a session costs at most 3/2 of asking directly, and three single counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from session_table import DOMAIN, conjunction, curator, random_question
+from understudy.privacy.cost import UNITS
+from understudy.privacy.relation import Neighbours
+from understudy.query.marginal import Marginal
+from understudy.sessions import allowance
+from understudy.sessions.session import session as session_of
+from understudy.sessions.terms import ranges
+
+GAUSSIAN = {"epsilon": 1000.0, "delta": 1e-6}
+LAPLACE = {"epsilon": 1000.0, "delta": 0}
+
+
+def runs(size: int) -> list[np.ndarray]:
+    cells = np.arange(size)
+    return [(cells >= low) & (cells <= high) for low, high in combinations(range(size), 2)]
+
+
+def one_attribute_after_the_other(draw: np.random.Generator) -> Iterator[Marginal]:
+    """Ranges of ages in one town after the other: what was just bought is of no use again."""
+    for towns in (np.arange(6) == town for town in range(6)):
+        for cells in draw.permutation(np.array(runs(10)))[:12]:
+            yield conjunction(age=cells, town=towns)
+
+
+def everything(draw: np.random.Generator) -> Iterator[Marginal]:
+    for _ in range(90):
+        yield random_question(draw)
+
+
+def single_cells(draw: np.random.Generator) -> Iterator[Marginal]:
+    """Cells of the whole table, which the ledger prices as one: direct answers are as cheap as they can be."""
+    for age, sex, town in draw.permutation(list(product(range(10), range(3), range(6))))[:90]:
+        yield conjunction(age=np.arange(10) == age, sex=np.arange(3) == sex, town=np.arange(6) == town)
+
+
+def group_bys(draw: np.random.Generator) -> Iterator[Marginal]:
+    for count in (1, 2, 3):
+        for by in combinations(DOMAIN.names, count):
+            yield Marginal(DOMAIN, by)
+    yield from everything(draw)
+
+
+SEQUENCES = (one_attribute_after_the_other, everything, single_cells, group_bys)
+
+
+def worst_excess(sequence, budget, *, small: bool, patch, seed=3, **declared) -> float:
+    """The most by which a session passed 3/2 of direct answers, after any question, in single counts."""
+    patch.setattr("understudy.sessions.ski_rental.SMALL", 1024 if small else 0)
+    terms = {"alpha": 0.02, "beta": 0.05, "queries": 1000}
+    ours, direct = (
+        session_of(curator(**budget, **declared), **terms, mechanism=mechanism)
+        for mechanism in ("auto", "direct")
+    )
+    unit, worst = ours._buyer.policy._single_price * UNITS, -np.inf
+    for question in sequence(np.random.default_rng(seed)):
+        ours.ask_marginal(question)
+        direct.ask_marginal(question)
+        spent, alone = (session.curator.ledger.spent.units for session in (ours, direct))
+        worst = max(worst, (spent - 1.5 * alone) / unit)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("budget", "small"),
+    [(GAUSSIAN, True), (GAUSSIAN, False), (LAPLACE, False)],
+    ids=["gaussian, small", "gaussian", "laplace"],
+)
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_competitive_ratio_three_halves(sequence, budget, small, monkeypatch):
+    assert worst_excess(sequence, budget, small=small, patch=monkeypatch) <= 3
+
+
+@pytest.mark.parametrize("sequence", [everything, one_attribute_after_the_other])
+def test_competitive_ratio_three_halves_where_the_number_of_rows_is_private(sequence, monkeypatch):
+    declared = {"neighbours": Neighbours.ADD_REMOVE, "rows_at_least": 3000}
+    assert worst_excess(sequence, GAUSSIAN, small=False, patch=monkeypatch, **declared) <= 3
+
+
+@pytest.mark.parametrize("sequence", [everything, single_cells])
+def test_a_session_without_an_allowance_is_noticed(sequence, generous, monkeypatch):
+    assert worst_excess(sequence, GAUSSIAN, small=False, patch=monkeypatch) > 3
+
+
+def test_an_allowance_that_forgets_that_answers_get_dearer_is_noticed():
+    """Purchases ahead that took nearly all of β make counts dearer (κ), and then nothing more is permitted."""
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
+    for question in everything(np.random.default_rng(1)):
+        session.ask_marginal(question)
+    allowed, policy = session._buyer.policy._allowance, session._buyer.policy
+    assert allowed.permits([], left=policy.left, asked=90)
+    assert not allowed.permits([], left=policy.left * 1e-12, asked=90)
+
+
+def test_the_allowance_grows_by_answers_that_cost_nothing(monkeypatch):
+    """What a histogram answers would have been bought: so it is counted."""
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
+    for cells in runs(10):
+        session.ask_marginal(conjunction(age=cells))
+    sources = [session.ask_marginal(conjunction(age=cells)).source for cells in runs(10)]
+    assert set(sources) == {"repeat"}
+    allowed = session._buyer.policy._allowance
+    session._buyer._tell_served()
+    allowed._count_waiting(45)
+    direct = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000, mechanism="direct")
+    for cells in runs(10):
+        direct.ask_marginal(conjunction(age=cells))
+    assert allowed._direct_cost == pytest.approx(direct.curator.ledger.spent.units, rel=0.05)
+    assert session.curator.ledger.spent.units < direct.curator.ledger.spent.units
+
+
+def test_what_is_public_counts_for_nothing():
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, beta=0.05, queries=1000)
+    session.ask("count")
+    allowed = session._buyer.policy._allowance
+    session._buyer._tell_served()
+    allowed._count_waiting(1)
+    assert allowed._direct_cost == 0
+
+
+def test_an_announced_class_was_asked_for_and_needs_no_allowance():
+    session = session_of(curator(**GAUSSIAN), alpha=0.02, queries=1000, classes=[ranges("age", "sex")])
+    assert session.curator.ledger.spent.units > allowance.FREE * session._buyer.policy._single_price * UNITS
+    assert session._buyer.policy._allowance._ahead == session._buyer.policy._allowance._joint.start()
