@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from understudy.cli.interrupt import if_interrupted
 from understudy.cli.options import check_output, emit
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from understudy.client.told import ServerQuote
     from understudy.privacy.budget import Budget
     from understudy.privacy.cost import Cost
+
+
+class ServerPrice(TypedDict):
+    """What each question may cost, or how far off it may be; none of them for a question to the session."""
+
+    epsilon: float | None
+    rho: float | None
+    error: float | None
+
 
 LOCAL = ("project", "noise", "beta", "analyst", "session", "alpha", "queries", "max_cells")
 """Options of `ask` that are about a table of one's own: a server decides on each of them itself."""
@@ -46,7 +55,7 @@ def ask_server(
     url: str,
     *,
     table: str,
-    price: dict[str, float | None],
+    price: ServerPrice,
     why: str,
     request: str,
     dry_run: bool,

@@ -37,7 +37,7 @@ ROOM_WORK = 6
 ENTRY_WORK = 1 << 8
 JOINT_WORK = 1 << 10
 """A snapshot is due when `DUE` is to be done again at an opening, and `ROOM_WORK` more for each number in the
-books, which a snapshot writes: for each entry, more for each jointly priced event, and the work of joint pricing."""
+books, which it writes: for each entry, more for each jointly priced event, and the work of joint pricing."""
 
 MAX_BYTES = 1 << 28
 """No books are larger; bytes that unpack to more are not read."""
