@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -145,6 +146,17 @@ def test_a_mechanism_that_was_changed_after_it_was_examined_is_examined_again():
         object.__setattr__(young.mechanisms[0][0], name, before)
         young.mechanisms[0][0].__dict__.pop("scale", None)
     assert curator.ledger.spent == spent
+
+
+def test_a_marginal_that_is_charged_never_twice_or_is_none_is_refused():
+    curator, rows, _ = build()
+    young = curator.prepare([YOUNG], TENTH)
+    for stacks in ((), ((0,), (0,)), ((0, 0),), ((0,), (7,)), ((-1,),)):
+        (found,) = outcomes(curator, [Order(replace(young, stacks=stacks))])
+        assert isinstance(found, ParameterError)
+        with pytest.raises(ParameterError, match="never or twice"):
+            curator.perform(replace(young, stacks=stacks))
+    assert (rows.looks, curator.ledger.spent.units) == (0, 0)
 
 
 def test_answers_are_told_as_they_come_where_looks_take_long(monkeypatch):

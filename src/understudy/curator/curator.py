@@ -535,6 +535,10 @@ class Curator:
     def _checked(self, prepared: PreparedMeasurement, terms: ChargeTerms) -> _Bought:
         """What is charged for a measurement and looked at for it, once it is certain that the two fit."""
         marginals, built = prepared.marginals, prepared.mechanisms
+        if sorted(place for stack in prepared.stacks for place in stack) != list(range(len(marginals))):
+            raise ParameterError(
+                "a measurement was prepared in which some marginal is charged never or twice"
+            )
         drawn = tuple(_noise_of(prepared, stack) for stack in prepared.stacks)
         known = self._known.get(prepared)
         if known is None or known[0] != drawn:  # what is known holds for the very noise that will be drawn
@@ -556,10 +560,6 @@ class Curator:
         It depends on what is declared and on the measurement alone, which never change.
         """
         marginals, built = prepared.marginals, prepared.mechanisms
-        if sorted(place for stack in prepared.stacks for place in stack) != list(range(len(marginals))):
-            raise ParameterError(
-                "a measurement was prepared in which some marginal is charged never or twice"
-            )
         for stack in prepared.stacks:
             members, (mechanism, resolution) = [marginals[i] for i in stack], built[stack[0]]
             one = all(built[i] == (mechanism, resolution) for i in stack)
