@@ -13,8 +13,8 @@ from importlib import import_module
 from bench.verdict import Verdict, ended, not_run, shown
 
 NAMES = (
-    "commands", "counting", "engines", "graphical", "house", "interaction", "ledger", "mwem", "noise",
-    "pmw", "prefixes", "release_bars", "residual", "server", "sessions", "smalldb", "sql", "startup",
+    "columns", "commands", "counting", "engines", "graphical", "house", "interaction", "ledger", "mwem",
+    "noise", "pmw", "prefixes", "release_bars", "residual", "server", "sessions", "smalldb", "sql", "startup",
     "synthesis", "validity", "weights",
 )  # fmt: skip
 

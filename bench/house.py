@@ -4,6 +4,7 @@ Beside each figure stands that of version 0.1 and what is aimed at. The figures 
 status is 0 whatever they are.
 
 Run: python -m bench house
+     python -m bench.house --tree 'CLI `ask`, cold' --deep 6
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stdout
 from inspect import CO_OPTIMIZED
 from io import StringIO
@@ -64,6 +65,22 @@ PAST = {
     "adaptive release": Past(Walk(569, 95, 28), None),
     "holdout score": Past(Walk(17, 5, 6), None),
 }
+PHASES = {
+    "CLI `ask`, cold": {
+        "open_project": "opens the project",
+        "Project.prepare": "reads and prices the question",
+        "PreparedQuestion.run": "charges, looks, answers",
+    },
+    "session, first question": {
+        "QuestionReader.read": "reads the question",
+        "Curator.perform": "charges and looks",
+        "Curator._buy": "charges and looks",
+    },
+    "adaptive release": {"Curator.perform": "charges and looks", "Curator._buy": "charges and looks"},
+    "holdout score": {},
+}
+"""Functions of a walk that begin a stage of it; what is called outside of them is the rest."""
+REST = "the rest"
 RUNGS, LINES = (31, 14), (48_700, 34_000)
 """Import rungs and lines of 0.1, when guests still lived in the core, and the most that is aimed at."""
 TWICE, UNREACHED = 30, 35
@@ -73,26 +90,50 @@ TWICE, UNREACHED = 30, 35
 # ---- walks
 
 
-def traced(walk: Callable[[], object]) -> Walk:
-    """Distinct functions and files of ours that a call enters, and how deep they stack."""
-    seen: set[tuple[str, str]] = set()
-    depth = deepest = 0
+class Trace(NamedTuple):
+    """A whole walk, and the functions and files of each of its stages: what two of them call counts in both."""
+
+    whole: Walk
+    stages: dict[str, tuple[int, int]]
+    calls: tuple[tuple[int, str, str], ...] = ()
+    """Each function where it is first entered: how deep, its name and its file."""
+
+
+def traced(walk: Callable[[], object], stages: Mapping[str, str]) -> Trace:
+    """Distinct functions and files of ours that a call enters, how deep they stack, and in which stage."""
+    seen: dict[str, set[tuple[str, str]]] = {}
+    stack: list[str] = []
+    calls: dict[tuple[str, str], int] = {}
+    deepest = 0
 
     def notice(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal depth, deepest
+        nonlocal deepest
         code = frame.f_code
         if event not in ("call", "return") or not _is_function(code) or not _is_ours(code.co_filename):
             return
-        depth += 1 if event == "call" else -1
-        deepest = max(deepest, depth)
-        seen.add((code.co_filename, code.co_qualname))
+        if event == "return":
+            if stack:
+                stack.pop()
+            return
+        stack.append(stages.get(code.co_qualname, stack[-1] if stack else REST))
+        deepest = max(deepest, len(stack))
+        seen.setdefault(stack[-1], set()).add((code.co_filename, code.co_qualname))
+        calls.setdefault((code.co_filename, code.co_qualname), len(stack) - 1)
 
     sys.setprofile(notice)
     try:
         walk()
     finally:
         sys.setprofile(None)
-    return Walk(len(seen), len({file for file, _ in seen}), deepest)
+    return Trace(
+        Walk(len(calls), _files(calls), deepest),
+        {stage: (len(entered), _files(entered)) for stage, entered in seen.items()},
+        tuple((deep, name, str(Path(file).relative_to(SRC))) for (file, name), deep in calls.items()),
+    )
+
+
+def _files(entered: Iterable[tuple[str, str]]) -> int:
+    return len({file for file, _ in entered})
 
 
 def _is_function(code: CodeType) -> bool:
@@ -145,21 +186,22 @@ def scoring() -> Callable[[], object]:
 WALKS = dict(zip(PAST, (asking, questioning, releasing, scoring), strict=True))
 
 
-def walked(name: str) -> Walk:
+def walked(name: str) -> Trace:
     """A walk in a process of its own: nothing is remembered from another."""
     command = [sys.executable, "-m", "bench.house", "--walk", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"the walk {name!r} failed:\n{done.stderr}")
-    return Walk(*json.loads(done.stdout.splitlines()[-1]))
+    whole, stages = json.loads(done.stdout.splitlines()[-1])
+    return Trace(Walk(*whole), stages)
 
 
-def walk_here(name: str) -> Walk:
+def walk_here(name: str) -> Trace:
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         rows = [f"{i % 100},{'FM'[i % 2]},{'abc'[i % 3]}" for i in range(2000)]
         Path("people.csv").write_text("age,sex,district\n" + "\n".join(rows) + "\n", encoding="utf-8")
         Path("understudy.yml").write_text(DECLARATION, encoding="utf-8")
-        return traced(WALKS[name]())
+        return traced(WALKS[name](), PHASES[name])
 
 
 # ---- what stands where
@@ -246,9 +288,20 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     parser.add_argument(
         "--walk", choices=list(WALKS), help="take one walk here, and print its figures as JSON"
     )
-    alone = parser.parse_args(arguments).walk
-    if alone:
-        print(json.dumps(walk_here(alone)))
+    parser.add_argument(
+        "--tree", choices=list(WALKS), help="print each function of a walk where it is entered"
+    )
+    parser.add_argument(
+        "--deep", type=int, default=99, help="with --tree: to this depth (default: to the end)"
+    )
+    given = parser.parse_args(arguments)
+    if given.walk:
+        print(json.dumps(walk_here(given.walk)[:2]))
+        return []
+    if given.tree:
+        for deep, name, file in walk_here(given.tree).calls:
+            if deep <= given.deep:
+                print(f"{'  ' * deep}{name}  ({file})")
         return []
     show_walks()
     house = modules()
@@ -260,10 +313,12 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
 def show_walks() -> None:
     print(f"{'walk':<26}{'functions':>10}{'files':>7}{'depth':>7}   {'in 0.1':<16}aim")
     for name, (past, aim) in PAST.items():
-        now = walked(name)
+        now, stages, _ = walked(name)
         before = f"{past.functions} / {past.files} / {past.depth}"
         aimed = f"≤ {aim[0]} in ≤ {aim[1]}" if aim else ""
         print(f"{name:<26}{now.functions:>10}{now.files:>7}{now.depth:>7}   {before:<16}{aimed}", flush=True)
+        for stage, (functions, files) in stages.items() if len(stages) > 1 else ():
+            print(f"  {stage:<30}{functions:>4}{files:>7}", flush=True)
     print()
 
 

@@ -98,7 +98,10 @@ def table(
     lines = []
     for place, row in enumerate(rows):
         wraps = [(heads and place == 0) or i in left for i in shown]
-        parts = [_cell(row[i], widths[i]) if wrap else [row[i]] for i, wrap in zip(shown, wraps, strict=True)]
+        parts = [
+            [shortened(line, widths[i]) for line in folded(row[i], widths[i])] if wrap else [row[i]]
+            for i, wrap in zip(shown, wraps, strict=True)
+        ]
         for k in range(max(map(len, parts))):
             put = (
                 _set(part[k] if k < len(part) else "", widths[i], left=i in left)
@@ -142,10 +145,6 @@ def _shared(widths: dict[int, int], least: dict[int, int], room: int) -> dict[in
         widest = max((i for i in found if found[i] > least[i]), key=lambda i: found[i])
         found[widest] -= 1
     return found
-
-
-def _cell(text: str, width: int) -> list[str]:
-    return [shortened(line, width) for line in folded(text, width)]
 
 
 def _set(text: str, width: int, *, left: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
 from functools import cached_property
@@ -17,7 +17,8 @@ from understudy.answer.forecast import ColumnForecast, forecast
 from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
-from understudy.curator.curator import Curator, Order, PreparedMeasurement
+from understudy.curator.calibration import PreparedMeasurement
+from understudy.curator.curator import Curator, Order
 from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
@@ -144,16 +145,18 @@ class PreparedQuestion(Generic[Given]):
         request was another question's; then nothing is charged and nothing is looked at.
         """
         _check_request(request)
-        with _told_in(self._asked, self._curator.ledger.budget):
+        try:
             answers = self._performed(request, analyst)
+        except InsufficientBudgetError as error:
+            raise _told_in_epsilon(error, self._asked, self._curator.ledger.budget) from None
         return self._answered(answers)
 
     def _answered(self, answers: list[Answer]) -> Given:
         """The question's own answer, made of what was measured for it."""
         cells = tuple(CellCounts(answer, answer.noisy, answer.error) for answer in answers)
-        public = self._curator.relation.rows_are_public
         most = self._curator.rows_at_most
-        rows = RowBounds(self._curator.rows if public else 0, inf if most is None else most)
+        least = most if self._curator.relation.rows_are_public and most is not None else 0
+        rows = RowBounds(least, inf if most is None else most)
         return self.question.answer(
             SourceCounts(cells, rows, self.quote.beta, nothing=type(self.quote.cost)(0))
         )
@@ -182,10 +185,9 @@ class PreparedQuestion(Generic[Given]):
         try:
             if isinstance(told, RequestConflictError):  # perhaps the request was charged by version 0.1
                 return self.run(request=request, analyst=analyst)
-            with _told_in(self._asked, self._curator.ledger.budget):
-                if isinstance(told, Exception):
-                    raise told
-            return self._answered(told)
+            if isinstance(told, InsufficientBudgetError):
+                return _told_in_epsilon(told, self._asked, self._curator.ledger.budget)
+            return told if isinstance(told, Exception) else self._answered(told)
         except Exception as error:
             return error
 
@@ -434,13 +436,13 @@ class Project:
             float(probability(asked.beta)),
             budget.share(cost),
             budget.epsilon_of(cost),
-            "laplace" if _is_laplace(measured) else "gaussian",
+            "laplace" if any(isinstance(m, LaplaceMechanism) for m, _ in measured.mechanisms) else "gaussian",
         )
         return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing)
 
     @cached_property
     def _pricing(self) -> QuestionPricing:
-        return QuestionPricing(self.curator)
+        return QuestionPricing(self.curator.calibration, self.ledger)
 
     @cached_property
     def _reader(self) -> QuestionReader:
@@ -455,10 +457,6 @@ def _check_request(request: str | None) -> None:
         )
 
 
-def _is_laplace(measured: PreparedMeasurement) -> bool:
-    return any(isinstance(mechanism, LaplaceMechanism) for mechanism, _ in measured.mechanisms)
-
-
 def _charged_now(due: Due) -> str:
     """The charge of a moment in words, with what stands in its way."""
     price = f"{due.cost.currency} {due.cost.amount:.4g}"
@@ -467,32 +465,30 @@ def _charged_now(due: Due) -> str:
     return f"{price}, and {due.available.amount:.4g} remains" + (f" for {due.limit}" if due.limit else "")
 
 
-@contextmanager
-def _told_in(asked: QuestionPrice, budget: Budget) -> Iterator[None]:
-    """A refusal of a price that was given in epsilon says in epsilon what would fit."""
-    try:
-        yield
-    except InsufficientBudgetError as error:
-        if asked.epsilon is None or error.currency == "epsilon":
-            raise
-        epsilon = float(exact(asked.epsilon, "epsilon"))
-        pure = asked.noise == "laplace"  # then rho grows with the square of epsilon
-        fits = (
-            epsilon * sqrt(error.remaining / error.requested)
-            if pure
-            else zcdp_epsilon(error.remaining, float(budget.delta))
-        )
-        shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
-        kind = " of pure privacy" if pure else ""
-        price = f"That is what epsilon {epsilon:g}{kind} costs under a budget of {budget}"
-        remedy = f"{price}; at most epsilon {shown:g} fits: ask with that, or for a wider error"
-        raise InsufficientBudgetError(
-            requested=error.requested,
-            remaining=error.remaining,
-            currency=error.currency,
-            limit=error.limit,
-            remedy=remedy if fits else price,
-        ) from None
+def _told_in_epsilon(
+    error: InsufficientBudgetError, asked: QuestionPrice, budget: Budget
+) -> InsufficientBudgetError:
+    """The refusal; where the price was given in epsilon and is paid in rho, it says which epsilon would fit."""
+    if asked.epsilon is None or error.currency != "rho":
+        return error
+    epsilon = float(exact(asked.epsilon, "epsilon"))
+    pure = asked.noise == "laplace"  # then rho grows with the square of epsilon
+    fits = (
+        epsilon * sqrt(error.remaining / error.requested)
+        if pure
+        else zcdp_epsilon(error.remaining, float(budget.conversion_delta))
+    )
+    shown = Decimal(fits).normalize(Context(prec=3, rounding=ROUND_DOWN))
+    kind = " of pure privacy" if pure else ""
+    price = f"That is what epsilon {epsilon:g}{kind} costs under a budget of {budget}"
+    remedy = f"{price}; at most epsilon {shown:g} fits: ask with that, or for a wider error"
+    return InsufficientBudgetError(
+        requested=error.requested,
+        remaining=error.remaining,
+        currency=error.currency,
+        limit=error.limit,
+        remedy=remedy if fits else price,
+    )
 
 
 def open_project(

@@ -31,32 +31,31 @@ def exact(value: Number, name: str = "value") -> Fraction:
     >>> exact(0.1)
     Fraction(1, 10)
     """
-    if type(value) is Fraction or type(value) is int:  # nearly all calls, and they are many
-        return _short(value if type(value) is Fraction else Fraction(value), name)
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
+    if type(value) is Fraction:  # nearly all calls, and they are many
+        number = value
+    elif type(value) is int:
+        number = Fraction(value)
+    elif isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
         raise ParameterError(f"{name} must be a number, not {value!r}")
-    if isinstance(value, float):
+    elif isinstance(value, float):
         if not isfinite(value):
             raise ParameterError(f"{name} must be finite, not {value}")
         return _written(float(value))
-    if isinstance(value, Decimal) and not value.is_finite():
+    elif isinstance(value, Decimal) and not value.is_finite():
         raise ParameterError(f"{name} must be finite, not {value}")
-    if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_BITS // 4:
+    elif isinstance(value, Decimal) and abs(value.adjusted()) > MAX_BITS // 4:
         raise ParameterError(f"{name} must be written with fewer digits")
-    return _short(Fraction(value), name)
+    else:
+        number = Fraction(value)
+    if number.numerator.bit_length() > MAX_BITS or number.denominator.bit_length() > MAX_BITS:
+        raise ParameterError(f"{name} must be written with fewer digits")  # no ledger could write it down
+    return number
 
 
 @lru_cache(maxsize=1024)
 def _written(value: float) -> Fraction:
     """The number that the shortest decimal of a float is."""
     return Fraction(repr(value))
-
-
-def _short(number: Fraction, name: str) -> Fraction:
-    """The number itself, refused where a ledger could not write it down."""
-    if number.numerator.bit_length() > MAX_BITS or number.denominator.bit_length() > MAX_BITS:
-        raise ParameterError(f"{name} must be written with fewer digits")
-    return number
 
 
 def positive(value: Number, name: str, *, at_most: int | None = None) -> Fraction:

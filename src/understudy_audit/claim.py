@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import exp
+from math import exp, inf
 from typing import Protocol
 
 import numpy as np
@@ -56,6 +56,37 @@ class ConcentratedClaim:
 
     def epsilon(self, delta: float) -> float:
         return _concentrated_epsilon(float(self.rho), delta)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproximateClaim:
+    """(ε, δ)-DP: nothing is promised at a smaller δ."""
+
+    amount: Fraction
+    delta: Fraction
+
+    @property
+    def deltas(self) -> tuple[float, ...]:
+        return (float(self.delta),)
+
+    def epsilon(self, delta: float) -> float:
+        return float(self.amount) if delta >= float(self.delta) else inf
+
+
+@dataclass(frozen=True, slots=True)
+class ApproximateConcentratedClaim:
+    """δ'-approximate ρ-zCDP, as the (ε, δ) that it implies: ρ-zCDP at δ - δ'."""
+
+    rho: Fraction
+    delta: Fraction
+
+    @property
+    def deltas(self) -> tuple[float, ...]:
+        return tuple(float(self.delta) + each for each in CURVE)
+
+    def epsilon(self, delta: float) -> float:
+        rest = delta - float(self.delta)
+        return _concentrated_epsilon(float(self.rho), rest) if rest > 0 else inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from fractions import Fraction
 from functools import partial
 
 from understudy.errors import ParameterError
-from understudy.mechanism.card import Audited, ChoiceSubject, NoiseSubject, ReportSubject
+from understudy.mechanism.card import Audited, ChoiceSubject, KeySubject, NoiseSubject, ReportSubject
 from understudy.mechanism.cards import cards
 from understudy_audit.composites import composites
 from understudy_audit.holdout import holdout_subjects
 from understudy_audit.privacy import Pair, Subject
-from understudy_audit.scalar import noise_pairs, report_pairs
+from understudy_audit.scalar import key_pairs, noise_pairs, report_pairs
 from understudy_audit.selection import choice_pairs, sparse_pairs
 
 
@@ -71,6 +71,8 @@ def _pairs(audited: Audited, price: Fraction) -> list[Pair]:
         return report_pairs(audited, price)
     if isinstance(audited, ChoiceSubject):
         return choice_pairs(audited, price)
+    if isinstance(audited, KeySubject):
+        return key_pairs(audited, price)
     return sparse_pairs(audited, price)
 
 

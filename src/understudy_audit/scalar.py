@@ -7,11 +7,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from understudy.mechanism.card import NoiseSubject, Releases, ReportSubject
+from understudy.mechanism.card import KeySubject, NoiseSubject, Releases, ReportSubject
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.cost import epsilon, rho
-from understudy.privacy.event import Event, GaussianNoise
-from understudy_audit.claim import Claim, ConcentratedClaim, GaussianClaim, PureClaim
+from understudy.privacy.event import Event, GaussianNoise, TruncatedGeometricKeys
+from understudy_audit.claim import (
+    ApproximateClaim,
+    ApproximateConcentratedClaim,
+    Claim,
+    ConcentratedClaim,
+    GaussianClaim,
+    PureClaim,
+)
 from understudy_audit.events import Draws
 from understudy_audit.privacy import Draw, Pair
 
@@ -72,6 +79,30 @@ def _noise_claim(event: Event, shift: Sequence[int]) -> Claim:
     if len(shift) == 1 and abs(shift[0]) <= 1000:
         return GaussianClaim(shift[0], event.variance)
     return ConcentratedClaim(rho(event))
+
+
+KEY_COUNTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = (
+    ("a key of nobody against one person's", (0,), (1,)),
+    ("two people's", (1,), (2,)),
+    ("below the threshold", (2,), (3,)),
+    ("at the threshold", (4,), (5,)),
+    ("above it", (7,), (8,)),
+    ("far above it", (1000,), (1001,)),
+    ("one key beside others", (0, 50, 3), (1, 50, 3)),
+)
+"""Exact counts of keys on two tables that differ in one person, who holds one key."""
+
+
+def key_pairs(subject: KeySubject, price: Fraction) -> list[Pair]:
+    """Neighbours under a selection of keys, each against the price and the δ of its own event."""
+    mechanism = subject.build(price)
+    event = mechanism.event
+    claim: Claim
+    if isinstance(event, TruncatedGeometricKeys):
+        claim = ApproximateClaim(event.epsilon * event.keys, event.delta)
+    else:
+        claim = ApproximateConcentratedClaim(rho(event), event.delta_cost())
+    return [_pair(name, mechanism, first, second, claim) for name, first, second in KEY_COUNTS]
 
 
 def report_pairs(subject: ReportSubject, price: Fraction) -> list[Pair]:

@@ -10,12 +10,11 @@ import datetime as dt
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import yaml
 
-from understudy.declaration.node import Node
-from understudy.errors import DeclarationError
+from understudy.declaration.node import Node, root_of, text_of
 
 MAX_BYTES = 2 << 20
 MAX_NODES = 1 << 20
@@ -28,14 +27,12 @@ _FALSE = ("false", "no", "off", "n", "0")
 
 def load(path: Path) -> Node:
     """The root of a YAML or JSON file."""
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            _refuse(path, "the file is larger than 2 MiB", "Keep the description of one table")
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        _refuse(path, "there is no such file", "Name a SmartNoise or Frictionless description")
-    except (OSError, UnicodeDecodeError) as error:
-        _refuse(path, f"the file cannot be read ({type(error).__name__})", "It must be UTF-8 text")
+    text = text_of(
+        path,
+        absent="Name a SmartNoise or Frictionless description",
+        large="Keep the description of one table",
+        most=MAX_BYTES,
+    )
     return compose(text, file=path.name)
 
 
@@ -43,21 +40,8 @@ def compose(text: str, *, file: str) -> Node:
     """The root of a text, with its aliases bounded and without cycles."""
     if text.lstrip()[:1] in ("{", "["):  # JSON may be indented by tabs, which YAML forbids
         text = text.replace("\t", " ")
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise DeclarationError(
-            f"this is neither YAML nor JSON: {getattr(error, 'problem', None) or 'it cannot be parsed'}",
-            remedy="Check indentation, colons and brackets",
-            line=None if mark is None else mark.line + 1,
-            file=file,
-        ) from None
-    except (RecursionError, ValueError, OverflowError):  # the last two: an escape beyond Unicode
-        raise DeclarationError("the file cannot be parsed", remedy="Flatten it", file=file) from None
-    if root is None:
-        raise DeclarationError("the file is empty", remedy="Name another description", file=file)
-    node = Node(root, "", file)
+    empty, otherwise = "Name another description", "neither YAML nor JSON"
+    node = root_of(text, file=file, empty=empty, otherwise=otherwise)
     _unfolded(node, {}, 0)
     return node
 
@@ -156,7 +140,3 @@ def day(node: Node) -> dt.date:
     if found >= dt.date.max:
         node.fail("dates end at 9999-12-30", "Write an earlier day")
     return found
-
-
-def _refuse(path: Path, problem: str, remedy: str) -> NoReturn:
-    raise DeclarationError(problem, remedy=remedy, file=str(path)) from None

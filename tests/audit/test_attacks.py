@@ -52,7 +52,7 @@ def test_weighted_answers_are_multiples_of_a_public_step():
     steps = set()
     for rows in (ROWS, NEIGHBOUR, ROWS[:1]):
         curator = setting.curator(rows, noise=SeededNoise(2))
-        _, resolution = curator.mechanism(WEIGHTED, Price.of(epsilon=1))
+        _, resolution = curator.calibration.mechanism(WEIGHTED, Price.of(epsilon=1))
         steps.add(resolution)
         noisy = float(curator.measure(WEIGHTED, epsilon=1).noisy)
         assert (noisy * resolution).is_integer()
@@ -72,7 +72,9 @@ def test_the_order_of_rows_does_not_matter(marginal):
 def test_sums_of_weights_cannot_overflow(most):
     """The lattice of weights is chosen by the declared number of rows: all of them together stay below 2⁶²."""
     setting = Setting(Budget.of(1), Neighbours.ADD_REMOVE, rows_at_least=1, rows_at_most=most)
-    _, resolution = setting.curator(ROWS, noise=SeededNoise(1)).mechanism(WEIGHTED, Price.of(epsilon=1))
+    _, resolution = setting.curator(ROWS, noise=SeededNoise(1)).calibration.mechanism(
+        WEIGHTED, Price.of(epsilon=1)
+    )
     assert resolution >= 2
     assert resolution * most < 2**62
 

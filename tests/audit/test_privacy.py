@@ -277,7 +277,7 @@ def test_everything_that_makes_a_promise_is_audited():
         "laplace", "gaussian", "exponential", "randomized-response", "above-threshold", "numeric-sparse",
         "noisy-max", "smalldb-chain", "smalldb-tree", "smalldb-enumeration", "ic", "mwem", "mwem-gaussian",
         "adaptive", "residual", "online", "session", "session-gaussian", "holdout-gaussian",
-        "holdout-thresholdout",
+        "holdout-thresholdout", "truncated-geometric-keys", "gaussian-keys",
     }  # fmt: skip
     assert wanted <= set(subjects())
 

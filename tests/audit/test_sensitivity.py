@@ -17,6 +17,7 @@ import pytest
 
 from audit.taps import Taps, compared, tapped
 from counted import Cells, Rows
+from understudy.curator.calibration import Calibration
 from understudy.curator.curator import Candidate, Curator
 from understudy.declaration.declaration import Declaration, SourceSpec
 from understudy.domain.bins import Bins
@@ -241,10 +242,18 @@ def test_every_value_that_meets_noise_is_within_its_declared_sensitivity(seed):
 def test_the_taps_have_power():
     """A marginal whose noise is made for half of what moves, and one whose debit says less than it does."""
 
-    class HalfSensitive(Curator):
-        def sensitivity(self, marginal, resolution=1):
-            whole = super().sensitivity(marginal, resolution)
+    class HalfCalibration(Calibration):
+        def sensitivity(self, *marginals, resolution=1):
+            whole = super().sensitivity(*marginals, resolution=resolution)
             return Sensitivity(-(-whole.l1 // 2), -(-whole.l2_squared // 2))
+
+    class HalfSensitive(Curator):
+        def __init__(self, truth, ledger, declaration, *, noise):
+            super().__init__(truth, ledger, declaration, noise=noise)
+            sound = self.calibration
+            self.calibration = HalfCalibration(
+                sound.domain, sound.relation, sound.currency, sound.rows_at_most
+            )
 
     class Cheap(Curator):
         def _paid(self, event, question, terms, look):

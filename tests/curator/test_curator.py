@@ -192,10 +192,10 @@ def test_units_multiply_the_noise():
 @pytest.mark.parametrize("bounds", [{}, {"neighbours": Neighbours.ADD_REMOVE, "rows_at_most": 10**6}])
 def test_real_weights_are_rounded_to_the_lattice_and_the_rounding_is_in_the_error(bounds):
     c = curator(epsilon=1000, **bounds)
-    mechanism, resolution = c.mechanism(HALF, Price.of(epsilon=1))
+    mechanism, resolution = c.calibration.mechanism(HALF, Price.of(epsilon=1))
     assert resolution >= 128 * 200
     bound = c.rows_at_most
-    assert c.error(HALF, mechanism, resolution, 0.05) > mechanism.error(0.05) / resolution
+    assert c.calibration.error(HALF, mechanism, resolution, 0.05) > mechanism.error(0.05) / resolution
     assert bound / (2 * resolution) < 0.01
     truth = sum(np.linspace(0, 1, 10)[a] for a in AGES)
     answer = c.measure(HALF, epsilon=900)
@@ -204,21 +204,21 @@ def test_real_weights_are_rounded_to_the_lattice_and_the_rounding_is_in_the_erro
 
 def test_a_tiny_price_coarsens_the_lattice_instead_of_overflowing():
     c = curator()
-    _, resolution = c.mechanism(HALF, Price.of(epsilon=1e-11))
+    _, resolution = c.calibration.mechanism(HALF, Price.of(epsilon=1e-11))
     assert resolution < 128 * 200
     c.measure(HALF, epsilon=1e-11)
 
 
 def test_price_of_an_error_is_the_smallest():
     c = curator()
-    price = c.price_of(BY_SEX, error=30, beta=0.05)
-    mechanism, resolution = c.mechanism(BY_SEX, price)
-    assert c.error(BY_SEX, mechanism, resolution, 0.05) <= 30
-    cheaper, resolution = c.mechanism(BY_SEX, price * Fraction(99, 100))
-    assert c.error(BY_SEX, cheaper, resolution, 0.05) > 30
+    price = c.calibration.price_of(BY_SEX, error=30, beta=0.05)
+    mechanism, resolution = c.calibration.mechanism(BY_SEX, price)
+    assert c.calibration.error(BY_SEX, mechanism, resolution, 0.05) <= 30
+    cheaper, resolution = c.calibration.mechanism(BY_SEX, price * Fraction(99, 100))
+    assert c.calibration.error(BY_SEX, cheaper, resolution, 0.05) > 30
     assert c.ledger.spent.units == 0
     with pytest.raises(ParameterError):
-        c.price_of(BY_SEX, error=-1)
+        c.calibration.price_of(BY_SEX, error=-1)
 
 
 def test_request_ids():

@@ -128,7 +128,7 @@ def test_a_look_that_costs_nothing_reads_only_what_nobody_can_move():
 def test_a_prepared_measurement_is_held_against_this_curator_s_relation():
     """It is a public value that a caller can build: a Curator checks it as it checks a look."""
     curator = SETTING.curator(ROWS, noise=SeededNoise(3))
-    prepared = curator.prepare([A], EPSILON)
+    prepared = curator.calibration.prepare([A], EPSILON)
     ((mechanism, resolution),) = prepared.mechanisms
     for sensitivity in (0, 1, 3):
         other = LaplaceMechanism(epsilon=mechanism.epsilon, l1=sensitivity)

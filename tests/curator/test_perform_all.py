@@ -36,6 +36,15 @@ BY_SEX = Marginal(DOMAIN, ("sex",))
 TENTH = Price.of(epsilon=Fraction(1, 10))
 
 
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """A time that only a test moves: how busy the machine is decides nothing."""
+    clock = SimpleNamespace(now=0.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr("understudy.curator.curator.time", clock)
+    return clock
+
+
 class Rows:
     """A truth that writes down when it is looked at, and does at each look what `at_look` says."""
 
@@ -92,7 +101,10 @@ def outcomes(curator, orders):
 
 def test_all_debits_are_written_before_the_first_look_and_all_answers_before_the_first_is_told():
     curator, _, calls = build()
-    young, sexes = curator.prepare([YOUNG], TENTH), curator.prepare([BY_SEX, YOUNG], TENTH)
+    young, sexes = (
+        curator.calibration.prepare([YOUNG], TENTH),
+        curator.calibration.prepare([BY_SEX, YOUNG], TENTH),
+    )
     found = outcomes(curator, [Order(young, "a"), Order(sexes, "b"), Order(young)])
     assert calls == ["charge 3", "look", "look", "look", "keep 3"]
     assert [len(answers) for answers in found] == [1, 2, 1]
@@ -107,11 +119,11 @@ def test_all_debits_are_written_before_the_first_look_and_all_answers_before_the
 
 def test_one_that_is_refused_leaves_the_others_alone():
     curator, rows, _ = build()
-    young = curator.prepare([YOUNG], TENTH)
-    dear = curator.prepare([YOUNG], Price.of(epsilon=2))
+    young = curator.calibration.prepare([YOUNG], TENTH)
+    dear = curator.calibration.prepare([YOUNG], Price.of(epsilon=2))
     curator.perform(young, request="known")
-    sexes = curator.prepare([BY_SEX], TENTH)
-    foreign = curator.prepare([YOUNG], TENTH)
+    sexes = curator.calibration.prepare([BY_SEX], TENTH)
+    foreign = curator.calibration.prepare([YOUNG], TENTH)
     object.__setattr__(foreign.mechanisms[0][0], "l1", 7)  # noise for other counts
     orders = [
         Order(dear, "dear"),
@@ -129,7 +141,7 @@ def test_one_that_is_refused_leaves_the_others_alone():
 
 def test_a_mechanism_that_was_changed_after_it_was_examined_is_examined_again():
     curator, rows, _ = build()
-    young = curator.prepare([YOUNG], TENTH)
+    young = curator.calibration.prepare([YOUNG], TENTH)
     curator.perform(young)
     spent, rows.looks = curator.ledger.spent, 0
     for name, value in (("epsilon", Fraction(50)), ("l1", 0)):
@@ -150,7 +162,7 @@ def test_a_mechanism_that_was_changed_after_it_was_examined_is_examined_again():
 
 def test_a_marginal_that_is_charged_never_twice_or_is_none_is_refused():
     curator, rows, _ = build()
-    young = curator.prepare([YOUNG], TENTH)
+    young = curator.calibration.prepare([YOUNG], TENTH)
     for stacks in ((), ((0,), (0,)), ((0, 0),), ((0,), (7,)), ((-1,),)):
         (found,) = outcomes(curator, [Order(replace(young, stacks=stacks))])
         assert isinstance(found, ParameterError)
@@ -159,17 +171,14 @@ def test_a_marginal_that_is_charged_never_twice_or_is_none_is_refused():
     assert (rows.looks, curator.ledger.spent.units) == (0, 0)
 
 
-def test_answers_are_told_as_they_come_where_looks_take_long(monkeypatch):
-    clock = SimpleNamespace(now=0.0)
-    clock.monotonic = lambda: clock.now
-    monkeypatch.setattr("understudy.curator.curator.time", clock)
+def test_answers_are_told_as_they_come_where_looks_take_long(clock):
     curator, rows, calls = build()
 
     def slow(number):
         clock.now += 1.0 if number == 2 else 0.001
 
     rows.at_look = slow
-    young = curator.prepare([YOUNG], TENTH)
+    young = curator.calibration.prepare([YOUNG], TENTH)
     portions = list(curator.perform_all([Order(young, name) for name in "abcd"]))
     assert [[place for place, _ in portion] for portion in portions] == [[0, 1], [2, 3]]
     assert calls == ["charge 4", "look", "look", "keep 2", "look", "look", "keep 2"]
@@ -183,7 +192,7 @@ def test_a_look_that_fails_is_paid_and_looked_at_again_under_its_request():
             raise SourceError("the engine could not read the table")
 
     rows.at_look = fail
-    young = curator.prepare([YOUNG], TENTH)
+    young = curator.calibration.prepare([YOUNG], TENTH)
     orders = [Order(young, name) for name in "abc"]
     found = outcomes(curator, orders)
     assert [type(one) for one in found] == [list, SourceError, list]
@@ -196,7 +205,7 @@ def test_a_look_that_fails_is_paid_and_looked_at_again_under_its_request():
 
 def test_a_kill_between_debit_and_answer_pays_nothing_twice():
     curator, rows, _ = build()
-    orders = [Order(curator.prepare([YOUNG], TENTH), name) for name in "abc"]
+    orders = [Order(curator.calibration.prepare([YOUNG], TENTH), name) for name in "abc"]
 
     def die(number):
         if number == 2:
@@ -219,7 +228,7 @@ def test_a_ledger_that_fails_is_told_before_anybody_looks():
 
     curator.ledger.charge_all = gone
     with pytest.raises(LedgerError):
-        list(curator.perform_all([Order(curator.prepare([YOUNG], TENTH))]))
+        list(curator.perform_all([Order(curator.calibration.prepare([YOUNG], TENTH))]))
     assert rows.looks == 0
 
 

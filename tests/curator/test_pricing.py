@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import understudy as us
-from understudy.curator.curator import Curator
+from understudy.curator.calibration import Calibration
 from understudy.curator.pricing import QuestionPrice
 from understudy.declaration.file import parse
 from understudy.errors import (
@@ -164,8 +164,10 @@ def test_a_ratio_of_different_rows_is_charged_its_quote_and_has_the_noise_that_t
             # The noise of one partition at this price, and nothing wider.
             parts = prepared.question.marginals
             alone = [
-                p.curator.error(
-                    one, *p.curator.mechanism(one, whole, beside=parts[:i] + parts[i + 1 :]), 0.025
+                p.curator.calibration.error(
+                    one,
+                    *p.curator.calibration.mechanism(one, whole, beside=parts[:i] + parts[i + 1 :]),
+                    0.025,
                 )
                 for i, one in enumerate(parts)
             ]
@@ -178,8 +180,8 @@ def test_marginals_that_share_rows_share_no_noise():
     p = project()
     both = [question(text, p.domain).marginal for text in ("count by sex", "count age < 18 by sex")]
     with pytest.raises(QueryError, match="about different rows"):
-        p.curator.prepare(both, Price.of(rho=0.001), stacks=[(0, 1)])
-    prepared = p.curator.prepare(both, Price.of(rho=0.001))
+        p.curator.calibration.prepare(both, Price.of(rho=0.001), stacks=[(0, 1)])
+    prepared = p.curator.calibration.prepare(both, Price.of(rho=0.001))
     for stacks in (((0, 1),), ((0,),), ((0,), (1,), (1,))):  # one noise, one marginal free, one charged twice
         with pytest.raises((ParameterError, QueryError)):
             p.curator.perform(replace(prepared, stacks=stacks))
@@ -193,7 +195,7 @@ def test_weights_other_than_0_and_1_share_no_noise():
     halves = np.array([0.0, 0.5, 0.0][: p.domain["sex"].size])
     weighted = Marginal.of(LinearQuery(p.domain, (Factor(("sex",), halves),)))
     with pytest.raises(QueryError, match="weights of 0 and 1"):
-        p.curator.prepare([whole, weighted], Price.of(rho=0.001), stacks=[(0, 1)])
+        p.curator.calibration.prepare([whole, weighted], Price.of(rho=0.001), stacks=[(0, 1)])
 
 
 def test_that_marginals_exclude_each_other_is_found_out_once_and_not_at_every_price_that_is_tried(
@@ -203,13 +205,13 @@ def test_that_marginals_exclude_each_other_is_found_out_once_and_not_at_every_pr
     p = project()
     ages = ("< 18", ">= 65", "BETWEEN 18 AND 64")
     counts = ", ".join(f"count(*) FILTER (WHERE age {age} AND sex = '{sex}')" for age in ages for sex in "FM")
-    looked, moves = [], Curator.stack_sensitivity
+    looked, moves = [], Calibration.sensitivity
 
-    def counted(self, marginals, resolution=1):
+    def counted(self, *marginals, resolution=1):
         looked.append(len(marginals))
-        return moves(self, marginals, resolution)
+        return moves(self, *marginals, resolution=resolution)
 
-    monkeypatch.setattr(Curator, "stack_sensitivity", counted)
+    monkeypatch.setattr(Calibration, "sensitivity", counted)
     assert p.prepare(f"SELECT {counts} FROM t", error=30).quote.error <= 30
     assert 0 < looked.count(6) <= 4  # for each noise, where it is priced and where it is prepared
 

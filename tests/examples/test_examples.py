@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import re
+import sys
+from fractions import Fraction
+from math import prod
 from pathlib import Path
 from types import ModuleType
 
+import duckdb
 import pyarrow.parquet as parquet
 import pytest
 
 import understudy as us
 from served import config, serving, tokens
+from understudy.server.config import ApproveAbove, SharedSession
 from understudy_demo import town
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
@@ -23,6 +29,7 @@ def loaded(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for it
     spec.loader.exec_module(module)
     return module
 
@@ -30,6 +37,7 @@ def loaded(name: str) -> ModuleType:
 def test_every_example_is_tested():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         "connect",
+        "explore_agent",
         "first_project",
         "session",
         "tuned_model",
@@ -108,3 +116,70 @@ def test_the_analysts_part_of_a_served_table(tmp_path, capsys):
 def test_the_whole_of_a_served_table(tmp_path, capsys):
     loaded("connect").main(tmp_path)
     assert capsys.readouterr().out.splitlines() == CONNECTED
+
+
+def checked_exploration(folder: Path, *, rows: int, alpha: Fraction, steps: int, attributes: str = ""):
+    """The report of an exploration, every claim of which is compared with the town's true table.
+
+    The bars of a session hold at once for 100,000 questions with probability 95%: those of a few hundred fail by
+    chance in one of thousands of runs at most.
+    """
+    example = loaded("explore_agent")
+    table = town.people(rows, seed=7)
+    parquet.write_table(table, folder / "town.parquet")
+    declared = town.declaration("town.parquet").replace("{epsilon: 2}", "{epsilon: 2, delta: 1e-9}")
+    if attributes:
+        head, _, lines = declared.partition("attributes:\n")
+        kept = [line for line in lines.splitlines() if re.match(rf"  ({attributes}):", line)]
+        declared = "\n".join([f"{head}attributes:", *kept, ""])
+    (folder / "understudy.yml").write_text(declared)
+    configured = config(
+        folder,
+        tables={"town": folder / "understudy.yml"},
+        session=SharedSession(alpha=alpha),
+        approve_above=ApproveAbove(people=Fraction(1), agents=Fraction(1, 20)),
+    )
+    (token,) = tokens(configured, "explorer", agent=True, doors=("mcp",))
+    with serving(configured) as service:
+        address = f"http://127.0.0.1:{service.addresses['http'].port}"
+        report = asyncio.run(example.explored(address, token, steps=steps))
+        ledger = service.gate.house.tables["town"]
+        with ledger.use() as opened:
+            budget = opened.project.ledger.budget
+            spent = budget.share(opened.project.ledger.spent_by()["explorer"])
+    assert report.spent == pytest.approx(spent, rel=1e-6), "the report of an agent's spending is the ledger's"
+    assert spent <= example.ALLOWANCE
+
+    def true_count(*conditions: str) -> int:
+        where = " AND ".join(conditions) or "true"
+        found = database.sql(f"SELECT count(*) FROM town WHERE {where}").fetchone()
+        assert found is not None
+        return found[0]
+
+    with duckdb.connect() as database:
+        database.register("town", table)
+        for claim in report.claims:
+            assert abs(true_count(*claim.group, *claim.cells) - claim.value) <= claim.error, claim
+            predicted = true_count(*claim.group) * prod(true_count(cell) / rows for cell in claim.cells)
+            assert claim.low <= predicted <= claim.high, claim
+            assert claim.gap > 0 or claim in report.claims[: example.SHOWN]
+    return report
+
+
+def test_an_agent_explores_and_every_claim_is_within_its_bars(tmp_path):
+    few = "marital|children|education|hours"
+    report = checked_exploration(tmp_path, rows=20_000, alpha=Fraction(1, 40), steps=32, attributes=few)
+    assert report.steps <= 32
+    assert len(report.claims) >= 5
+    assert report.outcomes["pinned"] >= 5, "its largest claims are read once more, for nothing"
+    lines = list(report.lines())
+    assert re.fullmatch(r"\d+ questions: \d+ bought for \d+\.\d% of the budget, \d+ free(, .*)?", lines[0])
+    assert re.fullmatch(r" *[\d,]+ ± [\d,]+, not [\d,]+ to [\d,]+:  \w+ .*", lines[2])
+
+
+@pytest.mark.slow("500 questions to a town of 100,000 people")
+def test_an_agent_explores_for_500_steps(tmp_path):
+    report = checked_exploration(tmp_path, rows=100_000, alpha=Fraction(1, 100), steps=500)
+    assert report.steps == 500
+    assert len(report.claims) >= 100
+    assert max(len(claim.group + claim.cells) for claim in report.claims) >= 3, "it followed what it found"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,7 @@ from sqlalchemy import update
 
 from ledger.durable import ONE, TENTH, TINY, charge, opened, sound
 from understudy.errors import InsufficientBudgetError, LedgerError, RequestConflictError
-from understudy.ledger import export, schema
+from understudy.ledger import export, recorded, schema
 from understudy.ledger.database import Database
 from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
@@ -285,3 +286,21 @@ def test_a_family_may_be_priced_jointly(store):
         with pytest.raises(InsufficientBudgetError):
             charge(opened_one, TINY)
         opened_one.close()
+
+
+def test_what_was_just_charged_is_not_parsed_again_to_be_settled(store):
+    """The entry is compared with the debit as it is written; a debit that the entry does not say is refused."""
+    ledger = opened(store)
+    debit = charge(ledger, Selection(epsilon=Fraction(1, 7)), request="mine")
+    before = recorded._event.cache_info()
+    assert ledger.settle(debit, b"1") == b"1"
+    assert recorded._event.cache_info() == before
+    for other in (
+        replace(debit, event=Selection(epsilon=Fraction(1, 8))),
+        replace(debit, cost=type(debit.cost)(debit.cost.units + 1)),
+        replace(debit, question="another"),
+        replace(debit, number=debit.number + 1),
+    ):
+        with pytest.raises(LedgerError, match="does not hold the debit"):
+            ledger.settle(other, b"2")
+    ledger.close()

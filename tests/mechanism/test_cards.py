@@ -60,6 +60,7 @@ def test_an_audited_mechanism_is_charged_for_an_event_of_its_card(card):
         "ReportSubject": (2,),
         "ChoiceSubject": (1,),
         "StreamSubject": (1, 1),
+        "KeySubject": (),
     }
     for subject in card.audited:
         built = subject.build(Fraction(1), *arguments[type(subject).__name__])

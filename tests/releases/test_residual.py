@@ -165,7 +165,10 @@ def test_the_certified_error_is_never_above_that_of_plain_noise():
         share = run.price(Fraction(1, len(PAIRS)))
         marginals = [Marginal(DOMAIN, clique) for clique in PAIRS]
         plain = max(
-            run.curator.error(m, *run.curator.mechanism(m, share), run.beta / len(PAIRS)) for m in marginals
+            run.curator.calibration.error(
+                m, *run.curator.calibration.mechanism(m, share), run.beta / len(PAIRS)
+            )
+            for m in marginals
         )
         assert residual_error(run) <= plain
 

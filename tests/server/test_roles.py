@@ -1,4 +1,4 @@
-"""Every endpoint, every role, and every way of having no token: one table, checked against the description."""
+"""Every endpoint, tool and role, and every way of having no token: one table, checked against what there is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 
 from served import Client, config, people, serving, tokens
 from understudy.server.http.app import Rooms, admin_app, http_app
+from understudy.server.mcp.tools import Toolbox
 from understudy.server.metrics import Metrics
 from understudy.server.store import ServerStore
 from understudy.server.tokens import ROLES, Tokens
@@ -49,8 +50,16 @@ RIGHTS = {
     ("admin", "GET", "/releases"): CUSTODIAN,
     ("admin", "POST", "/releases"): CUSTODIAN,
     ("admin", "GET", "/metrics"): CUSTODIAN,
+    ("mcp", "CALL", "list_tables"): ALL,
+    ("mcp", "CALL", "describe"): ALL,
+    ("mcp", "CALL", "price"): ANALYST,
+    ("mcp", "CALL", "ask"): ANALYST,
+    ("mcp", "CALL", "session_status"): ALL,
+    ("mcp", "CALL", "history"): ALL,
+    ("mcp", "CALL", "list_releases"): ALL,
+    ("mcp", "CALL", "read_release"): ALL,
 }
-"""Who may use which endpoint. Nobody without a token may use any of them."""
+"""Who may use which endpoint, or which tool of agents. Nobody without a token may use any of them."""
 
 PUBLIC = {
     ("http", "/healthz"),
@@ -68,6 +77,9 @@ BODIES = {
     "/limits": {"table": "people"},
     "/pause": {"table": "people"},
     "/releases": {"name": "r", "table": "people", "epsilon": 0.1},
+    "price": {"question": "count"},
+    "ask": {"question": "count by sex"},
+    "read_release": {"release": "r"},
 }
 
 REFUSED = ("none", "wrong", "expired", "revoked", "other door")
@@ -115,6 +127,7 @@ def test_every_route_stands_in_the_table(tmp_path):
             for door, app in (("http", http_app(rooms)), ("admin", admin_app(rooms)))
             for method, path in described_routes(app)
         }
+        found |= {("mcp", "CALL", tool) for tool in Toolbox(gate, rooms.releases).tools}
     assert {route for route in found if (route[0], route[2]) not in PUBLIC} == set(RIGHTS)
 
 
@@ -130,6 +143,9 @@ def described_routes(app: FastAPI) -> list[tuple[str, str]]:
 def test_a_token_opens_what_its_role_may_use_and_nothing_else(house, route, who):
     service, secrets = house
     door, method, path = route
+    if door == "mcp":
+        check_tool(Client(service, secrets[who]), path, who)
+        return
     place = path.format(table="people", id="0" * 12, release="r", file="report.html", board="b")
     if path.startswith("/v1/ledger"):
         place += "?table=people"
@@ -144,6 +160,25 @@ def test_a_token_opens_what_its_role_may_use_and_nothing_else(house, route, who)
         assert status < 500 or told["code"] == "paused", told  # by a route that was tried before
     else:
         assert (status, told["code"]) == (403, "role")
+
+
+def check_tool(client: Client, tool: str, who: str) -> None:
+    """A tool refuses a role in its result; without a valid token there is no result."""
+    called = {"name": tool, "arguments": BODIES.get(tool, {})}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
+    status, told, headers = client("POST", "/mcp", message, headers={"accept": "application/json"})
+    if who in REFUSED:
+        assert (status, told["code"]) in ((401, "token"), (429, "rate"))
+        assert status != 401 or headers["www-authenticate"].startswith("Bearer")
+        return
+    assert status == 200
+    result = told["result"]
+    if who in RIGHTS["mcp", "CALL", tool]:
+        code = result["_meta"]["understudy/problem"]["code"] if result["isError"] else ""
+        assert code in ("", "no-release", "paused"), result
+    else:
+        assert result["isError"]
+        assert f"role {who}" in result["content"][0]["text"]
 
 
 @pytest.mark.parametrize(("door", "path"), sorted(PUBLIC))

@@ -193,7 +193,7 @@ def test_a_plan_and_its_debit_are_one_transaction(path):
     ledger = ledger_at(str(path))
     writes = []
     writing = ledger._database.writing
-    ledger._database.writing = lambda: writes.append(1) or writing()  # type: ignore[method-assign]
+    ledger._database.writing = lambda **how: writes.append(1) or writing(**how)  # type: ignore[method-assign]
     asked = opened(ledger, seed=1)
     assert len(writes) == 1
     for question in questions():

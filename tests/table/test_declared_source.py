@@ -14,7 +14,7 @@ from understudy.domain.attribute import Boolean, Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError, ParameterError, SourceError
-from understudy.table.dialect import PORTABLE
+from understudy.table.portable_dialect import PORTABLE
 from understudy.table.source import open_source
 from understudy.table.truth import Truth
 

@@ -21,8 +21,8 @@ from understudy.domain.intake import Intake
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.table import truth as truth_module
-from understudy.table.dialect import SPARK
 from understudy.table.source import Source, open_source
+from understudy.table.spark_dialect import SPARK
 from understudy.table.truth import Truth
 from understudy.table.view_reader import ViewReader
 

@@ -20,9 +20,9 @@ from understudy.declaration.declaration import SourceSpec, Unit
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.table.dialect import PORTABLE
 from understudy.table.engine import AnyIbis
 from understudy.table.fit import Fit
+from understudy.table.portable_dialect import PORTABLE
 from understudy.table.source import in_memory, open_source
 from understudy.table.view_reader import ViewReader
 

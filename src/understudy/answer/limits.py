@@ -33,8 +33,7 @@ def check_cells(marginals: Sequence[Marginal], most: int = MAX_CELLS) -> None:
             remedy="Nothing was spent. Ask about fewer attributes or fewer of their values, declare coarser bins, "
             f"or raise the limit: `max_cells={cells}`",
         )
-    room = default_limit()
-    if cells > MAX_CELLS and cells * BYTES_PER_CELL > room:
+    if cells > MAX_CELLS and cells * BYTES_PER_CELL > (room := default_limit()):
         raise TooLargeError(
             "this question",
             cells=cells,

@@ -25,11 +25,13 @@ from understudy.cli.holdout import holdout, validity_audit
 from understudy.cli.init import init
 from understudy.cli.interrupt import INTERRUPTED, ignore_further, interruptible
 from understudy.cli.ledger import ledger
+from understudy.cli.mcp import mcp
 from understudy.cli.options import as_options
 from understudy.cli.plan import plan
 from understudy.cli.release import release
 from understudy.cli.serve import serve
 from understudy.cli.server import server
+from understudy.cli.start_table import start
 from understudy.cli.terminal import say
 from understudy.cli.token import token
 
@@ -45,6 +47,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+app.command(cls=ProgramCommand, rich_help_panel=START)(start)
 app.command(cls=ProgramCommand, rich_help_panel=START)(init)
 app.command(cls=ProgramCommand, rich_help_panel=START)(check)
 app.command(cls=ProgramCommand, rich_help_panel=START)(demo)
@@ -52,6 +55,7 @@ app.command(cls=ProgramCommand, rich_help_panel=ASK)(ask)
 app.command(cls=ProgramCommand, rich_help_panel=ASK)(plan)
 app.command(cls=ProgramCommand, rich_help_panel=PUBLISH)(release)
 app.command(cls=ProgramCommand, rich_help_panel=SERVE)(serve)
+app.command(cls=ProgramCommand, rich_help_panel=SERVE)(mcp)
 app.command(cls=ProgramCommand, rich_help_panel=SERVE)(approve)
 app.command(cls=ProgramCommand, rich_help_panel=SERVE)(deny)
 app.add_typer(approvals, name="approvals", rich_help_panel=SERVE)

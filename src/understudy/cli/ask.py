@@ -126,7 +126,8 @@ def ask(
     if session == "":
         raise ParameterError("a session's name must not be empty: write --session NAME")
     opened = open_project(project)
-    _check_out(out, opened, project, questions, overwrite=overwrite)
+    if out is not None:
+        _check_out(out, opened, project, questions, overwrite=overwrite)
     most = MAX_CELLS if max_cells is None else max_cells
     price: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "error": error, "noise": noise}
     if session is not None:
@@ -178,12 +179,8 @@ def _kept(opened: Project, names: list[str], shown: int, named: str) -> str:
     return "nothing was charged beside what is shown" if shown else UNCHARGED
 
 
-def _check_out(
-    out: Path | None, opened: Project, project: Path, questions: list[str], *, overwrite: bool
-) -> None:
+def _check_out(out: Path, opened: Project, project: Path, questions: list[str], *, overwrite: bool) -> None:
     """Find out before anything is paid whether the answer can be written where it is wanted."""
-    if out is None:
-        return
     from understudy.answer.writing import check_format
     from understudy.declaration.file import located
     from understudy.errors import ParameterError

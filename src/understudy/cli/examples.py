@@ -8,6 +8,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "understudy init people.csv",
         "understudy ask 'count by sex' --dry-run",
     ),
+    "start": (
+        "understudy start people.csv --epsilon 1 --delta 1e-9",
+        "understudy start people.parquet -o people.yml --report people.html",
+    ),
     "init": (
         "understudy init people.csv",
         "understudy init people.parquet -o people.yml --overwrite",
@@ -45,6 +49,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "understudy serve --project demo",
         "understudy serve server.yml --check",
         "understudy serve server.yml",
+    ),
+    "mcp": (
+        "understudy mcp --url https://data.example.org --token-file agent.token",
+        "understudy mcp --project demo",
     ),
     "token": ("understudy token new ada", "understudy token list"),
     "token new": (

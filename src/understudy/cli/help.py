@@ -39,7 +39,8 @@ BEGINNING = """\
 understudy {version}: a public stand-in for a sensitive table. It answers questions privately, with error bars.
 
 Begin with
-  understudy init people.csv        draft a declaration of your table
+  understudy start people.csv       buy what a declaration needs, privately
+  understudy init people.csv        or draft one, to be reviewed
   understudy check                  see whether declaration and table agree
   understudy ask 'count by sex'     get a first private answer
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 INTERRUPTED = 130
@@ -18,12 +19,12 @@ INTERRUPTED = 130
 UNCHARGED = "nothing was charged"
 
 
+@dataclass
 class Interruption:
     """Whether the running command was interrupted, and what is safe at its present stage."""
 
-    def __init__(self) -> None:
-        self.happened = False
-        self.safe: str | Callable[[], str] = UNCHARGED
+    happened: bool = False
+    safe: str | Callable[[], str] = UNCHARGED
 
     def told(self) -> str:
         """The line for the person who pressed Ctrl-C."""

@@ -18,6 +18,7 @@ from understudy.layout import shortened
 
 if TYPE_CHECKING:
     from understudy.declaration.declaration import Declaration
+    from understudy.ledger.store import DurableLedger
     from understudy.privacy.budget import Budget
 
 LISTED = 20
@@ -73,6 +74,7 @@ def show(
                 "budget": str(books.budget),
                 "currency": cap.currency,
                 **totals,
+                **({"key_delta_spent": float(books.delta_spent)} if books.budget.key_delta else {}),
                 "entries": len(entries),
                 "newest": newest,
             }
@@ -88,8 +90,16 @@ def show(
     say(
         f"{books.name} in {books.place}: {many}; budget {books.budget}; "
         f"{percent(books.budget.share(spent))} spent: {cap.currency} {spent.amount:.6g} of {cap.amount:.6g}, "
-        f"{left.amount:.6g} left"
+        f"{left.amount:.6g} left" + _keys(books)
     )
+
+
+def _keys(books: DurableLedger) -> str:
+    """What was spent of the part of delta that is for keys, where the budget has one."""
+    if not books.budget.key_delta:
+        return ""
+    spent, cap = float(books.delta_spent), float(books.budget.key_delta)
+    return f"; of delta, for keys: {spent:.3g} of {cap:.3g} spent"
 
 
 def _write_page(project: Path, page: Path, last: int | None, *, overwrite: bool, as_json: bool) -> None:

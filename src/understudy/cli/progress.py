@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, RLock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,10 @@ def busy(what: str, *, quiet: bool) -> Iterator[Callable[[], AbstractContextMana
 
     What is given takes it away for as long as a question is open: `with pause(): …`.
     """
-    with _shown(quiet=quiet, measured=False) as display:
+    if quiet or not sys.stderr.isatty():
+        yield nullcontext
+        return
+    with _shown(measured=False) as display:
         display.tell(what, 0.0)
         yield display.paused
 
@@ -52,7 +55,10 @@ def busy(what: str, *, quiet: bool) -> Iterator[Callable[[], AbstractContextMana
 @contextmanager
 def bar(what: str, *, quiet: bool) -> Iterator[Callable[[str, float], None]]:
     """A bar for work that knows how much of it is done: call what it gives with words and a part of 1."""
-    with _shown(quiet=quiet, measured=True) as display:
+    if quiet or not sys.stderr.isatty():
+        yield lambda words, part: None
+        return
+    with _shown(measured=True) as display:
         display.tell(what, 0.0)
         yield display.tell
 
@@ -84,11 +90,8 @@ def standing(progress: Progress) -> str:
 
 
 @contextmanager
-def _shown(*, quiet: bool, measured: bool) -> Iterator[_Display]:
+def _shown(*, measured: bool) -> Iterator[_Display]:
     display, over = _Display(measured=measured), Event()
-    if quiet or not sys.stderr.isatty():
-        yield display
-        return
 
     def watch() -> None:
         """Wait for a second, listening for loops that begin to be compiled in it; then draw."""

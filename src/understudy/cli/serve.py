@@ -17,7 +17,7 @@ from understudy.errors import ParameterError
 if TYPE_CHECKING:
     from understudy.server.config import ServerConfig
 
-NEEDED = ("fastapi", "httptools", "jinja2", "prometheus_client", "python_multipart", "uvicorn")
+NEEDED = ("fastapi", "httptools", "jinja2", "mcp", "prometheus_client", "python_multipart", "uvicorn")
 """What the extra `understudy[server]` installs."""
 
 

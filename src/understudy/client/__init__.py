@@ -4,7 +4,7 @@
 requests and sends them again, `client.address` and `client.token_file` say where the server is and which token
 opens it. What comes back is made into the library's own objects: `client.decode` makes answers,
 `client.refusals` errors, `client.told` prices and budgets, `client.history` what was asked, and
-`client.published` releases.
+`client.published` releases. `client.agent_bridge` hands the messages of an agent to a server and back.
 
 A client holds no table, reads no declaration and does no mathematics. It imports neither the server nor anything
 that opens a table: whoever has it has a token, and no more.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -10,6 +10,7 @@ from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.client.address import ServerAddress
 from understudy.client.history import History
+from understudy.client.many import Progress
 from understudy.client.published import PublishedRelease, PublishedReleases
 from understudy.client.remote_table import AskTerms, RemoteSession, RemoteTable
 from understudy.client.token_file import found_token
@@ -125,6 +126,18 @@ class Connection:
         seconds, or True. Everything else is as in `RemoteTable.ask`.
         """
         return self.table(table).ask(question, **terms)
+
+    def ask_all(
+        self,
+        questions: Sequence[str],
+        *,
+        table: str | None = None,
+        at_once: int = 4,
+        progress: bool | Progress = False,
+        **terms: Unpack[AskTerms],
+    ) -> list[Answer | SqlAnswer]:
+        """Answer many questions, a few at a time; all are priced before the first. As `RemoteTable.ask_all`."""
+        return self.table(table).ask_all(questions, at_once=at_once, progress=progress, **terms)
 
     def sql(self, text: str, *, table: str | None = None, **terms: Unpack[AskTerms]) -> SqlAnswer:
         """Answer a SELECT statement; any other text is refused with a `QueryError`, and not sent. As `ask`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -13,6 +13,7 @@ from understudy.answer.answer import Answer
 from understudy.answer.reader import is_sql
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.client.decode import AnotherDomain, answer_from_plain, is_of_sql, sql_answer_from_plain
+from understudy.client.many import Progress, answered, batches
 from understudy.client.refusals import refusal, undecided, waiting
 from understudy.client.told import ServerBudget, ServerQuote
 from understudy.client.transport import Transport, not_understood
@@ -132,6 +133,55 @@ class RemoteTable:
         price = {"epsilon": epsilon, "rho": rho, "error": error}
         body = {"question": question} | {name: float(v) for name, v in price.items() if v is not None}
         return ServerQuote.from_plain(self._transport.post("tables", self.name, "price", body=body)[1])
+
+    def quote_all(
+        self,
+        questions: Sequence[str],
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        error: float | None = None,
+    ) -> list[ServerQuote]:
+        """The price of each question by itself, in their order, in as few requests as it takes. Costs nothing.
+
+        Raises the refusal of the first question that would be refused.
+        """
+        price = {"epsilon": epsilon, "rho": rho, "error": error}
+        terms = {name: float(v) for name, v in price.items() if v is not None}
+        quotes: list[ServerQuote] = []
+        for part in batches(questions):
+            body = {"questions": list(part), **terms}
+            found = self._transport.post("tables", self.name, "price", body=body)[1]["prices"]
+            for plain in found:
+                if "problem" in plain:
+                    raise refusal(plain["problem"])
+                quotes.append(ServerQuote.from_plain(plain))
+        return quotes
+
+    def ask_all(
+        self,
+        questions: Sequence[str],
+        *,
+        at_once: int = 4,
+        progress: bool | Progress = False,
+        **terms: Unpack[AskTerms],
+    ) -> list[Told]:
+        """Answer many questions, `at_once` of them at a time; the answers come in the order of the questions.
+
+        All are priced first, so that a mistake in the last of them costs nothing. `progress` is True for a line
+        on the error stream, or a function of how many of how many are answered. Where a question fails, its
+        error is raised when those under way are finished; what was answered is free when it is asked again in
+        the session, and paid once under `request`, which here names the whole list. Else as `ask`.
+        """
+        listed = list(questions)
+        self.quote_all(listed, **{name: terms.get(name) for name in ("epsilon", "rho", "error")})
+        name = terms.pop("request", None)
+
+        def ask(place: int) -> Told:
+            own: AskTerms = {**terms, "request": f"{name}.{place}" if name else None}
+            return self.ask(listed[place], **own)
+
+        return answered(listed, ask, at_once=at_once, progress=progress)
 
     def session(self, *, own: bool = False) -> RemoteSession:
         """The session in which questions without a price are asked: its promise, and how far it has come.

@@ -49,6 +49,18 @@ def found_token(address: ServerAddress, given: str | None) -> str:
     )
 
 
+def token_in(file: Path) -> str:
+    """The token that a file holds, and nothing else; raises as `found_token` does where others may read it."""
+    text = _read(file)
+    if text is None:
+        raise AccessError(
+            "there is no such file of a token",
+            remedy="Write the token that the custodian gave you into it, and give it the mode 0600",
+            detail=f"there is no file {file}: write the token into it, and give it the mode 0600",
+        )
+    return _checked(text, f"the file {file}")
+
+
 def _checked(token: str, where: str) -> str:
     token = token.strip()
     if _TOKEN.fullmatch(token) is None:
@@ -61,10 +73,19 @@ def _checked(token: str, where: str) -> str:
 
 def _in_file(file: Path, address: ServerAddress) -> str | None:
     """The token of a server in the file; None where there is no file, or no such line."""
+    for line in (_read(file) or "").splitlines():
+        words = line.split()
+        if len(words) == 2 and _is_address(words[0], address):
+            return words[1]
+    return None
+
+
+def _read(file: Path) -> str | None:
+    """What a file says that nobody else may read; None where there is no file."""
     try:
         with file.open(encoding="utf-8") as opened:
             _check_private(os.fstat(opened.fileno()), file)
-            lines = opened.read().splitlines()
+            return opened.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -73,11 +94,6 @@ def _in_file(file: Path, address: ServerAddress) -> str | None:
             remedy="Mend it, or give the token as `token=`",
             detail=f"{file} cannot be read ({type(error).__name__}): mend it, or give the token as `token=`",
         ) from None
-    for line in lines:
-        words = line.split()
-        if len(words) == 2 and _is_address(words[0], address):
-            return words[1]
-    return None
 
 
 def _is_address(text: str, address: ServerAddress) -> bool:

@@ -126,6 +126,13 @@ class Transport:
             raise refused(received, self.address, request)
         return received.status, received.document()
 
+    def exchange(self, path: str, data: bytes, headers: Mapping[str, str]) -> Received:
+        """What a server sent back to some JSON, whatever its status, after as many attempts as `patience` allows.
+
+        Raises a `ServerError` where it cannot be reached.
+        """
+        return self._sent("POST", path, data, "", self.patience, headers)
+
     def save(self, file: IO[bytes], *path: str) -> None:
         """Write the file at a path to an open one, piece by piece; begun again from its start where it breaks."""
         for pause in self._pauses(self.patience):
@@ -158,11 +165,19 @@ class Transport:
 
     # ---- trying
 
-    def _sent(self, method: str, path: str, data: bytes | None, request: str, patience: float) -> Received:
+    def _sent(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        request: str,
+        patience: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> Received:
         """The reply to a request, which is sent again as long as that may help and `patience` lasts."""
         for pause in self._pauses(patience):
             try:
-                with self._response(method, path, data) as response:
+                with self._response(method, path, data, headers) as response:
                     received = _received(response)
             except (HTTPException, OSError) as error:
                 self._failed(error, pause, request)
@@ -207,11 +222,13 @@ class Transport:
     # ---- one attempt
 
     @contextmanager
-    def _response(self, method: str, path: str, data: bytes | None) -> Iterator[HTTPResponse]:
+    def _response(
+        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> Iterator[HTTPResponse]:
         """The response to one request. Its connection is kept where the response was read to its end."""
         if self._is_closed:
             raise ClosedError("this connection was closed", remedy="Connect again with `us.connect`")
-        connection, response = self._begun(method, path, data)
+        connection, response = self._begun(method, path, data, headers or {})
         is_whole = False
         try:
             yield response
@@ -222,12 +239,14 @@ class Transport:
             else:
                 connection.close()
 
-    def _begun(self, method: str, path: str, data: bytes | None) -> tuple[HTTPConnection, HTTPResponse]:
+    def _begun(
+        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[HTTPConnection, HTTPResponse]:
         """A connection and the head of the response. A kept connection that was closed meanwhile is replaced."""
         kept = self._kept()
         if kept is not None:
             try:
-                return kept, self._asked(kept, method, path, data)
+                return kept, self._asked(kept, method, path, data, headers)
             except (HTTPException, ConnectionError, ssl.SSLError):
                 kept.close()
                 self._drop_idle()
@@ -236,16 +255,23 @@ class Transport:
                 raise
         fresh = self._opened()
         try:
-            return fresh, self._asked(fresh, method, path, data)
+            return fresh, self._asked(fresh, method, path, data, headers)
         except BaseException:
             fresh.close()
             raise
 
-    def _asked(self, connection: HTTPConnection, method: str, path: str, data: bytes | None) -> HTTPResponse:
+    def _asked(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        path: str,
+        data: bytes | None,
+        more: Mapping[str, str],
+    ) -> HTTPResponse:
         headers = self._headers if data is None else {**self._headers, "content-type": "application/json"}
         if data is None and method == "POST":
             headers = {**headers, "content-length": "0"}
-        connection.request(method, self.address.prefix + path, data, headers)
+        connection.request(method, self.address.prefix + path, data, {**more, **headers})
         return connection.getresponse()
 
     def _opened(self) -> HTTPConnection:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
 from math import lcm
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -21,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.curator.calibration import Calibration, PreparedMeasurement
 from understudy.curator.charge_terms import ChargeTerms
 from understudy.curator.question_text import changed_since, respelt, spelt
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
-from understudy.domain.domain import Clique, Domain
+from understudy.domain.domain import Clique
 from understudy.errors import (
     ParameterError,
     ProtectionError,
-    QueryError,
     RefusedError,
     RequestConflictError,
     UnderstudyError,
@@ -37,22 +36,18 @@ from understudy.errors import (
 from understudy.ledger.books import Due, short_question
 from understudy.ledger.interface import Debit, JournalStep, Ledger, Wanted, fresh_request
 from understudy.ledger.journal import Journal
-from understudy.mechanism.additive import Additive, error_of, noise_for
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
-from understudy.privacy.calibrate import cheapest
-from understudy.privacy.columns import ONE_COUNT, CountColumns
+from understudy.privacy.columns import ONE_COUNT
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, Located, SparseVector, Together, is_immovable
-from understudy.privacy.price import Currency, Price
+from understudy.privacy.price import Price
 from understudy.privacy.region import located_stack
-from understudy.privacy.relation import Relation, Sensitivity
-from understudy.query.disjoint import excludes
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
-from understudy.rational import Number, exact, positive, probability
+from understudy.rational import Number, exact, probability
 from understudy.table.read_record import ReadRecord
 from understudy.table.truth import Truth
 
@@ -81,32 +76,6 @@ class Paid(NamedTuple):
     released: Any
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedMeasurement:
-    """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
-
-    `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
-    probability 1 - `beta`. `stacks` are the places of marginals that get one noise as one vector, since no row
-    counts in two of them (`query.disjoint`): all of a stack have the same mechanism, and one event.
-    """
-
-    marginals: tuple[Marginal, ...]
-    mechanisms: tuple[tuple[Additive, int], ...]
-    errors: tuple[float, ...]
-    beta: Number
-    stacks: tuple[tuple[int, ...], ...]
-
-    @property
-    def event(self) -> Together:
-        """The noise of all of them together, wherever it is added."""
-        return Together(tuple(self.mechanisms[stack[0]][0].event for stack in self.stacks))
-
-    @property
-    def charged(self) -> Event:
-        """The same as a ledger records it: the noise of one marginal, or of one stack, stands alone."""
-        return self.event.events[0] if len(self.stacks) == 1 else self.event
-
-
 @dataclass(frozen=True, slots=True)
 class Order:
     """A measurement as `perform_all` takes it, with the arguments of `perform`."""
@@ -131,8 +100,8 @@ class Curator:
     """The only door to one table: it charges the ledger, durably, and only then looks and adds noise.
 
     A project has one (`Project.curator`). `measure` and `measure_all` give noisy counts, `choose` picks a
-    candidate privately, `sparse` opens a handle that compares many counts with a threshold for one price; `quote`,
-    `error` and `price_of` say beforehand what a measurement costs and how far off it can be. Prices are in epsilon
+    candidate privately, `sparse` opens a handle that compares many counts with a threshold for one price; `quote`
+    and `calibration` say beforehand what a measurement costs and how far off it can be. Prices are in epsilon
     or rho, errors in people. What decides a price, a refusal or the next step is public or was released before.
 
     Every call that charges takes two names. `request` is the caller's name for the purchase: the same name with
@@ -159,6 +128,18 @@ class Curator:
         self._noise: NoiseSource = SystemNoise() if noise is None else noise
         self.ledger = ledger
         self.declaration = declaration
+        self.domain = declaration.domain
+        """The declared domain of the table."""
+        self.relation = declaration.relation
+        """The declared neighbours, which every look protects."""
+        public = self.relation.rows_are_public
+        self.calibration = Calibration(
+            self.domain,
+            self.relation,
+            ledger.budget.currency,
+            lambda: truth.rows if public else declaration.rows_at_most,
+        )
+        """What a measurement costs and how far off it can be, before anything is charged."""
         self._known: WeakKeyDictionary[
             PreparedMeasurement, tuple[tuple[tuple[Event, ...], ...], tuple[tuple[Event, ...], str]]
         ] = WeakKeyDictionary()
@@ -166,16 +147,6 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"Curator({self.declaration.name!r})"
-
-    @property
-    def domain(self) -> Domain:
-        """The declared domain of the table."""
-        return self.declaration.domain
-
-    @property
-    def relation(self) -> Relation:
-        """The declared neighbours, which every look protects."""
-        return self.declaration.relation
 
     def check_readable(self, marginals: Iterable[Marginal]) -> None:
         """Refuse a question about attributes that the custodian found to be unreadable. Reads no data."""
@@ -241,13 +212,7 @@ class Curator:
     @property
     def rows_at_most(self) -> int | None:
         """A public upper bound on the number of rows: their number, or the declared one; None without."""
-        if self.relation.rows_are_public:
-            return self._truth.rows
-        return self.declaration.rows_at_most
-
-    def is_public(self, marginal: Marginal) -> bool:
-        """Whether no row can change a marginal's counts, so that noise on it would protect nobody."""
-        return marginal.where.is_counting and self.sensitivity(marginal).l1 == 0
+        return self.calibration.rows_at_most()
 
     def check_size(self, marginals: Sequence[Marginal]) -> None:
         """Refuse, with a `TooLargeError`, marginals that could not be counted at once. Reads no data."""
@@ -261,119 +226,13 @@ class Curator:
 
     # ---- measuring
 
-    def mechanism(
-        self, marginal: Marginal, price: Price, *, beside: Sequence[Marginal] = ()
-    ) -> tuple[Additive, int]:
-        """The mechanism that would answer at this price, and its lattice resolution. Reads no data.
-
-        The price is for the marginal and for those `beside` it, of which no row may count in two.
-
-        The lattice is the finest whose noise can still be drawn. Counting queries live on the integers. Other
-        weights are rounded to 1/128 of 1/rows, so that all rows together are off by less than half a hundredth of
-        a person; less finely where the noise is so large that its sampler would overflow, when the rounding is
-        still far below the noise.
-        """
-        return self._mechanism(
-            marginal, price, lambda steps: self.stack_sensitivity((marginal, *beside), steps)
-        )
-
-    def _mechanism(
-        self, marginal: Marginal, price: Price, moves: Callable[[int], Sensitivity]
-    ) -> tuple[Additive, int]:
-        """`mechanism` for counts that move by `moves`, in steps of 1 over what it is given."""
-        if marginal.domain != self.domain:
-            raise QueryError("the question is about another domain")
-        resolution = 1
-        if not marginal.where.is_counting:
-            bits = self._rows_bound().bit_length()
-            resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
-        while True:
-            moved = moves(resolution)
-            try:
-                return noise_for(price, moved), resolution
-            except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
-                if resolution == 1:
-                    raise
-            resolution //= 2
-
-    def _rows_bound(self) -> int:
-        bound = self.rows_at_most
-        if bound is None:
-            raise RefusedError(
-                "weights other than 0 and 1 are rounded, and the error of that needs a public "
-                "bound on the number of rows",
-                remedy="declare `rows: {at_most: …}`",
-            )
-        return max(bound, 1)
-
-    def sensitivity(self, marginal: Marginal, resolution: int = 1) -> Sensitivity:
-        """How far neighbours can move a marginal's counts, in steps of 1/resolution, as declared."""
-        return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
-
-    def stack_sensitivity(self, marginals: Sequence[Marginal], resolution: int = 1) -> Sensitivity:
-        """The same for marginals side by side, of which no row may count in two: QueryError if one does.
-
-        Weights other than 0 and 1 stand alone, each on the lattice of its own that its error is told for.
-        """
-        if len(marginals) == 1:
-            return self.sensitivity(marginals[0], resolution)
-        if not all(marginal.where.is_counting for marginal in marginals):
-            raise QueryError("marginals that share a noise must have weights of 0 and 1")
-        for place, marginal in enumerate(marginals):
-            if any(not excludes(other.where, marginal.where) for other in marginals[:place]):
-                raise QueryError("marginals that share a noise must be about different rows")
-        return self.relation.moves(CountColumns.stacked(marginals, resolution=resolution))
-
-    def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
-        """The half-width in people within which all cells of a measured marginal are, with probability 1 - `beta`.
-
-        It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1.
-        """
-        noise = error_of(mechanism, beta, marginal.size) / resolution
-        return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
-
-    def price_of(
-        self,
-        marginal: Marginal,
-        *,
-        error: Number,
-        beta: Number = 0.05,
-        currency: Currency | None = None,
-        beside: Sequence[Marginal] = (),
-    ) -> Price:
-        """The smallest price, in the ledger's currency or another, at which all cells are within `error` people.
-
-        They are so together, with probability 1 - `beta`. The price is for the marginal and for those `beside`
-        it, of which no row may count in two. Reads no data. Raises ParameterError for an error that is not
-        positive.
-        """
-        target = positive(error, "error")
-        currency = self.ledger.budget.currency if currency is None else currency
-
-        @cache  # it is the same at every price
-        def moves(steps: int) -> Sensitivity:
-            return self.stack_sensitivity((marginal, *beside), steps)
-
-        def suffices(amount: Fraction) -> bool:
-            try:
-                mechanism, resolution = self._mechanism(marginal, Price(currency, amount), moves)
-                return self.error(marginal, mechanism, resolution, beta) <= target
-            except ParameterError:  # noise too large to draw
-                return False
-
-        probability(beta)
-        return Price(currency, cheapest(suffices))
-
     def quote(self, marginal: Marginal, *, epsilon: Number | None = None, rho: Number | None = None) -> Cost:
         """What `measure` would be charged now, in the ledger's currency, given what was charged before.
 
         That may be more or less than the price: questions about different people share a cost. Reads no data.
         """
-        mechanism, _ = self.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
-        return self.ledger.quote(self._located([marginal], mechanism))
-
-    def _located(self, marginals: Sequence[Marginal], mechanism: Additive) -> Event:
-        return self.versioned(located_stack(marginals, mechanism.event, self.relation))
+        mechanism, _ = self.calibration.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
+        return self.ledger.quote(self.versioned(located_stack([marginal], mechanism.event, self.relation)))
 
     def versioned(self, event: Event) -> Event:
         """The event with the version of the table in it; plain noise where nothing tells one version from another.
@@ -419,33 +278,8 @@ class Curator:
 
         All are paid and answered, or none. `beta` is the probability of failure of each answer on its own.
         """
-        prepared = self.prepare(marginals, price, beta=beta)
+        prepared = self.calibration.prepare(marginals, price, beta=beta)
         return self.perform(prepared, request=request, analyst=analyst)
-
-    def prepare(
-        self,
-        marginals: Sequence[Marginal],
-        price: Price | Sequence[Price],
-        *,
-        beta: Number = 0.05,
-        stacks: Sequence[Sequence[int]] | None = None,
-    ) -> PreparedMeasurement:
-        """What `perform` will charge and do, each marginal at the given price or its own. Reads no data.
-
-        `stacks` are the places of marginals that are measured as one vector, at the one price of the first of
-        them, where no row counts in two (`query.disjoint.disjoint_stacks`); each is alone without. Raises
-        QueryError where a row could.
-        """
-        prices = [price] * len(marginals) if isinstance(price, Price) else price
-        alone = tuple((place,) for place in range(len(prices)))
-        placed = alone if stacks is None else tuple(map(tuple, stacks))
-        built: dict[int, tuple[Additive, int]] = {}
-        for first, *others in placed:
-            found = self.mechanism(marginals[first], prices[first], beside=[marginals[i] for i in others])
-            built.update(dict.fromkeys((first, *others), found))
-        mechanisms = tuple(built[place] for place in range(len(prices)))
-        errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, mechanisms, strict=True))
-        return PreparedMeasurement(tuple(marginals), mechanisms, tuple(errors), beta, placed)
 
     def perform(
         self,
@@ -563,7 +397,8 @@ class Curator:
         for stack in prepared.stacks:
             members, (mechanism, resolution) = [marginals[i] for i in stack], built[stack[0]]
             one = all(built[i] == (mechanism, resolution) for i in stack)
-            if not one or mechanism.event != mechanism.event_for(self.stack_sensitivity(members, resolution)):
+            moved = self.calibration.sensitivity(*members, resolution=resolution)
+            if not one or mechanism.event != mechanism.event_for(moved):
                 raise ParameterError(
                     "a measurement was prepared with noise for another sensitivity than its counts have under "
                     f"`{self.relation}`: prepare it with this Curator"
@@ -574,7 +409,7 @@ class Curator:
     def _answers(self, bought: _Bought, paid: Paid) -> list[Answer]:
         """The answers of a measurement: what was released for each marginal, and its part of the cost."""
         prepared, events = bought.measured
-        costs = _shares(paid.debit.cost, self._weights(prepared.stacks, events))
+        costs = self._shares(paid.debit.cost, prepared.stacks, events)
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
             for marginal, steps, cost, (_, resolution), error in zip(
@@ -582,14 +417,23 @@ class Curator:
             )
         ]
 
-    def _weights(self, stacks: Sequence[Sequence[int]], events: Sequence[Event]) -> list[int]:
-        """What each marginal costs on its own, in proportion: those of a stack share its price equally."""
+    def _shares(self, cost: Cost, stacks: Sequence[Sequence[int]], events: Sequence[Event]) -> list[Cost]:
+        """What was charged, shared out among the marginals; the parts add up to it.
+
+        In proportion to what each stack costs on its own: those of a stack share its price equally.
+        """
         whole = lcm(*map(len, stacks))
-        found: dict[int, int] = {}
+        weights: dict[int, int] = {}
         for stack, event in zip(stacks, events, strict=True):
             units = self.ledger.budget.price(event).units
-            found.update(dict.fromkeys(stack, units * (whole // len(stack))))
-        return [found[place] for place in range(len(found))]
+            weights.update(dict.fromkeys(stack, units * (whole // len(stack))))
+        shares: list[Cost] = []
+        left, weight = cost.units, sum(weights.values())
+        for place in range(len(weights)):
+            part = left * weights[place] // weight if weight else 0
+            shares.append(type(cost)(part))
+            left, weight = left - part, weight - weights[place]
+        return shares
 
     def due(self, prepared: PreparedMeasurement, *, request: str | None = None, analyst: str = "") -> Due:
         """What `perform` would be charged for a measurement now, and whether it could be paid. Writes nothing.
@@ -602,9 +446,13 @@ class Curator:
         return due if events else replace(due, payable=True)
 
     def _events(self, prepared: PreparedMeasurement) -> tuple[Event, ...]:
+        """What is charged for each stack: its noise, the cells that it is about, and the version of the table."""
         marginals, built = prepared.marginals, prepared.mechanisms
         return tuple(
-            self._located([marginals[i] for i in stack], built[stack[0]][0]) for stack in prepared.stacks
+            self.versioned(
+                located_stack([marginals[i] for i in stack], built[stack[0]][0].event, self.relation)
+            )
+            for stack in prepared.stacks
         )
 
     def _sums(self, marginals: Sequence[Marginal], resolutions: Sequence[int]) -> list[NDArray[np.int64]]:
@@ -628,17 +476,13 @@ class Curator:
         noisy = steps.reshape(marginal.shape) / resolution
         return Answer(
             query=marginal,
-            value=self._possible(noisy),
+            value=np.clip(noisy, 0, self.rows_at_most),  # never further from the truth than before
             error=np.full(marginal.shape, float(error)),
             noisy=noisy,
             cost=cost,
             beta=float(exact(beta)),
-            source="public" if self.is_public(marginal) else "measured",
+            source="public" if self.calibration.is_public(marginal) else "measured",
         )
-
-    def _possible(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Counts clipped to what is possible: never further from the truth than before."""
-        return np.clip(noisy, 0, self.rows_at_most)
 
     # ---- choosing
 
@@ -660,7 +504,7 @@ class Curator:
         marginals = [Marginal.of(candidate.query) for candidate in candidates]
         for candidate in candidates:
             counting_query(candidate.query, self.domain)
-        moved = max(self.sensitivity(marginal, 1).l1 for marginal in marginals)
+        moved = max(self.calibration.sensitivity(marginal).l1 for marginal in marginals)
         mechanism = ExponentialMechanism(epsilon=exact(epsilon, "epsilon"), sensitivity=moved)
         guesses = [whole_guess(candidate.guess) for candidate in candidates]
         self._truth.check_size(marginals)
@@ -711,7 +555,7 @@ class Curator:
         """
         if self.ledger.budget.price(event).units or is_immovable(event):
             return
-        if any(self.sensitivity(marginal).l1 for marginal in marginals):
+        if any(self.calibration.sensitivity(marginal).l1 for marginal in marginals):
             raise ParameterError(
                 "a look at counts that a person can move has a price, and this one names none"
             )
@@ -802,22 +646,19 @@ class Curator:
         """
         name = terms.request or fresh_request()
 
-        def charged(worded: str) -> Debit:
-            return self.recorded(
-                worded,
-                lambda text: self.ledger.charge(
-                    event, question=text, request=name, analyst=terms.analyst, step=terms.step
-                ),
+        def charged(text: str) -> Debit:
+            return self.ledger.charge(
+                event, question=text, request=name, analyst=terms.analyst, step=terms.step
             )
 
         try:
             try:
-                return charged(spelt(terms.words or "", question))
+                return self.recorded(spelt(terms.words or "", question), charged)
             except RequestConflictError:  # nothing was charged: it may be this question in other words
                 known = None if terms.words is None else self.ledger.find(name)
                 if known is None:
                     raise
-                return charged(respelt(known.question, question))
+                return self.recorded(respelt(known.question, question), charged)
         except RequestConflictError as conflict:
             raise changed_since(conflict, question, self.edition) from None
 
@@ -856,14 +697,3 @@ def _as_json(told: Any) -> bytes:
 
 def _one_event(events: tuple[Event, ...]) -> Event:
     return events[0] if len(events) == 1 else Together(events)
-
-
-def _shares(whole: Cost, prices: Sequence[int]) -> list[Cost]:
-    """What was charged, shared out in proportion to what each part costs on its own; the parts add up to it."""
-    shares: list[Cost] = []
-    left, weight = whole.units, sum(prices)
-    for price in prices:
-        part = left * price // weight if weight else 0
-        shares.append(type(whole)(part))
-        left, weight = left - part, weight - price
-    return shares

@@ -20,8 +20,9 @@ from fractions import Fraction
 from math import floor
 from typing import Literal
 
-from understudy.curator.curator import Curator, PreparedMeasurement
+from understudy.curator.calibration import Calibration, PreparedMeasurement
 from understudy.errors import ParameterError, RefusedError
+from understudy.ledger.interface import Ledger
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Pure, unversioned
 from understudy.privacy.price import Currency, Price
@@ -66,14 +67,15 @@ class QuestionPrice:
 
 @dataclass(frozen=True)
 class QuestionPricing:
-    """Prices the questions of one Curator's table.
+    """Prices the questions of one table by its `calibration`, and for its `ledger`.
 
     A question that needs several marginals gives an equal part of its price to each stack of those that are about
     different rows (`query.disjoint`), and an equal part of β to each marginal; what is public needs neither.
     `rounded`, the parts are so much smaller that rounding all of them up stays within the price.
     """
 
-    curator: Curator
+    calibration: Calibration
+    ledger: Ledger
 
     def prepare(
         self, marginals: Sequence[Marginal], asked: QuestionPrice, *, rounded: bool = False
@@ -89,7 +91,7 @@ class QuestionPricing:
         if not found:
             assert refusal is not None
             raise refusal
-        budget = self.curator.ledger.budget
+        budget = self.ledger.budget
         if asked.error is not None:
             return min(found, key=lambda one: budget.price(one.event).units) if len(found) > 1 else found[0]
         return min(found, key=lambda one: max(one.errors, default=0.0))
@@ -103,10 +105,10 @@ class QuestionPricing:
         bought Gaussian noise where the budget has a δ. Every marginal had a price of its own, also those that are
         about different rows. What was charged so is found again, and not priced anew.
         """
-        known = self.curator.ledger.find(request)
+        known = self.ledger.find(request)
         if known is None or unversioned(known.event) == prepared.charged:
             return prepared
-        pure = asked.epsilon is not None or self.curator.ledger.budget.is_pure
+        pure = asked.epsilon is not None or self.ledger.budget.is_pure
         former: Noise = "laplace" if pure else "gaussian"
         terms = replace(asked, noise=former) if asked.noise == "auto" else asked
         for tried, noise in ((terms, terms.noise), *((asked, noise) for noise in self._noises(asked))):
@@ -122,7 +124,7 @@ class QuestionPricing:
         """The noises to compare, the usual one first."""
         if asked.noise != "auto":
             return (asked.noise,)
-        if self.curator.ledger.budget.is_pure:  # it pays for no other, and says so where a rho is asked for
+        if self.ledger.budget.is_pure:  # it pays for no other, and says so where a rho is asked for
             return ("gaussian",) if asked.rho is not None else ("laplace",)
         return ("gaussian", "laplace")
 
@@ -135,10 +137,11 @@ class QuestionPricing:
         rounded: bool,
         stacked: bool = True,
     ) -> PreparedMeasurement:
-        places = [i for i, marginal in enumerate(marginals) if not self.curator.is_public(marginal)]
-        paid = [tuple(places[i] for i in stack) for stack in disjoint_stacks([marginals[i] for i in places])]
-        if not stacked:
-            paid = [(place,) for place in places]
+        places = [i for i, marginal in enumerate(marginals) if not self.calibration.is_public(marginal)]
+        paid = [(place,) for place in places]
+        if stacked and len(places) > 1:
+            stacks = disjoint_stacks([marginals[i] for i in places])
+            paid = [tuple(places[i] for i in stack) for stack in stacks]
         share = probability(asked.beta) / max(len(places), 1)
         if asked.error is not None:
             # A question that is public as a whole costs nothing at any price.
@@ -150,17 +153,17 @@ class QuestionPricing:
         else:
             each = self._part(self._whole(asked, noise), max(len(paid), 1), rounded=rounded)
         free = [(i,) for i in range(len(marginals)) if i not in places]
-        return self.curator.prepare(marginals, each, beta=share, stacks=sorted([*paid, *free]))
+        return self.calibration.prepare(marginals, each, beta=share, stacks=sorted([*paid, *free]))
 
     def _price_of(self, stack: Sequence[Marginal], error: Number, beta: Number, currency: Currency) -> Price:
         """The smallest price at which all counts of a stack are within `error`: that of its largest marginal."""
         largest = max(stack, key=lambda marginal: marginal.size)
         beside = [marginal for marginal in stack if marginal is not largest]
-        return self.curator.price_of(largest, error=error, beta=beta, currency=currency, beside=beside)
+        return self.calibration.price_of(largest, error=error, beta=beta, currency=currency, beside=beside)
 
     def _whole(self, asked: QuestionPrice, noise: str) -> Price:
         """The price of the whole question, in the currency of its noise."""
-        budget = self.curator.ledger.budget
+        budget = self.ledger.budget
         pure = asked.noise == "laplace" or budget.is_pure
         if noise == "laplace" and pure and asked.epsilon is not None:
             return Price.of(epsilon=asked.epsilon)
@@ -180,7 +183,7 @@ class QuestionPricing:
         return price
 
     def _part(self, price: Price, parts: int, *, rounded: bool) -> Price:
-        slack = 4 * self.curator.declaration.relation.max_rows**2
+        slack = 4 * self.calibration.relation.max_rows**2
         units = floor(price.amount * UNITS / parts) - slack
         fits = rounded and parts > 1 and units > 1000 * slack
         return Price(price.currency, Fraction(units, UNITS)) if fits else price / parts

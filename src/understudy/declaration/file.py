@@ -179,11 +179,14 @@ def _delimiter(node: Node) -> str:
 
 
 def _budget(node: Node) -> Budget:
-    fields = node.mapping(("epsilon", "delta"))
+    fields = node.mapping(("epsilon", "delta", "key_delta"))
     if "epsilon" not in fields:
         node.fail("'epsilon' is missing", "Write `budget: {epsilon: 1}` or `{epsilon: 1, delta: 1e-9}`")
     delta = fields["delta"].number() if "delta" in fields else Fraction(0)
-    return node.guard(lambda: Budget.of(fields["epsilon"].number(), delta), "Choose another budget")
+    keys = fields["key_delta"].number() if "key_delta" in fields else Fraction(0)
+    return node.guard(
+        lambda: Budget.of(fields["epsilon"].number(), delta, key_delta=keys), "Choose another budget"
+    )
 
 
 def _place(node: Node, remedy: str) -> str:

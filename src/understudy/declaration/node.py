@@ -27,11 +27,14 @@ MAX_BYTES = 16 << 20
 Result = TypeVar("Result")
 
 
-def text_of(path: Path, *, absent: str, large: str) -> str:
-    """The text of a file that people write; `absent` and `large` are remedies where there is none, or too much."""
+def text_of(path: Path, *, absent: str, large: str, most: int = MAX_BYTES) -> str:
+    """The text of a file that people write, of so many bytes at `most`.
+
+    `absent` and `large` are remedies where there is no file, or too much in it.
+    """
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise DeclarationError("the file is larger than 16 MiB", remedy=large, file=str(path))
+        if path.stat().st_size > most:
+            raise DeclarationError(f"the file is larger than {most >> 20} MiB", remedy=large, file=str(path))
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise DeclarationError("there is no such file", remedy=absent, file=str(path)) from None
@@ -43,14 +46,17 @@ def text_of(path: Path, *, absent: str, large: str) -> str:
         ) from None
 
 
-def root_of(text: str, *, file: str, empty: str) -> Node:
-    """The outermost node of a YAML text; `empty` is the remedy where the text holds nothing."""
+def root_of(text: str, *, file: str, empty: str, otherwise: str = "not YAML") -> Node:
+    """The outermost node of a YAML text; `empty` is the remedy where the text holds nothing.
+
+    A text that cannot be read is said to be what `otherwise` says.
+    """
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise DeclarationError(
-            f"this is not YAML: {getattr(error, 'problem', None) or 'it cannot be parsed'}",
+            f"this is {otherwise}: {getattr(error, 'problem', None) or 'it cannot be parsed'}",
             remedy="Check indentation, colons and brackets",
             line=None if mark is None else mark.line + 1,
             file=file,
@@ -59,7 +65,7 @@ def root_of(text: str, *, file: str, empty: str) -> Node:
         raise DeclarationError("the YAML is nested too deeply", remedy="Flatten it", file=file) from None
     except (ValueError, OverflowError):  # an escape beyond Unicode
         raise DeclarationError(
-            "this is not YAML: an escape stands for no character",
+            f"this is {otherwise}: an escape stands for no character",
             remedy="Write the character itself",
             file=file,
         ) from None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from math import prod
 
 from understudy.domain.attribute import Attribute, close_to, listed, same_text
@@ -33,15 +32,21 @@ class Domain:
     """
 
     attributes: tuple[Attribute, ...]
+    names: Clique = field(init=False, compare=False)
+    """The attributes' names, in the order of their declaration."""
+    _position: dict[str, int] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
         if not self.attributes:
             raise DomainError("a domain needs at least one attribute")
-        names = [attribute.name for attribute in self.attributes]
-        for name in names:
-            if names.count(name) > 1:
-                raise DomainError(f"the attribute {name!r} is declared twice (as Unicode text)")
+        position: dict[str, int] = {}
+        for attribute in self.attributes:
+            if attribute.name in position:
+                raise DomainError(f"the attribute {attribute.name!r} is declared twice (as Unicode text)")
+            position[attribute.name] = len(position)
+        object.__setattr__(self, "names", tuple(position))
+        object.__setattr__(self, "_position", position)
 
     def __repr__(self) -> str:
         names = ", ".join(attribute.name for attribute in self.attributes[:6])
@@ -50,15 +55,6 @@ class Domain:
 
     def _repr_html_(self) -> str:
         return notebook.panel("Domain", attribute_table(self))
-
-    @cached_property
-    def _position(self) -> dict[str, int]:
-        return {attribute.name: i for i, attribute in enumerate(self.attributes)}
-
-    @property
-    def names(self) -> Clique:
-        """The attributes' names, in the order of their declaration."""
-        return tuple(self._position)
 
     def __len__(self) -> int:
         return len(self.attributes)

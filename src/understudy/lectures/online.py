@@ -241,7 +241,7 @@ def warm_start(
                 would take to learn as much.
     """
     ways = [Marginal(curator.domain, (name,)) for name in curator.domain.names]
-    prices = [curator.price_of(way, error=error, beta=beta) for way in ways]
+    prices = [curator.calibration.price_of(way, error=error, beta=beta) for way in ways]
     answers = curator.measure_all(ways, prices, beta=beta, request=request, analyst=analyst)
     # Half a person for a cell that seems empty: a product with a zero could never learn otherwise.
     rates = {way.by[0]: np.maximum(answer.value, 0.5) for way, answer in zip(ways, answers, strict=True)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
@@ -11,7 +12,7 @@ from understudy.errors import InsufficientBudgetError, ParameterError, RefusedEr
 from understudy.ledger.shares import Shares
 from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import UNITS, Cost
+from understudy.privacy.cost import DELTA_UNITS, UNITS, Cost, delta_units
 from understudy.privacy.event import Event
 from understudy.privacy.joint import RULE_2, AccountingRule, Joint
 from understudy.privacy.limits import EVERYBODY_ELSE, MAX_NAME, Limits
@@ -70,6 +71,8 @@ class Books:
         self.shares = Shares()
         self.free = 0
         self.paid = 0
+        self.delta = 0
+        """Units of δ that events were charged themselves."""
 
     def copy(self) -> Books:
         other = Books.__new__(Books)
@@ -86,6 +89,11 @@ class Books:
         spent = self.spent
         return type(spent)(max(self.cap.units - spent.units, 0))
 
+    @property
+    def delta_spent(self) -> Fraction:
+        """The δ that events were charged themselves, all together."""
+        return Fraction(self.delta, DELTA_UNITS)
+
     def begin(self, before: Event) -> Cost:
         """Enter what was spent before; it belongs to no analyst and to no day."""
         self.state = self.accountant.after(self.state, before)
@@ -97,11 +105,14 @@ class Books:
         """Enter a debit that was granted; the new total."""
         before, state = self.spent, self.accountant.after(self.state, event)
         after = self.accountant.cost(state)
+        self.budget.check_delta(event, self.delta)
         self._take(state, event, after.units - before.units, analyst, at)
         return after
 
     def quote(self, event: Event) -> Cost:
         """What an event would be charged now."""
+        if delta_units(event):
+            self.budget.check_delta(event, 0)  # refused where the budget has no δ for events
         before, after = self.spent, self.accountant.cost(self.accountant.after(self.state, event))
         return type(after)(after.units - before.units)
 
@@ -112,13 +123,15 @@ class Books:
     def shares_of(self, *, analyst: str, at: str) -> tuple[Share, ...]:
         """The limits that an analyst draws on now, and what is used of them."""
         unit = type(self.cap)
-        return tuple(Share(name, unit(size), unit(used)) for name, size, used in self._bounds(analyst, at))
+        bounds = self.shares.bounds(self.limits, analyst=analyst, at=at)
+        return tuple(Share(name, unit(size), unit(used)) for name, size, used in bounds)
 
     def due(self, event: Event, *, analyst: str, at: str) -> Due:
         """What `admit` would charge now, and whether it would; enters nothing."""
         cost = self.quote(event)
         left, name = self._tightest(analyst, at)
         payable = cost.units <= left and not (self._is_free(event, cost.units) and self._is_full_of_nothing)
+        payable = payable and delta_units(event) <= max(self.budget.delta_cap - self.delta, 0)
         return Due(cost, type(cost)(left), name, payable)
 
     def spent_by(self) -> dict[str, Cost]:
@@ -138,6 +151,7 @@ class Books:
         """
         state = self.accountant.after(self.state, event)
         before, after = self.spent, self.accountant.cost(state)
+        self.budget.check_delta(event, self.delta)
         cost = after.units - before.units
         left, name = self._tightest(analyst, at)
         if cost > left:
@@ -166,18 +180,17 @@ class Books:
 
         A limit that was lowered below what is used leaves nothing, and what costs nothing is still granted.
         """
-        bounds = [("", self.cap.units, self.spent.units), *self._bounds(analyst, at)]
+        shares = self.shares.bounds(self.limits, analyst=analyst, at=at)
+        bounds = [("", self.cap.units, self.spent.units), *shares]
         return min((max(size - used, 0), name) for name, size, used in bounds)
-
-    def _bounds(self, analyst: str, at: str) -> list[tuple[str, int, int]]:
-        return self.shares.bounds(self.limits, analyst=analyst, at=at)
 
     def _is_free(self, event: Event, cost: int) -> bool:
         """Whether an event has no price even on its own; joint pricing charges nothing for many that have one."""
-        return cost == 0 and self.budget.price(event).units == 0
+        return cost == 0 and self.budget.price(event).units == 0 and delta_units(event) == 0
 
     def _take(self, state: Any, event: Event, cost: int, analyst: str, at: str) -> None:
         self.state = state
+        self.delta += delta_units(event)
         self.shares.enter(cost, analyst=analyst, at=at)
         if self._is_free(event, cost):
             self.free += 1
@@ -190,24 +203,17 @@ def timestamp(now: datetime) -> str:
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def checked_name(text: str, what: str) -> str:
-    """A request id or an analyst's name that every store can keep."""
+def checked_name(text: str, what: str, *, least: int = 0) -> str:
+    """A request id or an analyst's name that every store can keep, of at least so many characters."""
     is_text = isinstance(text, str)  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may be untyped
+    if is_text and len(text) < least:
+        raise ParameterError(f"{what} must not be empty")
     if not is_text or len(text) > MAX_NAME or not text.isprintable():
         raise ParameterError(f"{what} is printable text of at most {MAX_NAME} characters")
     return text
 
 
-def checked_analyst(name: str) -> str:
-    """An analyst's name; it may be empty."""
-    return checked_name(name, "an analyst's name")
-
-
-def checked_request(text: str) -> str:
-    """A request id: a name, and not empty."""
-    if not text:
-        raise ParameterError("a request id must not be empty")
-    return checked_name(text, "a request id")
+REQUEST, ANALYST = "a request id", "an analyst's name"
 
 
 def short_question(question: str) -> str:

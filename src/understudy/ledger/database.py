@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 import time
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from understudy.errors import ClosedError, LedgerError
 from understudy.ledger import file, schema
 from understudy.ledger.fork import ForkGate
+from understudy.ledger.wal import switched_to_wal
 
 TIMEOUT = 30.0
 """Seconds to wait for other writers."""
@@ -44,7 +46,9 @@ class Database:
     def __init__(self, url: URL, *, timeout: float = TIMEOUT) -> None:
         self.url = url
         self._timeout = timeout
-        self._path = url.database or ""
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self.place = url.database or "" if self.is_sqlite else url.render_as_string(hide_password=True)
+        """Where it is, without a password."""
         self._engine = self._connector()
         self._gate = ForkGate(self._engine.dispose)
         self._file: file.FileIdentity | None = None
@@ -52,15 +56,6 @@ class Database:
         self._unwiped = False
         self._closed = False
         weakref.finalize(self, self._engine.dispose)
-
-    @property
-    def is_sqlite(self) -> bool:
-        return self.url.get_backend_name() == "sqlite"
-
-    @property
-    def place(self) -> str:
-        """Where it is, without a password."""
-        return self.url.database or "" if self.is_sqlite else self.url.render_as_string(hide_password=True)
 
     def close(self) -> None:
         """Let go of the store for good: every later transaction is refused. Closing twice does nothing."""
@@ -125,10 +120,18 @@ class Database:
                     )
 
     @contextmanager
-    def writing(self) -> Generator[Connection, None, None]:
-        """A transaction that one writer holds at a time (Postgres: once it locks a row); durable when left."""
+    def writing(self, *, tables: bool = False, new: bool = False) -> Generator[Connection, None, None]:
+        """A transaction that one writer holds at a time (Postgres: once it locks a row); durable when left.
+
+        With `tables`, tables may be made in it: one such transaction at a time, on Postgres, too. Only with `new`
+        is a SQLite file made that is not there.
+        """
+        if new and self.is_sqlite:
+            file.make(Path(self.place))
         begin = "BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN ISOLATION LEVEL READ COMMITTED"
         with self._transaction(begin) as tx:
+            if tables and not self.is_sqlite:
+                _lock_schema(tx)
             yield tx
 
     @contextmanager
@@ -139,35 +142,27 @@ class Database:
             yield tx
 
     @contextmanager
-    def making(self, *, new: bool = False) -> Generator[Connection, None, None]:
-        """A writing transaction in which tables may be made: one at a time on Postgres, too.
-
-        Only with `new` is a SQLite file made that is not there.
-        """
-        if new and self.is_sqlite:
-            file.make(Path(self.place))
-        with self.writing() as tx:
-            if not self.is_sqlite:
-                _lock_schema(tx)
-            yield tx
-
-    @contextmanager
     def _transaction(self, begin: str) -> Generator[Connection, None, None]:
+        """What a driver says becomes a `LedgerError`: its own words may hold an answer or a password."""
         self.check_open()
-        with self._gate.inside(), self._clear_errors(), self._begun(begin) as tx:
-            try:
-                self._check_file(tx)
-                yield tx
-                self._check_file(tx)
-                tx.exec_driver_sql("COMMIT")
-                self._check_file(
-                    tx
-                )  # the path may have been given away in between: then nothing is acknowledged
-            except BaseException:
-                # A failed COMMIT has ended the transaction in some stores and not in others.
-                if not tx.invalidated:
-                    tx.rollback()
-                raise
+        try:
+            with self._gate.inside(), self._begun(begin) as tx:
+                try:
+                    self._check_file(tx)
+                    yield tx
+                    self._check_file(tx)
+                    tx.exec_driver_sql("COMMIT")
+                    # The path may have been given away in between: then nothing is acknowledged.
+                    self._check_file(tx)
+                except BaseException:
+                    # A failed COMMIT has ended the transaction in some stores and not in others.
+                    if not tx.invalidated:
+                        tx.rollback()
+                    raise
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise self._explained(error) from None
+        except (UnicodeDecodeError, OverflowError, MemoryError):  # it choked on what a damaged page says
+            raise self._damaged() from None
 
     def _check_file(self, tx: Connection) -> None:
         """Refuse a connection to a file that is no longer the ledger's; it is not used again.
@@ -176,10 +171,11 @@ class Database:
         """
         if not self.is_sqlite:
             return
-        opened: file.FileIdentity = tx.info["file"]
+        connection: Any = tx.connection.driver_connection
+        opened: file.FileIdentity = connection.file
         first = self._file = self._file or opened
         try:
-            file.check_same(self._path, opened, first)
+            file.check_same(self.place, opened, first)
         except LedgerError:
             if not tx.invalidated:
                 tx.rollback()
@@ -208,14 +204,12 @@ class Database:
         # one, whose first write can fail after its reads.
         if self.is_sqlite:
             path = Path(self.place)
-            engine = create_engine(
+            return create_engine(
                 self.url,
                 isolation_level="AUTOCOMMIT",
                 creator=lambda: _connected(path, timeout),
                 pool_size=KEPT_OPEN,
             )
-            event.listen(engine, "connect", _on_connection(_set_up_sqlite, timeout))
-            return engine
         try:
             engine = create_engine(self.url, isolation_level="AUTOCOMMIT")
         except ModuleNotFoundError:
@@ -223,22 +217,8 @@ class Database:
                 "a ledger on Postgres needs the driver psycopg",
                 remedy="pip install 'understudy[postgres]'",
             ) from None
-        event.listen(engine, "connect", _on_connection(_set_up_postgres, timeout))
+        event.listen(engine, "connect", partial(_set_up_postgres, timeout))
         return engine
-
-    @contextmanager
-    def _clear_errors(self) -> Generator[None, None, None]:
-        """What a driver says, as a `LedgerError`. A driver's words may hold an answer or a password: dropped."""
-        try:
-            yield
-        except (SQLAlchemyError, sqlite3.Error) as error:
-            raise self._explained(error) from None
-        except (
-            UnicodeDecodeError,
-            OverflowError,
-            MemoryError,
-        ):  # the driver choked on what a damaged page says
-            raise self._damaged() from None
 
     def _explained(self, error: Exception) -> LedgerError:
         cause = error.orig if isinstance(error, DBAPIError) else error
@@ -288,17 +268,6 @@ def _sqlite_name(error: BaseException | None) -> str:
     return str(getattr(error, "sqlite_errorname", None) or "")
 
 
-def _on_connection(set_up: Callable[[Any, float], None], timeout: float) -> Callable[[Any, Any], None]:
-    """A listener to new connections, as SQLAlchemy calls it."""
-
-    def listen(connection: Any, record: Any) -> None:
-        if isinstance(connection, _FileConnection):
-            record.info["file"] = connection.file
-        set_up(connection, timeout)
-
-    return listen
-
-
 class _FileConnection(sqlite3.Connection):
     """A connection that knows which file it was opened on."""
 
@@ -322,6 +291,7 @@ def _connected(path: Path, timeout: float) -> sqlite3.Connection:
         try:
             if file.identity(path) == before:
                 connection.file = before
+                _set_up_sqlite(connection, timeout)
                 return connection
         except BaseException:
             connection.close()
@@ -333,16 +303,7 @@ def _connected(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 def _set_up_sqlite(connection: Any, timeout: float) -> None:
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            # The first switch to WAL needs the file alone and does not wait for others by itself.
-            (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-            break
-        except sqlite3.OperationalError as error:
-            if _sqlite_name(error) != "SQLITE_BUSY" or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+    mode = switched_to_wal(connection, timeout)
     if mode != "wal":
         raise LedgerError(
             f"the ledger's file system does not support write-ahead logging (journal mode {mode!r})",
@@ -352,7 +313,7 @@ def _set_up_sqlite(connection: Any, timeout: float) -> None:
         connection.execute(statement)
 
 
-def _set_up_postgres(connection: Any, timeout: float) -> None:
+def _set_up_postgres(timeout: float, connection: Any, _: object) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SHOW synchronous_commit")
         if cursor.fetchone()[0] in ("off", "local"):

@@ -29,11 +29,9 @@ def open_ledger(
     Relative paths are seen from `base`; `file` is the declaration's own. Raises a LedgerError where there is no
     ledger and its charges have left traces beside the declaration (`traces`).
     """
-    check_not_lost(
-        declaration, ledger_place(declaration.ledger, base=base, environ=environ), base=base, file=file
-    )
-    witness = declared_witness(declaration, base=base, environ=environ)
-    return _opened(declaration, witness, base=base, environ=environ)
+    place = ledger_place(declaration.ledger, base=base, environ=environ)
+    check_not_lost(declaration, place, base=base, file=file)
+    return _opened(declaration, place, declared_witness(declaration, base=base, environ=environ))
 
 
 def begin_ledger(
@@ -44,12 +42,8 @@ def begin_ledger(
     It then holds its first entry, and one that costs nothing and says that it was begun so. Raises a LedgerError
     where the ledger is there, and where a declared witness has seen one.
     """
-    ledger = _opened(
-        declaration,
-        declared_witness(declaration, base=base, environ=environ),
-        base=base,
-        environ=environ,
-    )
+    place = ledger_place(declaration.ledger, base=base, environ=environ)
+    ledger = _opened(declaration, place, declared_witness(declaration, base=base, environ=environ))
     try:
         if ledger.is_begun:
             raise LedgerError(
@@ -64,11 +58,9 @@ def begin_ledger(
     return ledger
 
 
-def _opened(
-    declaration: Declaration, witness: Witness | None, *, base: Path, environ: Mapping[str, str]
-) -> DurableLedger:
+def _opened(declaration: Declaration, place: URL, witness: Witness | None) -> DurableLedger:
     return DurableLedger(
-        ledger_place(declaration.ledger, base=base, environ=environ),
+        place,
         declaration.name,
         declaration.budget,
         opening=declaration.opening,
@@ -91,10 +83,9 @@ def new_witness(
             "no witness is declared",
             remedy="Declare `witness:`, best on another disk, or set UNDERSTUDY_WITNESS",
         )
-    check_not_lost(
-        declaration, ledger_place(declaration.ledger, base=base, environ=environ), base=base, file=file
-    )
-    ledger = _opened(declaration, None, base=base, environ=environ)
+    place = ledger_place(declaration.ledger, base=base, environ=environ)
+    check_not_lost(declaration, place, base=base, file=file)
+    ledger = _opened(declaration, place, None)
     try:
         entries, head = ledger.end
     finally:

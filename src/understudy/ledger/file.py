@@ -94,12 +94,9 @@ def is_mount_point(path: Path) -> bool:
     except OSError:
         return os.path.ismount(path)
     wanted = os.path.realpath(path)
-    return any(_unescaped(line.split(" ")[4]) == wanted for line in lines if line.count(" ") > 4)
-
-
-def _unescaped(text: str) -> str:
-    """A path as the kernel lists it: spaces, tabs, line feeds and backslashes are octal."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
+    listed = [line.split(" ")[4] for line in lines if line.count(" ") > 4]
+    # Spaces, tabs, line feeds and backslashes of a path are octal there.
+    return wanted in (_ESCAPED.sub(lambda found: chr(int(found[1], 8)), place) for place in listed)
 
 
 def _gone(path: Path | str) -> LedgerError:

@@ -95,7 +95,8 @@ class GroupCommit(Generic[Work]):
             raise
 
     def _lead(self) -> None:
-        self._gather()
+        if self._crowd > 1:
+            self._gather()
         with self._lock:
             self._gathering = None
             batch, self._queue = self._queue, []

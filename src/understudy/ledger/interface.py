@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Protocol
 
 from understudy.errors import RequestConflictError, UnderstudyError
@@ -175,6 +176,11 @@ class Ledger(Protocol):
     @property
     def spent(self) -> Cost:
         """What all events charged so far cost together: a deterministic function of their list."""
+        ...
+
+    @property
+    def delta_spent(self) -> Fraction:
+        """The δ that events were charged themselves, beside their price: at most the budget's `key_delta`."""
         ...
 
     @property

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from fractions import Fraction
 from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar
 
 from understudy.errors import UnderstudyError
-from understudy.ledger.books import Books, Due, Share, checked_analyst, timestamp
+from understudy.ledger.books import ANALYST, Books, Due, Share, checked_name, timestamp
 from understudy.ledger.chain import canonical
 from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, Wanted
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
@@ -102,6 +103,10 @@ class MemoryLedger:
         return self._books.spent
 
     @property
+    def delta_spent(self) -> Fraction:
+        return self._books.delta_spent
+
+    @property
     def remaining(self) -> Cost:
         return self._books.remaining
 
@@ -116,7 +121,7 @@ class MemoryLedger:
 
     def due(self, event: Event, *, analyst: str = "") -> Due:
         with self._lock:
-            return self._books.due(event, analyst=checked_analyst(analyst), at=self._latest)
+            return self._books.due(event, analyst=checked_name(analyst, ANALYST), at=self._latest)
 
     @property
     def limits(self) -> Limits:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from understudy.errors import LedgerError, OvertakenError
-from understudy.ledger.books import checked_analyst, checked_request, short_question
+from understudy.ledger.books import ANALYST, REQUEST, checked_name, short_question
 from understudy.ledger.interface import NOTHING, OPENED, Debit, JournalStep
 from understudy.ledger.recorded import Recorded
 from understudy.privacy.cost import Cost
@@ -32,13 +32,13 @@ class Operation(Protocol):
     """A request to the ledger. A refusal that `apply` raises has changed nothing on the page."""
 
     @property
-    def requests(self) -> Sequence[str]:
-        """The requests whose debits must be on the page."""
+    def needs(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The requests whose debits must be on the page, and those whose first answer and last step must be."""
         ...
 
     @property
-    def continued(self) -> Sequence[str]:
-        """Those of them whose first answer and last step must be on the page as well."""
+    def debit(self) -> Debit | None:
+        """The debit that it is about, where the caller has one: none of its own is made of the stored entry."""
         ...
 
     def apply(self, page: Page) -> Any: ...
@@ -58,16 +58,10 @@ class Page:
     def append(self, kind: str, *, cost: int = 0, total: int | None = None, **fields: Any) -> int:
         """Add an entry to the end of the ledger: its number."""
         del kind, cost, fields
-        return self._numbered(self.recorded.total if total is None else total)
-
-    def _numbered(self, total: int) -> int:
+        end = self.recorded
+        end.entries, end.at, end.total = end.entries + 1, self.at, end.total if total is None else total
         self.added += 1
-        self.recorded.entries, self.recorded.at, self.recorded.total = (
-            self.recorded.entries + 1,
-            self.at,
-            total,
-        )
-        return self.recorded.entries
+        return end.entries
 
     def debit(
         self, event: Event, *, question: str, request: str, analyst: str, cost: Cost, total: Cost
@@ -124,23 +118,29 @@ class Charge:
         if step is not None:
             step = replace(
                 step,
-                journal=checked_request(step.journal),
+                journal=checked_name(step.journal, REQUEST, least=1),
                 terms=short_question(step.terms),
-                analyst=checked_analyst(step.analyst),
+                analyst=checked_name(step.analyst, ANALYST),
                 question=short_question(step.question),
             )
         return cls(
-            event, short_question(question), checked_request(request), checked_analyst(analyst), hidden, step
+            event,
+            short_question(question),
+            checked_name(request, REQUEST, least=1),
+            checked_name(analyst, ANALYST),
+            hidden,
+            step,
         )
 
     @property
-    def requests(self) -> tuple[str, ...]:
-        return (self.request,) if self.step is None else (self.request, self.step.journal)
+    def debit(self) -> None:
+        return None
 
     @property
-    def continued(self) -> tuple[str, ...]:
+    def needs(self) -> tuple[Sequence[str], Sequence[str]]:
+        journal = () if self.step is None else (self.step.journal,)
         opened = () if self.hidden is None else (self.request,)
-        return opened if self.step is None else (*opened, self.step.journal)
+        return (self.request, *journal), (*opened, *journal)
 
     def apply(self, page: Page) -> Debit:
         known, step = page.debits.get(self.request), self.step
@@ -213,12 +213,8 @@ class Settle:
     hidden: bytes | None
 
     @property
-    def requests(self) -> tuple[str, ...]:
-        return (self.debit.request,)
-
-    @property
-    def continued(self) -> tuple[str, ...]:
-        return self.requests
+    def needs(self) -> tuple[Sequence[str], Sequence[str]]:
+        return (self.debit.request,), (self.debit.request,)
 
     def apply(self, page: Page) -> bytes:
         _check_debit(page, self.debit)
@@ -240,12 +236,8 @@ class Advance:
     state: bytes
 
     @property
-    def requests(self) -> tuple[str, ...]:
-        return (self.debit.request,)
-
-    @property
-    def continued(self) -> tuple[str, ...]:
-        return self.requests
+    def needs(self) -> tuple[Sequence[str], Sequence[str]]:
+        return (self.debit.request,), (self.debit.request,)
 
     def apply(self, page: Page) -> bool:
         _check_debit(page, self.debit)

@@ -42,7 +42,10 @@ def compare(document: dict[str, Any]) -> dict[str, Any]:
     events = [from_text(e["event"]) for e in document["entries"] if e["event"] is not None]
     total = document["entries"][-1]["total"] / UNITS
     delta = float(Fraction(terms["delta"])) or PURE_DELTA
-    ours = total if terms["currency"] == "epsilon" else zcdp_epsilon(total, delta)
+    own = delta - float(
+        Fraction(terms.get("key_delta", "0"))
+    )  # what is left of delta to turn rho into epsilon
+    ours = total if terms["currency"] == "epsilon" else zcdp_epsilon(total, own)
     theirs = _composed_epsilon(pld, _counted(events), delta)
     agrees = theirs <= ours * (1 + ROUNDING) + ROUNDING
     if not agrees:
@@ -83,8 +86,13 @@ def _distribution(pld: Any, law: str, parameter: float) -> Any:
 
     Pure: randomised response, the worst ε-DP mechanism. Bounded range: two outcomes whose log-ratios lie ε apart
     around 0, the middle of the worst pairs of a mechanism of range ε. Discrete Gaussian: the continuous law of the
-    same variance, which it follows up to rounding.
+    same variance, which it follows up to rounding. Failure: everything is told with that probability.
     """
+    if law == "failure":
+        return pld.from_privacy_parameters(
+            import_module("dp_accounting.pld.common").DifferentialPrivacyParameters(0, parameter),
+            value_discretization_interval=INTERVAL,
+        )
     if law == "gaussian":
         return pld.from_gaussian_mechanism(parameter, value_discretization_interval=INTERVAL)
     half = parameter if law == "pure" else parameter / 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from understudy.errors import LedgerError, UnderstudyError
@@ -12,27 +12,24 @@ from understudy.ledger.chain import START, Entry, canonical, is_sealed
 from understudy.ledger.interface import Debit
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
-from understudy.privacy.event import Event, SpentBefore, as_plain, from_text, recorded_number
+from understudy.privacy.event import Event, from_text, recorded_number
 from understudy.privacy.joint import RULE_1, RULES, AccountingRule
 
 
+@dataclass(eq=False)
 class Recorded:
     """The end of the chain and the totals there."""
 
-    def __init__(self, books: Books) -> None:
-        self.books = books
-        self.entries = 0
-        self.head = START
-        self.at = ""
-        self.total = 0
-        self.marked: tuple[int, int, int] = (0, 0, 0)
-        """Entries, joint events and their work at the newest snapshot."""
+    books: Books
+    entries: int = 0
+    head: str = START
+    at: str = ""
+    total: int = 0
+    marked: tuple[int, int, int] = (0, 0, 0)
+    """Entries, joint events and their work at the newest snapshot."""
 
     def copy(self) -> Recorded:
-        other = Recorded(self.books.copy())
-        other.entries, other.head, other.at, other.total = self.entries, self.head, self.at, self.total
-        other.marked = self.marked
-        return other
+        return replace(self, books=self.books.copy())
 
     def read(self, entry: Entry) -> None:
         """Check an entry that was found in the store, and enter it.
@@ -79,9 +76,7 @@ def event_of(entry: Entry) -> Event:
     return _event(entry.event or "")
 
 
-@lru_cache(maxsize=4096)
-def _event(text: str) -> Event:
-    return from_text(text)
+_event = lru_cache(maxsize=4096)(from_text)
 
 
 def terms(name: str, budget: Budget, rule: AccountingRule) -> str:
@@ -96,6 +91,7 @@ def terms(name: str, budget: Budget, rule: AccountingRule) -> str:
             "currency": cap.currency,
             "cap": cap.units,
             **({} if rule == RULE_1 else {"accounting": rule.number}),
+            **({"key_delta": str(budget.key_delta)} if budget.key_delta else {}),
         }
     )
 
@@ -119,12 +115,7 @@ def budget_of(entry: Entry) -> Budget:
     """The budget that a first entry records."""
     try:
         plain = json.loads(entry.terms or "")
-        return Budget(recorded_number(plain["epsilon"]), recorded_number(plain["delta"]))
+        keys = recorded_number(plain.get("key_delta", "0"))
+        return Budget(recorded_number(plain["epsilon"]), recorded_number(plain["delta"]), keys)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise broken(entry.number) from None
-
-
-def opening_event(opening: Fraction) -> tuple[SpentBefore, str]:
-    """An opening balance as an event, and as the text of one."""
-    event = SpentBefore(epsilon=opening)
-    return event, canonical(as_plain(event))

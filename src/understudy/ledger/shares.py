@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+
 from understudy.privacy.limits import Limits
 
 MAX_NAMES = 4096
 """So many names have a share each; whoever comes with a new name after them shares one with all others who do."""
 
 
+@dataclass(eq=False)
 class Shares:
     """Units charged to each analyst, and on the latest day and month. Time never runs backwards in a ledger.
 
@@ -15,20 +18,13 @@ class Shares:
     its debits were charged, so that the shares of all analysts add up to what was spent.
     """
 
-    def __init__(
-        self,
-        analysts: dict[str, int] | None = None,
-        later: int = 0,
-        day: tuple[str, int] = ("", 0),
-        month: tuple[str, int] = ("", 0),
-    ) -> None:
-        self.analysts: dict[str, int] = {} if analysts is None else analysts
-        self.later = later
-        self.day = day
-        self.month = month
+    analysts: dict[str, int] = field(default_factory=dict[str, int])
+    later: int = 0
+    day: tuple[str, int] = ("", 0)
+    month: tuple[str, int] = ("", 0)
 
     def copy(self) -> Shares:
-        return Shares(dict(self.analysts), self.later, self.day, self.month)
+        return replace(self, analysts=dict(self.analysts))
 
     def enter(self, units: int, *, analyst: str, at: str) -> None:
         """Add what a debit was charged."""

@@ -166,6 +166,7 @@ def encoded(books: Books) -> bytes:
         "free": books.free,
         "paid": books.paid,
         "joint": plain,
+        **({"delta": books.delta} if books.delta else {}),
     }
     arrays = [
         part for block in state.blocks.values() for part in (block.table, *block.labels, *block.messages)
@@ -185,6 +186,7 @@ def _restore(books: Books, whole: bytes) -> None:
     parts = plain["analysts"], plain["later"], tuple(plain["day"]), tuple(plain["month"])
     books.shares = Shares(*parts)
     books.free, books.paid = plain["free"], plain["paid"]
+    books.delta = plain.get("delta", 0)
     books.state = _state(plain["joint"], numbers, books)
 
 

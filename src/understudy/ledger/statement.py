@@ -111,6 +111,7 @@ def statement(
                     _share(cap.units - spent, cap.units),
                     f"{cap.currency} {(cap.units - spent) / UNITS:.6g}",
                 ),
+                **_of_delta(budget, verdict),
                 "entries": (f"{len(entries):,}", many(sum(_is_debit(e) for e in entries), "debit")),
                 "newest entry": str(entries[-1]["at"])[:10] if entries else "none",
             }
@@ -126,6 +127,15 @@ def statement(
         ),
         made=made,
     )
+
+
+def _of_delta(budget: Budget, verdict: Mapping[str, Any] | None) -> dict[str, tuple[str, str]]:
+    """What was spent of the part of delta that is for keys, where the budget has one."""
+    if not budget.key_delta:
+        return {}
+    spent = 0.0 if verdict is None else float(verdict.get("key_delta_spent", 0))
+    cap = float(budget.key_delta)
+    return {"delta for keys": (f"{spent / cap:.2%}", f"{spent:.3g} of {cap:.3g}")}
 
 
 def _verdict(verdict: Mapping[str, Any] | None) -> str:

@@ -62,7 +62,8 @@ class StoredPage(Page):
         self._name = name
         self._entries: list[Entry] = []
         self._kept: list[dict[str, Any]] = []
-        self._erased: list[dict[str, Any]] = []
+        self.erased: list[dict[str, Any]] = []
+        """States that the store holds and this page supersedes."""
         self._snapshot: snapshot.Snapshot | None = None
 
     def look_up(self, operations: Sequence[Operation], committed: Mapping[str, Debit]) -> None:
@@ -71,15 +72,19 @@ class StoredPage(Page):
         `committed` are debits that were written, by their requests: entries before the end of the chain that this
         transaction found, so that they are there. They are not read again to have their answers kept.
         """
-        requests: set[str] = set()
-        for operation in operations:
-            if isinstance(operation, Settle) and operation.debit.request in committed:
-                self.debits[operation.debit.request] = committed[operation.debit.request]
-            else:
-                requests.update(operation.requests)
+        needs = [operation.needs for operation in operations]
+        requests = {request for debits, _ in needs for request in debits}
+        for one in operations:
+            if isinstance(one, Settle) and (written := committed.get(one.debit.request)) is not None:
+                self.debits[one.debit.request] = written
+                requests.discard(one.debit.request)
+        held = {one.debit.request: one.debit for one in operations if one.debit is not None}
         for entry in self._entries_at(number for (number,) in self._fetch(_NUMBERS, requests)):
-            self.debits[entry.request or ""] = self.recorded.debit(entry)
-        continued = {request for operation in operations for request in operation.continued}
+            request = entry.request or ""
+            mine = held.get(request)
+            same = mine is not None and _says(entry, mine)
+            self.debits[request] = mine if mine is not None and same else self.recorded.debit(entry)
+        continued = {request for _, answers in needs for request in answers}
         numbers = {self.debits[request].number for request in continued if request in self.debits}
         ends = [tuple(row) for row in self._fetch(_ENDS, numbers)]
         for entry in self._entries_at(last for _, last in ends):
@@ -117,15 +122,14 @@ class StoredPage(Page):
     ) -> int:
         """Add an entry to the end of the chain. The state before a new one is erased."""
         salt = None if state is None else secrets.token_bytes(32)
-        previous, total = self.recorded.head, self.recorded.total if total is None else total
-        number = self._numbered(total)
+        previous, number = self.recorded.head, super().append(kind, total=total)
         written: dict[str, Any] = {
             **_EMPTY,
             "number": number,
             "kind": kind,
             "at": self.at,
             "cost": cost,
-            "total": total,
+            "total": self.recorded.total,
             "event": None if event is None else canonical(as_plain(event)),
             "answer": None if answer is None else answer_hash(answer),
             "state": None if state is None or salt is None else commitment(state, salt),
@@ -155,7 +159,7 @@ class StoredPage(Page):
             if row["number"] == number:
                 row["state"] = row["salt"] = None
                 return
-        self._erased.append({"of": self._name, "at_number": number})
+        self.erased.append({"of": self._name, "at_number": number})
 
     def take_snapshot(self) -> None:
         """End the page with a snapshot of the books, if one is due."""
@@ -163,11 +167,6 @@ class StoredPage(Page):
             self._snapshot = snapshot.taken(self.recorded.books)
             self.append("snapshot", terms=self._snapshot.terms)
             snapshot.mark(self.recorded)
-
-    @property
-    def erases(self) -> bool:
-        """Whether states that the store holds are superseded by this page."""
-        return bool(self._erased)
 
     def write(self) -> bool:
         """Send everything to the store; False if there was nothing."""
@@ -178,10 +177,17 @@ class StoredPage(Page):
         )
         if self._kept:
             self._tx.execute(_INSERT_KEPT, self._kept)
-        if self._erased:
-            self._tx.execute(_ERASE, self._erased)
+        if self.erased:
+            self._tx.execute(_ERASE, self.erased)
         if self._snapshot is not None:
             snapshot.write(self._tx, self._name, self.recorded.entries, self._snapshot)
         moved = {"of": self._name, "new_entries": self.recorded.entries, "new_head": self.recorded.head}
         self._tx.execute(_MOVE_HEAD, moved)
         return True
+
+
+def _says(entry: Entry, debit: Debit) -> bool:
+    """Whether an entry records a debit just as it is; its event is compared as it is written down."""
+    recorded = (entry.number, entry.cost, entry.question, entry.request, entry.analyst, entry.event)
+    event = canonical(as_plain(debit.event))
+    return recorded == (debit.number, debit.cost.units, debit.question, debit.request, debit.analyst, event)

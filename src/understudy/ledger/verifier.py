@@ -9,6 +9,11 @@ copies it to a machine where Understudy was never installed, reads it from the f
     one selection by the exponential mechanism                           epsilon             rho = epsilon^2/8
     a noisy maximum; a sparse vector; reports; what was spent before     epsilon             rho = epsilon^2/2
     several events                                                       sum                 sum
+    keys told by noise on -k..k with P[x] ~ exp(-|x| e), c of them moved  no epsilon          rho = c e^2/2
+    keys told by Gaussian noise of variance v, moved by sqrt(l2_squared)  no epsilon          rho = l2_squared/(2v)
+
+The last two also have a delta of their own: at least c P[noise = k], and keys P[noise >= reach], which is at most
+keys erfc((reach - 1)/sqrt(2v))/2. All such deltas together stay under the budget's key_delta.
 
 Noise on counts that only the rows of a region can move ("Located") is priced jointly. With p the price of the
 noise and f the indicator of the region, two neighbouring tables that differ in the rows x and y lose at most u
@@ -24,7 +29,8 @@ this, and of what each analyst, the latest day and the latest month were charged
 
 Only events of one relation, which also names the version of the table and of its declaration, are priced together.
 
-Prices are whole numbers of 10^-15, rounded up. A budget (epsilon, delta) is kept as a cap on rho: rho-zCDP implies
+Prices are whole numbers of 10^-15, rounded up. A budget (epsilon, delta) is kept as a cap on rho, and the part
+key_delta of delta, where there is one, as a cap on the events' own deltas. For the rest of delta, rho-zCDP implies
 delta = exp((a-1)(a rho - epsilon)) (1-1/a)^a / (a-1) for every order a > 1.
 """
 
@@ -51,6 +57,7 @@ FIELDS = (
     "state", "terms", "previous", "hash",
 )  # fmt: skip
 UNITS = 10**15
+DELTA_UNITS = 10**30
 LIMIT = 1 << 63
 RATIONAL = re.compile(r"[0-9]{1,4000}(/0*[1-9][0-9]{0,3999})?")
 WHEN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z")
@@ -104,6 +111,11 @@ def verify(document: dict) -> dict:
         "cap_units": check.terms.get("cap"),
         "epsilon": check.terms.get("epsilon"),
         "delta": check.terms.get("delta"),
+        **(
+            {"key_delta": check.terms["key_delta"], "key_delta_spent": check.delta / DELTA_UNITS}
+            if "key_delta" in check.terms
+            else {}
+        ),
         "head": check.previous,
     }
 
@@ -121,6 +133,7 @@ class Check:
         self.previous = "0" * 64
         self.at = ""
         self.total = 0
+        self.delta = 0
         self.purse = Purse("", 0)
         self.shares = SnapshotTotals()
         self.requests: set[str] = set()
@@ -199,7 +212,7 @@ class Check:
 
     def check_open(self, entry: dict) -> None:
         terms = json.loads(entry["terms"])
-        if sorted(set(terms) - {"accounting"}) != sorted(
+        if sorted(set(terms) - {"accounting", "key_delta"}) != sorted(
             ("format", "table", "epsilon", "delta", "currency", "cap")
         ):
             raise Wrong("its terms are not understood")
@@ -224,13 +237,14 @@ class Check:
         self.open_debits[entry["number"]] = None
         event = json.loads(entry["event"])
         self.pay(entry)
-        self.shares.enter(entry, units(event, self.purse.currency))
+        self.shares.enter(entry, units(event, self.purse.currency) or math.ceil(delta(event) * DELTA_UNITS))
 
     def check_snapshot(self, entry: dict) -> None:
         if entry["cost"] != 0 or entry["total"] != self.total:
             raise Wrong("a snapshot costs nothing, and the sum is wrong")
         plain, numbers = self.purse.encoded()
-        text = json.dumps({**self.shares.encoded(), "joint": plain}, sort_keys=True, separators=(",", ":"))
+        whole = {**self.shares.encoded(), "joint": plain, **({"delta": self.delta} if self.delta else {})}
+        text = json.dumps(whole, sort_keys=True, separators=(",", ":"))
         books = b"understudy books 1\n" + text.encode("ascii") + b"\n" + numbers
         if json.loads(entry["terms"]) != {"books": hashlib.sha256(books).hexdigest()}:
             raise Wrong("its books are not those that follow from the entries before it")
@@ -243,6 +257,9 @@ class Check:
             raise Wrong("the sum is wrong")
         if entry["total"] > self.terms["cap"]:
             raise Wrong("the budget is overspent")
+        self.delta += math.ceil(delta(json.loads(entry["event"])) * DELTA_UNITS)
+        if self.delta > rational(self.terms.get("key_delta", "0")) * DELTA_UNITS:
+            raise Wrong("the budget's delta for keys is overspent")
 
     def check_answer(self, entry: dict) -> None:
         if entry["debit"] not in self.open_debits:
@@ -324,6 +341,10 @@ def price(event: dict, currency: str) -> Fraction:
         return numbers["l2_squared"] / (2 * numbers["variance"])
     if kind == "SparseVector" and {"epsilon"} <= set(numbers) <= {"epsilon", "hits", "told"}:
         return sparse_vector(numbers["epsilon"], numbers.get("hits"), numbers.get("told"), pure=pure)
+    if kind in ("TruncatedGeometricKeys", "GaussianKeys"):
+        if pure:
+            raise Wrong("a selection of keys has no price in epsilon")
+        return key_selection(kind, numbers)
     if set(numbers) != {"epsilon"}:
         raise Wrong("its event is not understood")
     epsilon = numbers["epsilon"]
@@ -332,6 +353,36 @@ def price(event: dict, currency: str) -> Fraction:
     if kind in ("NoisyMaximum", "RandomizedReport", "SpentBefore"):
         return epsilon if pure else epsilon * epsilon / 2
     raise Wrong("its event is not known to this verifier")
+
+
+def key_selection(kind: str, numbers: dict) -> Fraction:
+    """The rho of a selection of keys, if its delta is as large as its noise makes it."""
+    keys, reach, own = numbers["keys"], numbers["reach"], numbers["delta"]
+    whole = keys >= 1 and reach >= 1 and keys.denominator == reach.denominator == 1
+    if not whole or not 0 < own < 1:
+        raise Wrong("its event is not understood")
+    if kind == "TruncatedGeometricKeys" and set(numbers) == {"epsilon", "keys", "reach", "delta"}:
+        rate, k = float(numbers["epsilon"]), int(reach)
+        # The end of the noise over all of it: exp(-rate k) / (1 + 2 sum of exp(-rate x)), a geometric series.
+        series = math.exp(-rate) * math.expm1(-rate * k) / math.expm1(-rate)
+        least = keys * Fraction(math.exp(-rate * k) / (1 + 2 * series))
+        rho = keys * numbers["epsilon"] ** 2 / 2
+    elif kind == "GaussianKeys" and set(numbers) == {"l2_squared", "variance", "keys", "reach", "delta"}:
+        least = keys * Fraction(math.erfc(float(reach - 1) / math.sqrt(2 * numbers["variance"])) / 2)
+        rho = numbers["l2_squared"] / (2 * numbers["variance"])
+    else:
+        raise Wrong("its event is not understood")
+    if own < least or rho <= 0:
+        raise Wrong("its delta is smaller than the tail of its noise")
+    return rho
+
+
+def delta(event: dict) -> Fraction:
+    """The delta that an event has of its own: 0 for all but the selections of keys."""
+    if event["event"] == "Together":
+        return sum((delta(part) for part in event["events"]), Fraction(0))
+    selects = event["event"] in ("TruncatedGeometricKeys", "GaussianKeys")
+    return rational(event["delta"]) if selects else Fraction(0)
 
 
 def sparse_vector(epsilon: Fraction, hits: Fraction | None, told: Fraction | None, *, pure: bool) -> Fraction:
@@ -715,11 +766,15 @@ def check_cap(terms: dict) -> None:
     if epsilon <= 0 or not 0 <= delta < 1:
         raise Wrong("its budget makes no sense")
     if delta == 0:
-        if terms["currency"] != "epsilon" or cap != math.floor(epsilon * UNITS):
+        if terms["currency"] != "epsilon" or "key_delta" in terms or cap != math.floor(epsilon * UNITS):
             raise Wrong("its cap is not its epsilon")
         return
     if terms["currency"] != "rho":
         raise Wrong("a budget with a delta is kept in rho")
+    keys = rational(terms.get("key_delta", "0"))
+    if "key_delta" in terms and not 0 < keys < delta:
+        raise Wrong("its delta for keys is no part of its delta")
+    delta -= keys
     implied = zcdp_log_delta(cap / UNITS, float(epsilon))
     if implied > math.log(delta) + 1e-6:
         raise Wrong("its cap on rho does not imply its epsilon and delta")
@@ -756,6 +811,8 @@ def report(document: dict, expected_head: str = "") -> tuple[str, int]:
             f"budget: epsilon {verdict['epsilon']}, delta {verdict['delta']}; spent "
             f"{verdict['spent_units'] / UNITS:.15g} of {verdict['cap_units'] / UNITS:.15g} {verdict['currency']}"
         )
+    if "key_delta" in verdict:
+        lines.append(f"of delta, for keys: {verdict['key_delta_spent']:.6g} spent of {verdict['key_delta']}")
     lines.append(
         f"answers checked against their hashes: {verdict['answers_checked']}, of which steps of handles "
         f"{verdict['steps_checked']}"

@@ -92,7 +92,16 @@ class StreamSubject:
     moved: int = 1
 
 
-Audited = NoiseSubject | ReportSubject | ChoiceSubject | StreamSubject
+@dataclass(frozen=True, slots=True)
+class KeySubject:
+    """A selection of keys that is audited: `build(ε)`, with a δ of its own that draws can show."""
+
+    name: str
+    path: str
+    build: Callable[[Fraction], Releases]
+
+
+Audited = NoiseSubject | ReportSubject | ChoiceSubject | StreamSubject | KeySubject
 """What is audited, by what it does: the audit knows on which neighbours that is likely to be at its worst."""
 
 

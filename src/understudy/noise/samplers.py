@@ -195,6 +195,23 @@ def discrete_laplace(scale: Number, size: int, *, noise: NoiseSource) -> NDArray
     return _fill(_sampler(1 / scale_parameter(scale), 1), draw_count(size), noise)
 
 
+def truncated_geometric(epsilon: Number, reach: int, size: int, *, noise: NoiseSource) -> NDArray[np.int64]:
+    """`size` integers from -reach to reach with P[X = k] ∝ exp(-ε·|k|), exactly: what of Laplace noise is within.
+
+    Complexity  Two words a draw at most in the mean, for `reach` of 1 or more: half of the noise is within one
+                scale of 0 where ε is small, and more where it is large, unless `reach` is below the scale.
+    """
+    draws, waiting = np.empty(draw_count(size), np.int64), np.arange(draw_count(size))
+    scale, reach = 1 / exact(epsilon, "epsilon"), index(reach)
+    if reach < 1:
+        raise ParameterError(f"reach must be at least 1, not {reach}")
+    while waiting.size:
+        drawn = discrete_laplace(scale, waiting.size, noise=noise)
+        draws[waiting] = drawn
+        waiting = waiting[np.abs(drawn) > reach]
+    return draws
+
+
 def discrete_gaussian(variance: Number, size: int, *, noise: NoiseSource) -> NDArray[np.int64]:
     """`size` integers with P[X = k] ∝ exp(-k²/(2 variance)), exactly, for any rational variance up to 2⁶⁰.
 

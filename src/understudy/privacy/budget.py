@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import floor
 
-from understudy.errors import ParameterError, RefusedError
+from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError
 from understudy.pages import notebook
 from understudy.privacy.compose import zcdp_epsilon, zcdp_rho
-from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP, concentrated, pure, rounded_up
+from understudy.privacy.cost import (
+    DELTA_UNITS,
+    UNITS,
+    ZCDP,
+    Cost,
+    PureDP,
+    concentrated,
+    delta_units,
+    pure,
+    rounded_up,
+)
 from understudy.privacy.event import Event, Pure
 from understudy.privacy.price import Currency, Price
 from understudy.rational import Number, exact, privacy_parameter
-
-
-@lru_cache(maxsize=64)
-def _concentrated_cap(epsilon: Fraction, delta: Fraction) -> ZCDP:
-    return ZCDP(floor(Fraction(zcdp_rho(float(epsilon), float(delta))) * UNITS))
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,20 +35,71 @@ class Budget:
     privacy (zCDP), and add up to the largest ρ for which ρ-zCDP implies (ε, δ)-DP. `Budget.of` makes one from
     numbers as people write them.
 
+    `key_delta` is the part of δ that events may be charged themselves: those of key selection, which can fail
+    with a small probability (`event.Event.delta_cost`). Only the rest turns ρ into ε, so that ρ stays under a
+    somewhat smaller cap. Both caps are fixed beforehand, and then all events together are (ε, δ)-DP, however the
+    next one is chosen. Each fails with probability δᵢ at most, whatever was said before, so that one of them does
+    with probability δ' = Σδᵢ at most; on either of two neighbours there is an event E of probability 1 - δ', and
+    given that, all that was said is Σρᵢ-zCDP, hence (ε, δ'')-DP. So P[S] ≤ (1 - δ')·P[S | E] + δ' is at most
+    (1 - δ')(e^ε·P'[S | E'] + δ'') + δ' ≤ e^ε·P'[S] + δ' + δ''. (Bun and Steinke 2016, section 8.)
+
     >>> Budget.of(1).cap.amount, round(Budget.of(1, 1e-6).cap.amount, 4)
     (1.0, 0.0244)
     """
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
+    key_delta: Fraction = Fraction(0)
 
     @classmethod
-    def of(cls, epsilon: Number, delta: Number = 0) -> Budget:
-        """A budget of ε and δ, kept as exact fractions; raises a `ParameterError` where one is out of range."""
-        small = exact(delta, "delta")
+    def of(cls, epsilon: Number, delta: Number = 0, *, key_delta: Number = 0) -> Budget:
+        """A budget of ε and δ, kept as exact fractions; raises a `ParameterError` where one is out of range.
+
+        `key_delta` is a part of `delta`, and less than all of it.
+        """
+        small, keys = exact(delta, "delta"), exact(key_delta, "key_delta")
         if not 0 <= small < 1:
             raise ParameterError(f"delta must be at least 0 and below 1, not {delta}")
-        return cls(privacy_parameter(epsilon), small)
+        if keys and not 0 < keys < small:
+            raise ParameterError(
+                f"key_delta is a part of delta, more than 0 and less than {delta}, not {key_delta}",
+                remedy="Leave some of delta for noise: half of it, for example",
+            )
+        return cls(privacy_parameter(epsilon), small, keys)
+
+    @property
+    def conversion_delta(self) -> Fraction:
+        """The part of δ that turns ρ into ε: all of it but what events may be charged themselves."""
+        return self.delta - self.key_delta
+
+    def check_delta(self, event: Event, spent: int) -> int:
+        """The units of δ that an event is charged itself, beside `spent` of them before.
+
+        Raises a `RefusedError` where this budget has none for it, and an `InsufficientBudgetError` where too
+        little of it is left.
+        """
+        units = delta_units(event)
+        if units and not self.key_delta:
+            raise RefusedError(
+                "this can fail with a small probability, a delta of its own, and the budget has none for it: "
+                + ("it has no delta" if self.is_pure else "all of its delta turns rho into epsilon"),
+                remedy="Declare a part of delta for it before the first question is paid for: "
+                "`budget: {epsilon: 1, delta: 1e-9, key_delta: 5e-10}`. Nothing was spent",
+            )
+        left = self.delta_cap - spent
+        if units > left:
+            raise InsufficientBudgetError(
+                requested=units / DELTA_UNITS,
+                remaining=max(left, 0) / DELTA_UNITS,
+                currency="delta",
+                remedy="Ask with a smaller delta",
+            )
+        return units
+
+    @cached_property
+    def delta_cap(self) -> int:
+        """`key_delta` in whole units, rounded down: what all events together may be charged of δ themselves."""
+        return floor(self.key_delta * DELTA_UNITS)
 
     @cached_property
     def is_pure(self) -> bool:
@@ -55,7 +111,7 @@ class Budget:
         """The total as a cost, in ε or in ρ, rounded down to the whole units in which costs are counted."""
         if self.is_pure:
             return PureDP(floor(self.epsilon * UNITS))
-        return _concentrated_cap(self.epsilon, self.delta)
+        return ZCDP(floor(Fraction(zcdp_rho(float(self.epsilon), float(self.conversion_delta))) * UNITS))
 
     @property
     def currency(self) -> Currency:
@@ -71,9 +127,9 @@ class Budget:
         """The price of something that alone is (ε, δ)-DP for the given ε and this budget's own δ.
 
         Pure, that is ε. With a δ it is the largest ρ, in whole units, for which ρ-zCDP implies (ε, δ)-DP: what a
-        budget of ε and the same δ has in all.
+        budget of ε and the same δ has in all. What events may be charged of δ themselves is not part of that δ.
         """
-        return Budget.of(epsilon, self.delta).whole
+        return Price.of_cost(Budget.of(epsilon, self.conversion_delta).cap)
 
     def share(self, cost: Cost) -> float:
         """The part of the whole budget that a cost is: 0 for nothing, 1 for all of it."""
@@ -83,7 +139,7 @@ class Budget:
         """The ε that a cost alone amounts to, beside this budget's own δ; never more than the whole budget's."""
         if self.is_pure:
             return cost.amount
-        return min(zcdp_epsilon(cost.amount, float(self.delta)), float(self.epsilon))
+        return min(zcdp_epsilon(cost.amount, float(self.conversion_delta)), float(self.epsilon))
 
     def most(self, price: Price) -> Cost:
         """The most that something costs here which keeps to a price: whatever is ε-DP is ε²/2-zCDP.
@@ -123,9 +179,14 @@ class Budget:
         cap = self.cap
         kept = f"{cap.currency} {cap.amount:.6g}"
         known = {"epsilon": f"{float(self.epsilon):g}", "delta": f"{float(self.delta):g}", "kept as": kept}
+        if self.key_delta:
+            known["of delta, for keys"] = f"{float(self.key_delta):g}"
         note = "The total for a table, for ever. What was spent of it is in the project's ledger."
         return notebook.panel("Budget", notebook.facts(known), note=note)
 
     def __str__(self) -> str:
         pure_part = f"epsilon {float(self.epsilon):g}"
-        return pure_part if self.is_pure else f"{pure_part}, delta {float(self.delta):g}"
+        if self.is_pure:
+            return pure_part
+        keys = f" ({float(self.key_delta):g} of it for keys)" if self.key_delta else ""
+        return f"{pure_part}, delta {float(self.delta):g}{keys}"

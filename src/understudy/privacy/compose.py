@@ -75,6 +75,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     return high
 
 
+@lru_cache(maxsize=4096)
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest ρ found for which ρ-zCDP implies (ε, δ)-DP: `zcdp_delta` inverted from below."""
     target = _representable(delta)

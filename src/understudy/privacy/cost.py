@@ -1,7 +1,8 @@
 """What events cost, in exact integers of a small unit, always rounded up.
 
-Two currencies that are never mixed: pure epsilon, and rho of zero-concentrated differential privacy (zCDP). The
-exact price of each kind of event stands with the event (`event`).
+Two currencies that are never mixed: pure epsilon, and rho of zero-concentrated differential privacy (zCDP). Beside
+rho, a few events have a δ of their own, in units of its own. The exact price of each kind of event stands with the
+event (`event`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from understudy.privacy.event import Event, known_event
 
 UNITS = 10**15
 """Units in one epsilon or one rho. Every total of a real table fits into 64 bits."""
+
+DELTA_UNITS = 10**30
+"""Units in a δ of one, in which events are charged their own δ."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -82,3 +86,8 @@ def pure(event: Event) -> PureDP:
 def concentrated(event: Event) -> ZCDP:
     """An event's price in rho, rounded up to whole units."""
     return ZCDP(rounded_up(rho(event)))
+
+
+def delta_units(event: Event) -> int:
+    """The δ that an event is charged itself, in whole units of 10^-30, rounded up; 0 for most."""
+    return ceil(known_event(event).delta_cost() * DELTA_UNITS)

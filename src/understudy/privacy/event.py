@@ -16,6 +16,7 @@ from math import sqrt
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from understudy.errors import ParameterError, RefusedError
+from understudy.privacy.tails import covers, gaussian_tail, truncated_geometric_end
 
 
 class PrivacyLoss(NamedTuple):
@@ -24,9 +25,10 @@ class PrivacyLoss(NamedTuple):
     pure            ε-DP, ε the parameter: randomised response is the worst.
     bounded range   log-ratios within an interval of length ε, the parameter.
     gaussian        normal noise, the parameter its deviation in units of the sensitivity.
+    failure         everything is told with a probability of the parameter, and else nothing.
     """
 
-    law: Literal["pure", "bounded range", "gaussian"]
+    law: Literal["pure", "bounded range", "gaussian", "failure"]
     parameter: float
     times: int = 1
 
@@ -45,6 +47,14 @@ class Event:
     def zcdp_cost(self) -> Fraction:
         """The ρ of zCDP: ε-DP implies ε²/2-zCDP. [BunSteinke16, Proposition 1.4]"""
         return self.pure_cost() ** 2 / 2
+
+    def delta_cost(self) -> Fraction:
+        """The δ for which it is δ-approximately `zcdp_cost`-zCDP; 0 for most.
+
+        That is: for either of two neighbours there is an event of probability 1 - δ at least, and given these the
+        two laws of what is told are as far apart as zCDP allows. (Bun and Steinke 2016, Definition 8.1.)
+        """
+        return Fraction(0)
 
     def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
         """Runs that dominate it, all fixed beforehand; none where nobody can be affected."""
@@ -205,6 +215,94 @@ class SpentBefore(Pure):
     """What was spent on the table before its ledger was opened."""
 
 
+class _KeySelection(Event):
+    """What the selections of keys have in common: each is paid for with a δ, and none has a pure ε."""
+
+    __slots__ = ()
+
+    def pure_cost(self) -> Fraction:
+        raise RefusedError(
+            "keys that nobody listed are found with a delta, and this budget of pure epsilon has none",
+            remedy="declare a budget with a delta of which a part is for keys: "
+            "`budget: {epsilon: 1, delta: 1e-9, key_delta: 5e-10}`, or list the keys",
+        )
+
+
+@recorded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncatedGeometricKeys(_KeySelection):
+    """Keys were told whose counts, with noise on -`reach`, …, `reach` of rate `epsilon`, pass a threshold.
+
+    Neighbours move the counts of at most `keys` keys, each by one, and `delta` covers the ends of the noise on all
+    of them (`mechanism.key_selection` has the proof).
+    """
+
+    epsilon: Fraction
+    keys: int
+    reach: int
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        for name in ("keys", "reach"):
+            object.__setattr__(self, name, _whole(getattr(self, name)))
+        if self.epsilon <= 0 or not 0 < self.delta < 1:
+            raise ParameterError("a selection of keys has a positive epsilon, and a delta between 0 and 1")
+        if not covers(self.delta, truncated_geometric_end(self.epsilon, self.reach), self.keys):
+            raise ParameterError("the delta of a selection of keys does not cover the ends of its noise")
+
+    def zcdp_cost(self) -> Fraction:
+        """Each key is δ/c-approximately ε-DP, hence ε²/2-zCDP, and c keys add up."""
+        return self.keys * self.epsilon**2 / 2
+
+    def delta_cost(self) -> Fraction:
+        return self.delta
+
+    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
+        pure = PrivacyLoss("pure", float(self.epsilon), self.keys)
+        return (pure, PrivacyLoss("failure", float(self.delta)))
+
+
+@recorded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianKeys(_KeySelection):
+    """Keys were told whose counts, with discrete Gaussian noise, are `reach` or more above the least count.
+
+    Neighbours move the counts by at most sqrt(`l2_squared`), and `keys` of them at most become keys of the least
+    count in either table; `delta` covers that noise lifts one of these (`mechanism.key_selection`).
+    """
+
+    l2_squared: Fraction
+    variance: Fraction
+    keys: int
+    reach: int
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        for name in ("keys", "reach"):
+            object.__setattr__(self, name, _whole(getattr(self, name)))
+        if self.l2_squared <= 0 or self.variance <= 0 or not 0 < self.delta < 1:
+            raise ParameterError("a selection of keys has a variance, a sensitivity, and a delta below 1")
+        if not covers(self.delta, gaussian_tail(self.variance, self.reach), self.keys):
+            raise ParameterError("the delta of a selection of keys does not cover the tail of its noise")
+
+    def zcdp_cost(self) -> Fraction:
+        """Discrete Gaussian noise on integers: Δ²/(2σ²). [CKS20, Theorem 14]"""
+        return self.l2_squared / (2 * self.variance)
+
+    def delta_cost(self) -> Fraction:
+        return self.delta
+
+    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
+        normal = PrivacyLoss("gaussian", sqrt(self.variance / self.l2_squared))
+        return (normal, PrivacyLoss("failure", float(self.delta)))
+
+
+def _whole(number: Fraction | int) -> int:
+    if int(number) != number or number < 1:
+        raise ParameterError("a selection of keys counts keys and steps in whole numbers of at least 1")
+    return int(number)
+
+
 RELATION = re.compile(r"(replace|add-remove (?P<rows>[1-9][0-9]{0,99}))( @[0-9a-f]+)?", re.ASCII)
 RATIONAL = re.compile(r"[0-9]{1,4000}(/0*[1-9][0-9]{0,3999})?")
 MASK = re.compile(r"[0-9a-f]+")
@@ -281,6 +379,10 @@ class Together(Event):
     def zcdp_cost(self) -> Fraction:
         """[BunSteinke16, Lemma 1.7] adds it up over adaptive composition."""
         return sum((known_event(part).zcdp_cost() for part in self.events), Fraction(0))
+
+    def delta_cost(self) -> Fraction:
+        """One of several fails with probability at most the sum, whatever the ones before it said."""
+        return sum((known_event(part).delta_cost() for part in self.events), Fraction(0))
 
     def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
         return tuple(loss for part in self.events for loss in known_event(part).privacy_losses())

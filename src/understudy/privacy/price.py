@@ -70,7 +70,9 @@ class Price:
         """
         if unit.epsilon != 1:
             raise ParameterError("the unit of a price is an event of epsilon 1")
-        return self.amount if self.currency == "epsilon" else square_root(self.amount / rho(unit))
+        if self.currency == "epsilon":
+            return self.amount
+        return square_root(self.amount / rho(unit))
 
     def __str__(self) -> str:
         """As texts in a ledger name it: the currency and an exact fraction."""

@@ -23,6 +23,8 @@ import datetime as dt
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import NoReturn
 
 import numpy as np
@@ -171,7 +173,7 @@ class _Parser:
         regions: list[Region] = []
         if self.at < len(self.tokens) and not self._peek("by", "within"):
             self._take("where")
-            regions = self._disjunction(negated=False)
+            regions = self._condition(negated=False)
         by = self._groups("within" if aggregate == "rate" else "by")
         marginal = Marginal(self.domain, by, self._all_of(regions))
         others = self._others(regions, by) if aggregate == "rate" else None
@@ -213,29 +215,25 @@ class _Parser:
 
     def _all_of(self, regions: list[Region]) -> LinearQuery:
         """A conjunction of regions, kept apart where they touch different attributes."""
-        query = LinearQuery.everyone(self.domain)
-        for region in regions:
-            weights = region.mask.true.astype(np.float64)
-            query = query & LinearQuery(self.domain, (Factor(region.clique, weights),))
-        return query
+        held = [
+            LinearQuery(self.domain, (Factor(region.clique, region.mask.true.astype(np.float64)),))
+            for region in regions
+        ]
+        return reduce(and_, held) if held else LinearQuery.everyone(self.domain)
 
-    def _disjunction(self, *, negated: bool) -> list[Region]:
-        return self._chain("or", self._conjunction, joined=negated, negated=negated)
+    def _condition(self, *, negated: bool, words: tuple[str, ...] = ("or", "and")) -> list[Region]:
+        """A condition, as a list of regions that must all hold: parts linked by the first of the `words`.
 
-    def _conjunction(self, *, negated: bool) -> list[Region]:
-        return self._chain("and", self._negation, joined=not negated, negated=negated)
-
-    def _chain(
-        self, word: str, part: Callable[..., list[Region]], *, joined: bool, negated: bool
-    ) -> list[Region]:
-        """Parts linked by `word`, as a list of regions that must all hold.
-
-        `not` is pushed inwards (De Morgan), so `joined` says whether the parts end up linked by and; then the
-        list just grows. Linked by or, they are spread over their common clique.
+        The parts themselves are linked by the others, which bind more tightly. `not` is pushed inwards (De
+        Morgan), so that parts which are linked by and in the end just make the list longer; linked by or, they are
+        spread over their common clique.
         """
-        regions = part(negated=negated)
-        while self._take(word):
-            more = part(negated=negated)
+        if not words:
+            return self._negation(negated=negated)
+        joined = (words[0] == "and") != negated
+        regions = self._condition(negated=negated, words=words[1:])
+        while self._take(words[0]):
+            more = self._condition(negated=negated, words=words[1:])
             regions = regions + more if joined else [self._either(self._both(regions), self._both(more))]
         return regions
 
@@ -243,7 +241,7 @@ class _Parser:
         if self._take("not"):
             return self._deeper(lambda: self._negation(negated=not negated))
         if self._take("("):
-            regions = self._deeper(lambda: self._disjunction(negated=negated))
+            regions = self._deeper(lambda: self._condition(negated=negated))
             self._expect(")")
             return regions
         region = self._comparison()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +36,17 @@ class Marginal:
     domain: Domain
     by: Clique
     where: LinearQuery = field(default=None)  # type: ignore[assignment]  # None stands for everyone
+    shape: tuple[int, ...] = field(init=False, compare=False)
+    """The number of cells along each attribute of `by`."""
+    size: int = field(init=False, compare=False)
+    """The number of cells, each of which is a linear query."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", self.domain.clique(self.by))
         if self.where is None:
             object.__setattr__(self, "where", LinearQuery.everyone(self.domain))
-        self.domain.allocatable_shape(self.by)
+        object.__setattr__(self, "shape", self.domain.allocatable_shape(self.by))
+        object.__setattr__(self, "size", prod(self.shape))
 
     def __repr__(self) -> str:
         return f"Marginal({self.describe()!r}, {self.size:,} cells)"
@@ -54,16 +60,6 @@ class Marginal:
     def clique(self) -> Clique:
         """Every attribute that is read, by `by` or by `where`, in the order of the domain."""
         return self.domain.clique({*self.by, *self.where.clique})
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """The number of cells along each attribute of `by`."""
-        return self.domain.shape(self.by)
-
-    @cached_property
-    def size(self) -> int:
-        """The number of cells, each of which is a linear query."""
-        return self.domain.size(self.by)
 
     @cached_property
     def key(self) -> str:

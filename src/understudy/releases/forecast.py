@@ -158,7 +158,7 @@ def forecast(
 
     Raises what `release` would refuse before its first debit, except that the ledger may not be able to pay.
     """
-    budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)
+    budget = Budget.of(epsilon, project.declaration.budget.conversion_delta if delta is None else delta)
     asked = as_workload(project.domain, workload)
     run = Run(
         project.curator, asked, budget, "forecast", beta=probability(beta), memory=memory, synthetic=rows
@@ -269,9 +269,9 @@ def _mwem(run: Run, options: Options) -> _Errors:
 
     def error(clique: Clique) -> tuple[float, float]:
         marginal = Marginal(run.domain, clique)
-        mechanism, resolution = run.curator.mechanism(marginal, price)
+        mechanism, resolution = run.curator.calibration.mechanism(marginal, price)
         usual = MEAN_ABSOLUTE * sqrt(float(mechanism.variance))
-        return run.curator.error(marginal, mechanism, resolution, beta), usual
+        return run.curator.calibration.error(marginal, mechanism, resolution, beta), usual
 
     return _Errors(error)
 
@@ -329,9 +329,9 @@ def _first_marginals(run: Run, rule: Rule) -> _Told:
         if len(clique) != 1:
             return None
         marginal = Marginal(run.domain, clique)
-        mechanism, resolution = run.curator.mechanism(marginal, Price("rho", price[clique[0]]))
+        mechanism, resolution = run.curator.calibration.mechanism(marginal, Price("rho", price[clique[0]]))
         usual = MEAN_ABSOLUTE * sqrt(float(mechanism.variance))
-        return run.curator.error(marginal, mechanism, resolution, beta), usual
+        return run.curator.calibration.error(marginal, mechanism, resolution, beta), usual
 
     return told
 

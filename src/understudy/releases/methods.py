@@ -145,9 +145,10 @@ def _measured_error(run: Run) -> float:
     parts = len(run.workload)
     marginals = [Marginal(run.domain, clique) for clique in run.workload]
     price = run.price(Fraction(1, parts))
+    calibrated = run.curator.calibration
     try:
         return max(
-            run.curator.error(marginal, *run.curator.mechanism(marginal, price), run.beta / parts)
+            calibrated.error(marginal, *calibrated.mechanism(marginal, price), run.beta / parts)
             for marginal in marginals
         )
     except ParameterError:  # too little for any noise that can be drawn
@@ -369,7 +370,7 @@ def _how_to_have_a_delta(run: Run) -> str:
 def _with_a_delta(run: Run) -> Run:
     """The run with a delta, to ask what would fit it; none of its steps could be paid."""
     other = copy(run)
-    other.budget = replace(run.budget, delta=run.curator.ledger.budget.delta or USUAL_DELTA)
+    other.budget = replace(run.budget, delta=run.curator.ledger.budget.conversion_delta or USUAL_DELTA)
     return other
 
 

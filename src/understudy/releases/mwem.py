@@ -188,7 +188,7 @@ class _Mwem:
 
     def variance(self, marginal: Marginal, price: Price) -> float:
         """Of one cell's noise; more than that of an exact count, which the fit could not weigh."""
-        mechanism = noise_for(price, self.run.curator.sensitivity(marginal))
+        mechanism = noise_for(price, self.run.curator.calibration.sensitivity(marginal))
         return max(float(mechanism.variance), LEAST_VARIANCE)
 
     def worst(self) -> Cost:

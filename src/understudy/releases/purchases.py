@@ -35,7 +35,7 @@ class Purchases:
         told = f"{self.currency} {self.amount:.6g}"
         if self.budget.is_pure or not self.units:
             return told
-        return f"{told}, about epsilon {zcdp_epsilon(self.amount, float(self.budget.delta)):.3g},"
+        return f"{told}, about epsilon {zcdp_epsilon(self.amount, float(self.budget.conversion_delta)):.3g},"
 
     def conflict(self, analyst: str = "") -> str:
         """Why an analyst can buy nothing else under the name. Who bought otherwise, and for what, is not told."""
@@ -53,7 +53,7 @@ def most_charged(ledger: Budget, epsilon: Number, delta: Number | None = None) -
 
     `delta` is that of the budget where none is given. Raises ParameterError where the price makes no sense.
     """
-    own = Budget.of(epsilon, ledger.delta if delta is None else delta)
+    own = Budget.of(epsilon, ledger.conversion_delta if delta is None else delta)
     return own.cap if own.is_pure == ledger.is_pure else ledger.most(own.whole)
 
 

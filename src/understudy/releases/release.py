@@ -413,7 +413,7 @@ def release(
     the custodian's reading found an attribute to be unreadable, for a release shows every attribute.
     """
     project.curator.check_all_readable()
-    budget = Budget.of(epsilon, project.declaration.budget.delta if delta is None else delta)
+    budget = Budget.of(epsilon, project.declaration.budget.conversion_delta if delta is None else delta)
     run = _Resumable(
         curator=project.curator,
         workload=as_workload(project.domain, workload),

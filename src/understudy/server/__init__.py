@@ -18,6 +18,7 @@ It does no mathematics: doors call one gate, and the gate the calls of `project`
     auditing, board_room,      what stands behind the gate beside questions: ledgers and the audit log,
     release_shelf              leaderboards, releases and the processes that make them
     http                       the HTTP door, its two ports and what guards them
+    mcp                        the door for agents, at /mcp of the HTTP door or for one project without a port
     run, logs, metrics         a running server from start to stop, its log, and what can be watched
     audit_log                  who did what, chained by hashes as the ledger is
     backup, restore,           copies of ledgers, server.db and witnesses, and the way back

@@ -269,11 +269,16 @@ class Answering:
         """Keep a question for approval where its price is above the threshold; None where it is not.
 
         What the caller cannot pay needs no approval: the ledger refuses it, or the session answers uncertified.
+        A question that waits already, because the same analyst asked the same before, is not put before the
+        custodian again where it came without a request id or from an agent: these ask again of their own accord.
         """
         caller, inquiry, ledger = asked.caller, asked.inquiry, opened.project.ledger
         share = ledger.budget.share(price)
         if share <= self.threshold(caller) or price.units > ledger.available(caller.analyst).units:
             return None
+        is_repeated = caller.agent or not inquiry.request
+        if is_repeated and (before := self._waits_already(asked)) is not None:
+            return before
         self._approvals.ask(
             caller, inquiry.table, inquiry.question, asked.request, inquiry.terms, price, share, inquiry.why
         )
@@ -281,6 +286,12 @@ class Answering:
         self._asked.wait(found.id)
         kept = self._approvals.find(inquiry.table, caller.analyst, asked.request)
         return None if kept is None else _of_approval(found, kept)
+
+    def _waits_already(self, asked: AskedBy) -> GateReply | None:
+        analyst, inquiry = asked.caller.analyst, asked.inquiry
+        kept = self._approvals.same(inquiry.table, analyst, inquiry.question, inquiry.terms)
+        found = None if kept is None else self._asked.find(inquiry.table, analyst, kept.request)
+        return None if kept is None or found is None else _of_approval(found, kept)
 
     def _noted_question(self, asked: AskedBy, name: str) -> AskedQuestion:
         inquiry = asked.inquiry

@@ -141,6 +141,17 @@ class Approvals:
             ).fetchone()
         return None if row is None else _approval(row)
 
+    def same(self, table: str, analyst: str, question: str, terms: Mapping[str, Any]) -> Approval | None:
+        """What the same question of an analyst waits for already, under any request id; None where it does not."""
+        self._expire_now()
+        with self._store.reading() as tx:
+            row = tx.execute(
+                "SELECT * FROM approval WHERE of_table = ? AND analyst = ? AND question = ? AND terms = ? "
+                "AND state IN (?, ?) ORDER BY number LIMIT 1",
+                (table, analyst, question, json.dumps(dict(terms), sort_keys=True), WAITING, APPROVED),
+            ).fetchone()
+        return None if row is None else _approval(row)
+
     def approve(self, id: str, by: str) -> Approval:
         """Let a waiting question be asked; a ParameterError where it does not wait, with its state."""
         return self._decide(id, by, APPROVED, "")

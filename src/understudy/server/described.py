@@ -87,6 +87,11 @@ def budget_as_plain(opened: OpenTable, analyst: str) -> dict[str, Any]:
         "currency": cap.currency,
         "epsilon": float(ledger.budget.epsilon),
         "delta": float(ledger.budget.delta),
+        **(
+            {"key_delta": float(ledger.budget.key_delta), "key_delta_spent": float(ledger.delta_spent)}
+            if ledger.budget.key_delta
+            else {}
+        ),
         "cap": told(cap),
         "left": told(left),
         "yours": {

@@ -363,7 +363,7 @@ class Gate:
             found = self.asked.get(id)
             if found is None or (caller.role == "analyst" and found.analyst != caller.analyst):
                 raise Problem(
-                    404, "no-question", "There is no such question of yours.", hint="See /v1/history."
+                    404, "no-question", "There is no such question of yours.", hint="Your history lists them."
                 )
             kept = self.approvals.find(found.table, found.analyst, found.request)
             approval = None if kept is None else approval_as_plain(kept)
@@ -421,7 +421,7 @@ class Gate:
                 404,
                 "no-table",
                 "There is no such table here.",
-                hint="See /v1/tables.",
+                hint=f"Tables are: {', '.join(names[:20])}.",
                 suggestions=names[:20],
             )
         return found

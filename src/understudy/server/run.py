@@ -25,6 +25,7 @@ from understudy.server.http.asks import AskLane
 from understudy.server.http.protocol import LimitedProtocol
 from understudy.server.http.security import App, Guard, hosts_of
 from understudy.server.logs import LOG, log_failure, start_logging
+from understudy.server.mcp.door import AgentDoor
 from understudy.server.metrics import Metrics
 from understudy.server.one_server import only_server
 from understudy.server.pages.door import add_pages
@@ -66,6 +67,7 @@ class Service:
         self.rooms = Rooms.behind(gate, self.metrics)
         self.stop = asyncio.Event()
         self.addresses: dict[str, Address] = {}
+        self.agents: AgentDoor | None = None
         self._approving: asyncio.Task[None] | None = None
 
     async def run(self, announce: Callable[[str], None], *, signals: bool = True) -> None:
@@ -78,8 +80,9 @@ class Service:
         apps = {"http": http_app(self.rooms), "admin": admin_app(self.rooms)}
         for name, app in apps.items():
             add_pages(app, self.gate, door=name)
+        self.agents = self._agent_door(apps["http"])
         doors = {
-            "http": (_with_lane(apps["http"]), config.listen.http),
+            "http": (self.agents, config.listen.http),
             "admin": (apps["admin"], config.listen.admin),
         }
         servers: list[_Server] = []
@@ -90,7 +93,7 @@ class Service:
                 self.addresses[name] = Address(address.host, listening.getsockname()[1])
                 servers.append(_Server(self._configured(app, name, address)))
                 tasks.append(asyncio.create_task(servers[-1].serve(sockets=[listening])))
-            self._approving = asyncio.create_task(self._run_approved())
+            self._approving = asyncio.create_task(run_approved(self.gate))
             tasks.append(self._approving)
             scheme = "http" if config.tls is None else "https"
             announce(f"Serving {', '.join(self.gate.house.tables)} at {scheme}://{self.addresses['http']}")
@@ -104,15 +107,26 @@ class Service:
             if self._approving is not None:
                 self._approving.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self.agents.close()
             await self.rooms.releases.close()
             self.rooms.boards.close()
             LOG.info("stopped", extra={"finished": ended})
+
+    def _agent_door(self, app: FastAPI) -> AgentDoor:
+        """The port of HTTP: agents at /mcp, then the lane of questions, then everything else."""
+        lane = AskLane(app, app.state)
+        hosts = self._hosts(self.gate.config.listen.http)
+        return AgentDoor(lane, self.gate, self.rooms.releases, app.state.doorman, hosts=hosts)
+
+    def _hosts(self, address: Address) -> frozenset[str]:
+        """The names under which a port may be called; none where a proxy checks them, or any may call."""
+        return frozenset() if self.gate.config.behind else hosts_of(address.host)
 
     def _configured(self, app: App, name: str, address: Address) -> uvicorn.Config:
         config = self.gate.config
         guarded = Guard(
             app,
-            hosts=frozenset() if config.behind else hosts_of(address.host),
+            hosts=self._hosts(address),
             metrics=self.metrics,
             door=name,
             is_encrypted=config.tls is not None or bool(config.behind),
@@ -137,22 +151,19 @@ class Service:
             backlog=256,
         )
 
-    async def _run_approved(self) -> None:
-        """Ask what custodians approve, here or with a command at a terminal."""
-        while True:
-            try:
-                asked = await self.gate.run_approved()
-            except asyncio.CancelledError:
-                raise
-            except Exception as error:  # whatever it is, the next approval is looked for
-                log_failure(error, "approvals")
-                asked = False
-            if not asked:
-                await asyncio.sleep(APPROVED_SECONDS)
 
-
-def _with_lane(app: FastAPI) -> App:
-    return AskLane(app, app.state)
+async def run_approved(gate: Gate) -> None:
+    """Ask what custodians approve, here or with a command at a terminal, until the task is cancelled."""
+    while True:
+        try:
+            asked = await gate.run_approved()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # whatever it is, the next approval is looked for
+            log_failure(error, "approvals")
+            asked = False
+        if not asked:
+            await asyncio.sleep(APPROVED_SECONDS)
 
 
 class _Server(uvicorn.Server):

@@ -25,6 +25,7 @@ from urllib.parse import quote
 from understudy.errors import ParameterError, StoreError, UnderstudyError
 from understudy.ledger.fork import ForkGate
 from understudy.ledger.group import GroupCommit, Ticket
+from understudy.ledger.wal import switched_to_wal
 from understudy.server import schema
 
 TIMEOUT = 10.0
@@ -389,7 +390,7 @@ def _connected(path: Path) -> StoreConnection:
         factory=StoreConnection,
     )
     try:
-        _switch_to_wal(connection)
+        switched_to_wal(connection, TIMEOUT)
         for setting in ("trusted_schema=OFF", "secure_delete=ON", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {setting}")
     except BaseException:
@@ -397,19 +398,6 @@ def _connected(path: Path) -> StoreConnection:
         raise
     connection.row_factory = sqlite3.Row
     return connection
-
-
-def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """The first switch needs the file alone, and does not wait for others by itself."""
-    deadline = time.monotonic() + TIMEOUT
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL").fetchall()
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
-                raise
-        time.sleep(0.01)
 
 
 @contextmanager

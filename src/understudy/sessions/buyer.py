@@ -74,7 +74,7 @@ class Buyer:
 
     def funds(self, analyst: str) -> Funds:
         """What this analyst may still spend."""
-        return Funds(self.calibrator, analyst)
+        return Funds(self.calibrator, self.curator.ledger, analyst)
 
     def check_request(self, asking: Asking) -> None:
         """Refuse a request under which something else was bought, as far as this process knows."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from understudy.curator.curator import Curator
 from understudy.domain.bins import Bins
-from understudy.domain.domain import Clique
 from understudy.errors import ParameterError
 from understudy.mechanism.additive import amount_for, noise_for
 from understudy.mechanism.matrix.one_marginal import Strategy
@@ -37,36 +36,23 @@ class Calibrator:
 
     curator: Curator
     width: int
+    relation: Relation = field(init=False)
+    """The declared neighbouring relation, with its unit."""
+    currency: Currency = field(init=False)
+    """What prices are in: `epsilon` for a pure budget, else `rho`."""
+    is_pure: bool = field(init=False)
+    """Whether the budget is an ε without a δ, so that noise is Laplace and prices are in ε."""
     _sensitivities: dict[tuple[object, ...], Sensitivity] = field(default_factory=dict, repr=False)
 
-    @property
-    def is_pure(self) -> bool:
-        """Whether the budget is an ε without a δ, so that noise is Laplace and prices are in ε."""
-        return self.curator.ledger.budget.is_pure
-
-    @property
-    def currency(self) -> Currency:
-        """What prices are in: `epsilon` for a pure budget, else `rho`."""
-        return self.curator.ledger.budget.currency
-
-    @property
-    def relation(self) -> Relation:
-        """The declared neighbouring relation, with its unit."""
-        return self.curator.relation
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relation", self.curator.relation)
+        object.__setattr__(self, "currency", self.curator.calibration.currency)
+        object.__setattr__(self, "is_pure", self.currency == "epsilon")
 
     def is_ordered(self, name: str) -> bool:
         """Whether an attribute has ranges: bins of numbers or dates, more than two of them."""
         attribute = self.curator.domain[name]
         return isinstance(attribute, Bins) and attribute.size > 2
-
-    def marginal(self, by: Clique, where: LinearQuery | None = None) -> Marginal:
-        """The marginal of the attributes `by` among the rows that a condition holds for; among all without one."""
-        everyone = LinearQuery.everyone(self.curator.domain)
-        return Marginal(self.curator.domain, by, everyone if where is None else where)
-
-    def strategy(self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Price) -> Strategy:
-        """The look that measures combinations of a marginal's cells, one matrix for each axis, at a price."""
-        return Strategy(marginal, matrices, self.relation, price)
 
     def price_of_spread(
         self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], spread: float
@@ -76,13 +62,14 @@ class Calibrator:
         sensitivity = self._sensitivities.get(key)
         if sensitivity is None:
             some = Price(self.currency, Fraction(1))  # the sensitivity is the same at every price
-            sensitivity = self._sensitivities[key] = self.strategy(marginal, matrices, some).sensitivity
+            sensitivity = Strategy(marginal, matrices, self.relation, some).sensitivity
+            self._sensitivities[key] = sensitivity
         return Price(self.currency, digits(amount_for(self.currency, sensitivity, spread)))
 
     def is_drawable(self, marginal: Marginal, matrices: tuple[NDArray[np.int64], ...], price: Price) -> bool:
         """Whether noise on the combinations can be drawn at a price; not where it is larger than any sampler's."""
         try:
-            self.strategy(marginal, matrices, price)
+            Strategy(marginal, matrices, self.relation, price)
         except ParameterError:
             return False
         return True
@@ -92,8 +79,8 @@ class Calibrator:
         probability `share`.
         """
         if not marginal.where.is_counting:
-            return self.curator.price_of(marginal, error=self.width, beta=share)
-        sensitivity = self.curator.sensitivity(marginal)
+            return self.curator.calibration.price_of(marginal, error=self.width, beta=share)
+        sensitivity = self.curator.calibration.sensitivity(marginal)
         return _price_within(self.currency, sensitivity, self.width, share, cells)
 
     @cached_property

@@ -113,7 +113,7 @@ class DirectPurchase:
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the counts, located at the cells that the question reads."""
-        mechanism, _ = calibrator.curator.mechanism(self.marginal, self.price)
+        mechanism, _ = calibrator.curator.calibration.mechanism(self.marginal, self.price)
         return located(self.marginal, mechanism.event, calibrator.relation)
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
@@ -125,7 +125,7 @@ class DirectPurchase:
         box, table = boxes_of(self.marginal), self._narrowed(calibrator, knowledge, measured.noisy)
         if box is not None:
             self._learn(knowledge, box, table)
-            variance = float(calibrator.curator.mechanism(self.marginal, self.price)[0].variance)
+            variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
             knowledge.keep(ReleasedTable(self.marginal.by, box, measured.noisy, variance))
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
             return PurchaseResult(measured.cost)

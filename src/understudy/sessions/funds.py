@@ -29,39 +29,36 @@ class Funds:
     """
 
     calibrator: Calibrator
+    ledger: Ledger
     analyst: str
-
-    @property
-    def _ledger(self) -> Ledger:
-        return self.calibrator.curator.ledger
 
     @property
     def nothing(self) -> Cost:
         """A cost of 0, in the ledger's currency."""
-        return self._ledger.budget.total([])
+        return self.ledger.budget.total([])
 
     def quote(self, purchases: Sequence[Purchase]) -> Cost:
         """The most that the purchases would be charged, one after the other, with the ledger's joint accounting.
 
         Each is rounded up to a whole unit of the ledger by itself: hence the units that are added.
         """
-        cost = self._ledger.quote(Together(tuple(map(self._event, purchases))))
+        cost = self.ledger.quote(Together(tuple(map(self._event, purchases))))
         return type(cost)(cost.units + max(len(purchases) - 1, 0))
 
     def is_payable(self, purchases: Sequence[Purchase]) -> bool:
         """Whether the analyst's part of the budget pays for all of the purchases now."""
-        return self.quote(purchases).units <= self._ledger.available(self.analyst).units
+        return self.quote(purchases).units <= self.ledger.available(self.analyst).units
 
     def check(self, purchases: Sequence[Purchase]) -> None:
         """Raise an `InsufficientBudgetError` where the purchases cannot all be paid now.
 
         The joint price, which takes longer to compute, is found only where the separate prices leave a doubt.
         """
-        left = self._ledger.available(self.analyst)
-        alone = sum(self._ledger.budget.price(self._event(purchase)).units for purchase in purchases)
+        left = self.ledger.available(self.analyst)
+        alone = sum(self.ledger.budget.price(self._event(purchase)).units for purchase in purchases)
         if left.units >= FAR_BELOW * alone or (cost := self.quote(purchases)).units <= left.units:
             return
-        limit = OTHERS if cost.units <= self._ledger.remaining.units else ""
+        limit = OTHERS if cost.units <= self.ledger.remaining.units else ""
         raise InsufficientBudgetError(
             requested=cost.amount, remaining=left.amount, currency=left.currency, limit=limit
         )

@@ -19,6 +19,7 @@ from understudy.mechanism.matrix.ranges import MINIMAX_RESOLUTION
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.region import located
+from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator, digits
 from understudy.sessions.knowledge import Knowledge, around
 from understudy.sessions.one_way import OneWay, half_widths, shape
@@ -39,7 +40,7 @@ class RowCountPurchase:
     """The number of rows, to within `error` people: an eighth of the session's width.
 
     Promise     Except with probability `share` the number of rows is within `error` of the noisy one.
-    Why         The price is the smallest at which the noise on one count is (`Curator.price_of`).
+    Why         The price is the smallest at which the noise on one count is (`Calibration.price_of`).
     Cost        `price`, once a session, and only where the neighbouring relation keeps the number private.
     """
 
@@ -53,7 +54,9 @@ class RowCountPurchase:
         """The purchase at the smallest price that keeps its promise."""
         error = rows_error(calibrator.width)
         return cls(
-            share, error, calibrator.curator.price_of(calibrator.marginal(()), error=error, beta=share)
+            share,
+            error,
+            calibrator.curator.calibration.price_of(_everyone(calibrator), error=error, beta=share),
         )
 
     @classmethod
@@ -71,13 +74,13 @@ class RowCountPurchase:
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the number of rows, located at every cell."""
-        everyone = calibrator.marginal(())
-        mechanism, _ = calibrator.curator.mechanism(everyone, self.price)
+        everyone = _everyone(calibrator)
+        mechanism, _ = calibrator.curator.calibration.mechanism(everyone, self.price)
         return located(everyone, mechanism.event, calibrator.relation)
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, and narrow the interval of the number of rows."""
-        measured = request.measure(calibrator.curator, calibrator.marginal(()), self.price)
+        measured = request.measure(calibrator.curator, _everyone(calibrator), self.price)
         low, high = around(measured.noisy, self.error, knowledge.total)
         knowledge.total = (float(low), float(high))
         return PurchaseResult(measured.cost)
@@ -110,7 +113,7 @@ class HistogramPurchase:
         They are wider where that would cost more than `MOST` times `unit`, the price of a single count. The
         weights of the design are halved until the noise on the combinations can be drawn.
         """
-        resolution, whole = None, calibrator.marginal((name,))
+        resolution, whole = None, Marginal(calibrator.curator.domain, (name,))
         while True:
             design = _design(calibrator, name, plain_cells=False, resolution=resolution)
             mean, deviation, kappa = shape(design, share)
@@ -146,12 +149,11 @@ class HistogramPurchase:
         plan = {"name": self.name, "cells": self.plain_cells, "share": self.share, **self.price.as_plain()}
         return plan if self.resolution is None else {**plan, "resolution": self.resolution}
 
-    def _design(self, calibrator: Calibrator) -> HistogramDesign:
-        return _design(calibrator, self.name, plain_cells=self.plain_cells, resolution=self.resolution)
-
-    def _strategy(self, calibrator: Calibrator) -> Strategy:
-        matrix = self._design(calibrator).matrix
-        return calibrator.strategy(calibrator.marginal((self.name,)), (matrix,), self.price)
+    def _designed(self, calibrator: Calibrator) -> tuple[HistogramDesign, Strategy]:
+        """Which combinations of the cells are measured, and the look that measures them."""
+        design = _design(calibrator, self.name, plain_cells=self.plain_cells, resolution=self.resolution)
+        cells = Marginal(calibrator.curator.domain, (self.name,))
+        return design, Strategy(cells, (design.matrix,), calibrator.relation, self.price)
 
     def band(self, calibrator: Calibrator) -> dict[str, Any]:
         """The half-widths, which are simulated."""
@@ -160,18 +162,16 @@ class HistogramPurchase:
     def _widths(self, calibrator: Calibrator) -> NDArray[np.float64]:
         if self.widths is not None:
             return np.array(self.widths, np.float64)
-        return half_widths(
-            self._design(calibrator), self._strategy(calibrator).mechanism.parameter, self.share
-        )
+        design, strategy = self._designed(calibrator)
+        return half_widths(design, strategy.mechanism.parameter, self.share)
 
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the combinations of cells that are measured."""
-        return self._strategy(calibrator).event
+        return self._designed(calibrator)[1].event
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, and keep the histogram with its bands; one for cells only replaces no other."""
-        design = self._design(calibrator)
-        strategy = self._strategy(calibrator)
+        design, strategy = self._designed(calibrator)
         combinations, cost = request.run(calibrator.curator, strategy)
         released = np.array(combinations, np.float64)
         mechanism = strategy.mechanism
@@ -182,6 +182,11 @@ class HistogramPurchase:
         counts = design.histogram(released, knowledge.total[0])
         knowledge.one_ways[self.name] = OneWay(counts, self._widths(calibrator), design.ordered)
         return PurchaseResult(cost)
+
+
+def _everyone(calibrator: Calibrator) -> Marginal:
+    """The number of rows, as a marginal of one cell."""
+    return Marginal(calibrator.curator.domain, ())
 
 
 def rows_error(width: int) -> int:

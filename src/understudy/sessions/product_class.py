@@ -128,7 +128,9 @@ class ProductPurchase:
         sup, room = band(product, share), calibrator.width * 0.9995 - slack(product)
         if sup is None or room <= 0:
             return None
-        price = calibrator.price_of_spread(calibrator.marginal(by, where), product.matrices, room / sup)
+        price = calibrator.price_of_spread(
+            Marginal(calibrator.curator.domain, by, where), product.matrices, room / sup
+        )
         return cls(by, kinds, where, share, price, resolution, sup)
 
     @classmethod
@@ -157,7 +159,8 @@ class ProductPurchase:
 
     def _strategy(self, calibrator: Calibrator) -> Strategy:
         matrices = self._product(calibrator).matrices
-        return calibrator.strategy(calibrator.marginal(self.by, self.where), matrices, self.price)
+        marginal = Marginal(calibrator.curator.domain, self.by, self.where)
+        return Strategy(marginal, matrices, calibrator.relation, self.price)
 
     def band(self, calibrator: Calibrator) -> dict[str, Any]:
         """The band, which is simulated."""
@@ -215,7 +218,7 @@ def resolution_for(
     product = product_on(calibrator, by, kinds)
     if calibrator.is_pure:
         return None
-    marginal, tail = calibrator.marginal(by, where), -float(ndtri(share / 2))
+    marginal, tail = Marginal(calibrator.curator.domain, by, where), -float(ndtri(share / 2))
     while product.resolution != 1:
         spread = calibrator.width / (tail * product.norm(2))
         least = calibrator.price_of_spread(marginal, product.matrices, spread)

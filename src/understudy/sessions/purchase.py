@@ -45,7 +45,7 @@ class PurchaseRequest:
         Raises an `InsufficientBudgetError`, or an `OvertakenError` where the step is no longer the next; then
         nothing was written or charged.
         """
-        prepared = curator.prepare([marginal], price)
+        prepared = curator.calibration.prepare([marginal], price)
         return curator.perform(prepared, request=self.name, analyst=self.analyst, step=self.step)[0]
 
     def run(self, curator: Curator, look: Look) -> tuple[Any, Cost]:

@@ -344,7 +344,9 @@ class SkiRental:
         """A lower bound of a class's price, whatever its share of β: its widest member alone costs so much."""
         product = product_on(self._calibrator, by, kinds)
         spread = self._calibrator.width / (_norm(product) * -float(ndtri(0.25)))
-        price = self._calibrator.price_of_spread(self._calibrator.marginal(by), product.matrices, spread)
+        price = self._calibrator.price_of_spread(
+            Marginal(self._calibrator.curator.domain, by), product.matrices, spread
+        )
         return float(price.amount)
 
 

@@ -135,16 +135,13 @@ class MarginalCounter:
                 np.add(index, column, out=index)
             prefixes[step.depth] = index
             if step.clique:
-                self._increment(self._counts[step.clique], index)
-
-    def _increment(self, counts: WholeCounts, index: NDArray[np.unsignedinteger]) -> None:
-        cells = self._index[: len(index)]
-        np.copyto(cells, index)
-        if len(cells) < len(counts) // 2:
-            # A large table is not worth a pass over all its cells for few rows.
-            np.add.at(counts, cells, np.int64(1))
-        else:
-            counts += np.bincount(cells, minlength=len(counts))
+                counts, cells = self._counts[step.clique], self._index[:rows]
+                np.copyto(cells, index)
+                if rows < len(counts) // 2:
+                    # A large table is not worth a pass over all its cells for few rows.
+                    np.add.at(counts, cells, np.int64(1))
+                else:
+                    counts += np.bincount(cells, minlength=len(counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +154,9 @@ class _IndexStep:
     cells: int
     clique: Clique
     """The clique of the cover that is complete here; empty within one."""
-
-    @property
-    def depth(self) -> int:
-        return len(self.path) - 1
-
-    @property
-    def dtype(self) -> np.dtype[np.unsignedinteger]:
-        return _index_type(self.cells)
+    depth: int
+    """How many attributes come before the last."""
+    dtype: np.dtype[np.unsignedinteger]
 
 
 def _steps(
@@ -184,7 +176,8 @@ def _steps(
         pending = [(clique, left) for clique, left in pending if attribute not in left]
         cells = prod(sizes[a] for a in here)
         complete = [clique for clique, left in inside if not left]
-        yield _IndexStep(here, sizes[attribute], cells, complete[0] if complete else ())
+        done = complete[0] if complete else ()
+        yield _IndexStep(here, sizes[attribute], cells, done, len(path), _index_type(cells))
         yield from _steps(inside, here, sizes)
 
 
@@ -200,16 +193,17 @@ def roll_up(tables: Mapping[Clique, WholeCounts], cliques: Iterable[Clique]) -> 
     {(3,): array([4, 6]), (): array(10)}
     """
     cliques = tuple(cliques)
+    found = {clique: np.array(tables[clique], order="C") for clique in cliques if clique in tables}
     largest_last = sorted((table.size, clique) for clique, table in tables.items())
-    masks = [(clique, _mask(clique)) for _, clique in largest_last]
+    inside = [clique for clique in cliques if clique not in found]
+    masks = [(clique, _mask(clique)) for _, clique in largest_last] if inside else []
     wanted: dict[Clique, list[Clique]] = {}
-    for clique in cliques:
+    for clique in inside:
         mask = _mask(clique)
         base = next((base for base, held in masks if mask & held == mask), None)
         if base is None:
             raise DomainError(f"the clique {clique} is within none of the counted ones")
         wanted.setdefault(base, []).append(clique)
-    found: dict[Clique, WholeCounts] = {}
     for base, parts in wanted.items():
         found.update(_sums(np.array(tables[base], order="C"), base, parts))
     return {clique: found[clique] for clique in cliques}

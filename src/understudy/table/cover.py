@@ -49,7 +49,7 @@ def clique_cover(
     """
     requested = sorted(set(cliques))
     _check(requested, sizes, limit)
-    if not any(requested):
+    if len(requested) < 2:
         return requested
     wanted = np.zeros((len(requested), len(sizes)), dtype=bool)
     for row, clique in zip(wanted, requested, strict=True):

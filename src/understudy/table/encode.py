@@ -19,7 +19,8 @@ import numpy as np
 from understudy.domain.attribute import WHOLE_FLOAT, Attribute, Boolean, Categories, Outside, spellings
 from understudy.domain.bins import Bins
 from understudy.errors import SourceError
-from understudy.table.dialect import DUCKDB, EXACT, Dialect, Edge, Expression, day_number
+from understudy.table.dialect import EXACT, Dialect, Edge, Expression, day_number, int32
+from understudy.table.duckdb_dialect import DUCKDB
 from understudy.table.intake import taken_in
 
 
@@ -89,19 +90,19 @@ def _(attribute: Categories, column: Expression, dialect: Dialect) -> Expression
     cell = find_cell(attribute, column, dialect)
     missing = is_missing(column, dialect)
     return ibis.ifelse(
-        missing, _code(attribute.null_cell), ibis.coalesce(cell, _code(attribute.outside_cell))
+        missing, int32(attribute.null_cell), ibis.coalesce(cell, int32(attribute.outside_cell))
     )
 
 
 @cell_of.register
 def _(attribute: Boolean, column: Expression, dialect: Dialect) -> Expression:
     if column.type().is_boolean():
-        return ibis.coalesce(column.cast("int32"), _code(attribute.null_cell))
+        return ibis.coalesce(column.cast("int32"), int32(attribute.null_cell))
     word = dialect.word(as_text(column))
     return ibis.cases(
-        (word.isin(attribute.TRUE), _code(1)),
-        (word.isin(attribute.FALSE), _code(0)),
-        else_=_code(attribute.null_cell),
+        (word.isin(attribute.TRUE), int32(1)),
+        (word.isin(attribute.FALSE), int32(0)),
+        else_=int32(attribute.null_cell),
     )
 
 
@@ -110,13 +111,21 @@ def _(attribute: Bins, column: Expression, dialect: Dialect) -> Expression:
     number, missing = as_number(attribute, column, dialect)
     cell = _bin(attribute, number, dialect)
     if attribute.outside is not Outside.CLAMP:
-        cell = ibis.ifelse(within(attribute, number), cell, _code(attribute.outside_cell))
-    return ibis.ifelse(missing, _code(attribute.null_cell), cell)
+        cell = ibis.ifelse(within(attribute, number), cell, int32(attribute.outside_cell))
+    return ibis.ifelse(missing, int32(attribute.null_cell), cell)
 
 
 def as_number(attribute: Bins, column: Expression, dialect: Dialect) -> tuple[Expression, Expression]:
     """The column as what is compared with the edges, and where that is missing or not a number."""
-    number = _comparable(attribute, column, dialect)
+    dtype = column.type()
+    if attribute.kind == "date":
+        number = dialect.day(column) if dtype.is_string() else column.cast("date")
+    elif dtype.is_string():
+        number = dialect.number(column)  # null, where it cannot be read
+    else:
+        number = (
+            dialect.decimal(column) if dtype.is_decimal() else column
+        )  # wide ones overflow in comparisons
     if number.type().is_floating():  # a narrow float would be compared with edges as narrow as itself
         number = number.cast("float64")
     missing = number.isnull()
@@ -168,22 +177,8 @@ def _bin(attribute: Bins, number: Expression, dialect: Dialect) -> Expression:
     return dialect.place(number, _edges(attribute.starts, number))
 
 
-def _comparable(attribute: Bins, column: Expression, dialect: Dialect) -> Expression:
-    """The column as something that can be compared with the edges; what cannot be read becomes null."""
-    dtype = column.type()
-    if attribute.kind == "date":
-        return dialect.day(column) if dtype.is_string() else column.cast("date")
-    if dtype.is_string():
-        return dialect.number(column)
-    return dialect.decimal(column) if dtype.is_decimal() else column  # wide decimals overflow in comparisons
-
-
 def _edges(edges: tuple[Edge, ...], number: Expression) -> list[Edge]:
     """Edges as the numbers that they are compared with: an engine may hold days as `day_number`."""
     if number.type().is_integer():
         return [day_number(edge) if isinstance(edge, dt.date) else edge for edge in edges]
     return list(edges)
-
-
-def _code(cell: int) -> Expression:
-    return ibis.literal(cell, type="int32")

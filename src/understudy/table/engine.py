@@ -144,7 +144,7 @@ class Embedded:
     @property
     def dialect(self) -> Dialect:
         """DuckDB's words, for which Ibis is loaded: not before they are needed."""
-        from understudy.table.dialect import DUCKDB
+        from understudy.table.duckdb_dialect import DUCKDB
 
         return DUCKDB
 

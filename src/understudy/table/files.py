@@ -5,7 +5,7 @@ A path means one file, whatever its name: nothing in it is a pattern, and no fol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 
 from understudy.declaration.declaration import SourceSpec
@@ -21,13 +21,8 @@ from understudy.table.file_view import (
     quoted,
     view_of,
 )
-from understudy.table.stamp import LOG_ENDINGS
+from understudy.table.stamp import is_database
 from understudy.table.text_file import is_text, text_table
-
-
-def logs_of(path: Path) -> tuple[str, ...]:
-    """Endings of further files that are read together with this one."""
-    return LOG_ENDINGS if is_database(path) else ()
 
 
 def check_file(path: Path, spec: SourceSpec) -> None:
@@ -48,30 +43,21 @@ def open_file(path: Path, spec: SourceSpec, *, columns: Collection[str] | None, 
 
     Only `candid` errors name what is in it.
     """
-    if is_parquet(path):
-        return _opened(path, lambda: _parquet_table(path, columns))
-    if is_database(path):
-        return _opened(path, lambda: _database_table(path, spec.table, columns, candid=candid))
-    return _opened(path, lambda: text_table(path, spec, columns, candid=candid))
+    try:
+        if is_parquet(path):
+            return _parquet_table(path, columns)
+        if is_database(path):
+            return _database_table(path, spec.table, columns, candid=candid)
+        return text_table(path, spec, columns, candid=candid)
+    except SourceError:
+        raise
+    except Exception as error:  # its own text may quote a value
+        raise SourceError(f"the table {path} cannot be opened ({type(error).__name__})") from None
 
 
 def is_parquet(path: Path) -> bool:
     """Whether a file is a Parquet file, by its ending."""
     return path.suffix.lower() == ".parquet"
-
-
-def is_database(path: Path) -> bool:
-    """Whether a file is a database of DuckDB, by its ending."""
-    return path.suffix.lower() in (".duckdb", ".db")
-
-
-def _opened(path: Path, how: Callable[[], FileTable]) -> FileTable:
-    try:
-        return how()
-    except SourceError:
-        raise
-    except Exception as error:
-        raise SourceError(f"the table {path} cannot be opened ({type(error).__name__})") from None
 
 
 def _parquet_table(path: Path, columns: Collection[str] | None) -> FileTable:

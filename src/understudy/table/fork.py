@@ -10,40 +10,30 @@ from __future__ import annotations
 
 import os
 from threading import RLock
-from types import TracebackType
+from typing import Any
 from weakref import WeakSet
 
-
-class LookLock:
-    """One thread at a time, which may enter again; a fork of the process waits until nobody else is inside."""
-
-    def __init__(self) -> None:
-        self._lock = RLock()
-        _LOCKS.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.release()
+_LOCKS: WeakSet[Any] = WeakSet()
+_held: list[list[Any]] = []
 
 
-_LOCKS: WeakSet[LookLock] = WeakSet()
-_held: list[list[LookLock]] = []
+def look_lock() -> Any:
+    """A lock for one thread at a time, which may enter again; a fork of the process waits until it is free."""
+    lock = RLock()
+    _LOCKS.add(lock)
+    return lock
 
 
 def _before_fork() -> None:
     locks = list(_LOCKS)
     for lock in locks:
-        lock.__enter__()
+        lock.acquire()
     _held.append(locks)
 
 
 def _after_fork() -> None:
     for lock in _held.pop():
-        lock.__exit__(None, None, None)
+        lock.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -21,8 +21,9 @@ from ibis.backends.sql.datatypes import PostgresType
 
 from understudy.declaration.declaration import SourceSpec
 from understudy.errors import SourceChangedError, SourceError
-from understudy.table.dialect import POSTGRES, Dialect, Expression
+from understudy.table.dialect import Dialect, Expression
 from understudy.table.engine import Columns, Habits, View, step_by_step
+from understudy.table.postgres_dialect import POSTGRES
 
 FETCH_ROWS = 1 << 16
 """Rows that are fetched at once from a cursor on the server."""

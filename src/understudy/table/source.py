@@ -22,8 +22,8 @@ from understudy.domain.domain import Domain
 from understudy.errors import SourceChangedError, SourceError, UnderstudyError
 from understudy.table.engine import AnyIbis, Embedded, Engine
 from understudy.table.file_view import ASK_CUSTODIAN, FileTable, LostLines, connect
-from understudy.table.files import check_file, is_database, logs_of, open_file
-from understudy.table.stamp import Stamps, settled_stamps, stamps_of
+from understudy.table.files import check_file, open_file
+from understudy.table.stamp import Stamps, is_database, settled_stamps, stamps_of
 from understudy.table.text_file import FORGIVING, READING, is_text
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Source:
             raise SourceError(self._lacks(missing, wanted))
         for attribute in domain:
             check_type(attribute, columns[attribute.column], candid=self.candid)
-        with _quiet("the declaration cannot be put to this table"):
+        with self._quiet("the declaration cannot be put to this table"):
             check_compiles(self.expression, self.engine, domain, unit)
 
     def _lacks(self, missing: list[str], wanted: list[str]) -> str:
@@ -140,12 +140,12 @@ class Source:
     def check_unchanged(self) -> None:
         """Refuse to go on with another file than the one that was opened."""
         if self.engine.remote:
-            with self._quiet():
+            with self._quiet("the engine could not read the table"):
                 self.engine.check_unchanged()
         if self.path is None:
             return
         try:
-            now = stamps_of(self.path, logs=logs_of(self.path))
+            now = stamps_of(self.path)
         except OSError as error:
             raise SourceError(f"the table {self.path} cannot be read any more: {error.strerror}") from None
         if now != self.stamps:
@@ -164,20 +164,27 @@ class Source:
 
         if not self.engine.remote:
             self.check_unchanged()
-        with self._quiet(), self.engine.look() as view:
-            yield ViewReader(self.expression, self.engine, view, text=self.text)
+        with self._quiet("the engine could not read the table"), self.engine.look() as view:
+            yield ViewReader(self.expression, self.engine, view, self.text)
         if not self.engine.remote:
             self.check_unchanged()
 
     @contextmanager
-    def _quiet(self) -> Iterator[None]:
+    def _quiet(self, what: str) -> Iterator[None]:
+        """Turn an engine's error into one that quotes nothing; that the file has changed is a better reason."""
         try:
-            with _quiet("the engine could not read the table"):
-                yield
-        except SourceError:
-            if self.path is not None:
-                self.check_unchanged()  # a better reason, where it is one
+            yield
+        except UnderstudyError as error:
+            if isinstance(error, SourceError) and self.path is not None:
+                self.check_unchanged()
             raise
+        except Exception as error:
+            if self.path is not None:
+                self.check_unchanged()
+            raise SourceError(
+                f"{what} ({type(error).__name__}); nothing of the engine's message is shown, as it may hold data. "
+                f"Check the source with `understudy check`"
+            ) from None
 
     def rows(self, domain: Domain, unit: Unit | None = None) -> int:
         """The number of rows that count: public under `replace`, private under `add-remove`."""
@@ -196,20 +203,6 @@ class Source:
         """The codes of the clique's attributes, batch by batch, encoded by the engine."""
         with self.look() as look:
             yield from look.batches(domain, clique, unit)
-
-
-@contextmanager
-def _quiet(what: str) -> Iterator[None]:
-    """Turn an engine's error into one that quotes nothing."""
-    try:
-        yield
-    except UnderstudyError:
-        raise
-    except Exception as error:
-        raise SourceError(
-            f"{what} ({type(error).__name__}); nothing of the engine's message is shown, as it may hold data. "
-            f"Check the source with `understudy check`"
-        ) from None
 
 
 def open_source(
@@ -248,7 +241,7 @@ def open_source(
         return _open_url(spec, base=base, candid=candid)
     path = (base / spec.location).resolve()
     try:
-        stamps = settled_stamps(path, logs=logs_of(path))
+        stamps = settled_stamps(path)
     except OSError as error:
         raise SourceError(f"the table {path} cannot be read: {error.strerror}") from None
     check_file(path, spec)
@@ -284,7 +277,7 @@ def _open_url(spec: SourceSpec, *, base: Path, candid: bool) -> Source:
     """A table behind a URL that Ibis understands."""
     import ibis
 
-    from understudy.table.dialect import PORTABLE, PORTABLE_DUCKDB
+    from understudy.table.portable_dialect import PORTABLE, PORTABLE_DUCKDB
     from understudy.table.postgres import password
 
     scheme = spec.location.partition("://")[0]

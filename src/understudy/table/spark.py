@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from understudy.declaration.declaration import SourceSpec
 from understudy.errors import SourceChangedError, SourceError
-from understudy.table.dialect import SPARK, Dialect, Expression
+from understudy.table.dialect import Dialect, Expression
 from understudy.table.engine import BATCH_ROWS, Columns, Habits, View, step_by_step
+from understudy.table.spark_dialect import SPARK
 
 TIME_LIMIT = 3600
 """Seconds for one statement where the declaration names no other limit. Depends on nothing that is private."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,18 +39,24 @@ Stamps = tuple[FileStamp, ...]
 """The stamps of every file that a table is read from, the table's own file first."""
 
 
-def stamps_of(path: Path, *, logs: Sequence[str] = ()) -> Stamps:
-    """The stamps of a file, which must be there, and of the files named by its path and each of `logs`.
+def is_database(path: Path) -> bool:
+    """Whether a file is a database of DuckDB, by its ending: logs beside it are read together with it."""
+    return path.suffix.lower() in (".duckdb", ".db")
+
+
+def stamps_of(path: Path) -> Stamps:
+    """The stamps of a file, which must be there, and of the logs beside a database.
 
     Raises OSError where the file itself cannot be found; a log that is absent is stamped as absent.
     """
+    logs = LOG_ENDINGS if is_database(path) else ()
     return (_stamp(path), *(_stamp_if_there(Path(f"{path}{ending}")) for ending in logs))
 
 
-def settled_stamps(path: Path, *, logs: Sequence[str] = ()) -> Stamps:
+def settled_stamps(path: Path) -> Stamps:
     """`stamps_of`, taken when the newest of their times is so old that any later write gets another one."""
     while True:
-        stamps = stamps_of(path, logs=logs)
+        stamps = stamps_of(path)
         wait = max(_until_settled(stamp) for stamp in stamps)
         if wait <= 0:
             return stamps

@@ -16,7 +16,8 @@ import ibis
 from understudy.domain.attribute import Attribute
 from understudy.domain.bins import Bins
 from understudy.domain.intake import Intake
-from understudy.table.dialect import DUCKDB, Expression
+from understudy.table.dialect import Expression
+from understudy.table.duckdb_dialect import DUCKDB
 from understudy.table.engine import step_by_step
 from understudy.table.intake import taken_in
 from understudy.table.writing import MAJORITY, Writing, is_token, writing_of

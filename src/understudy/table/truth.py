@@ -19,7 +19,7 @@ from understudy.query.marginal import Marginal
 from understudy.query.tables import RememberedTables
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.counts import MarginalCounter
-from understudy.table.fork import LookLock
+from understudy.table.fork import look_lock
 from understudy.table.source import Source
 
 if TYPE_CHECKING:
@@ -55,8 +55,12 @@ class Truth:
         self.source = source
         self.domain = domain
         self.unit = unit
-        self._lock = LookLock()  # an engine's connection serves one thread at a time
+        self._lock = look_lock()  # an engine's connection serves one thread at a time
         self._looks = 0
+        self.is_file = source.stamps is not None and source.pinned
+        """Whether the rows are in a file, whose versions can be told apart."""
+        self._is_lasting = source.version is not None
+        """Whether what was read once may be kept: every change of the rows is noticed before the next look."""
         self._copy = copy if self.is_file else None
         self._kept: list[Codes] | None = None
         self._unsaved = False
@@ -68,13 +72,10 @@ class Truth:
         self._counted: OrderedDict[Clique, Counts] = OrderedDict()
         self._expected: tuple[Clique, ...] = ()
         self._places: tuple[Clique, NDArray[np.intp]] | None = None
-        self._tables = self._remembering()
-        self._closed = False
-
-    def _remembering(self) -> RememberedTables:
-        return RememberedTables(
-            self.domain, lambda clique: self._count_codes([clique], iter(self._kept or ()))[clique]
+        self._tables = RememberedTables(
+            domain, lambda clique: self._count_codes([clique], iter(self._kept or ()))[clique]
         )
+        self._closed = False
 
     @cached_property
     def rows(self) -> int:
@@ -105,11 +106,6 @@ class Truth:
             meaning += repr([attribute.intake for attribute in self.domain])
         return sha256(meaning.encode()).hexdigest()[:16]
 
-    @property
-    def is_file(self) -> bool:
-        """Whether the rows are in a file, whose versions can be told apart."""
-        return self.source.stamps is not None and self.source.pinned
-
     def check_unchanged(self) -> None:
         """Refuse to go on with another table than the one that was opened, or after `close`. Reads no data."""
         self._check_open()
@@ -123,7 +119,7 @@ class Truth:
             self._closed = True
             self._kept, self._places = None, None
             self._counted.clear()
-            self._tables = self._remembering()
+            self._tables.forget()
             self.source.close()
 
     def _check_open(self) -> None:
@@ -145,13 +141,11 @@ class Truth:
             return self._counts(look, wanted)
 
     def _known(self, marginal: Marginal, resolution: int) -> Counts | None:
-        """The sums of one marginal from what is in memory; None where that is not cheaper than a look.
+        """The sums of one marginal from the codes in memory; None where that is not cheaper than a look.
 
         A small clique is counted once. One table of weights on more cells than there are rows is looked up at the
         rows' own cells, which are found once.
         """
-        if not self._in_memory():
-            return None
         with self._lock:
             self.check_unchanged()
             table = self._tables.over(marginal.clique)
@@ -167,11 +161,6 @@ class Truth:
                 self._places = marginal.clique, self._cells_of(marginal.clique)
             weights = marginal.where.factors[0].weights.reshape(-1)[self._places[1]]
             return np.array(np.rint(weights * resolution).astype(np.int64).sum())
-
-    @property
-    def _is_lasting(self) -> bool:
-        """Whether what was read once may be kept: every change of the rows is noticed before the next look."""
-        return self.source.version is not None
 
     def _in_memory(self) -> bool:
         """Whether the codes are; from the second look on they are, where they fit."""
@@ -197,7 +186,7 @@ class Truth:
         found = {clique: self._counted[clique] for clique in wanted if clique in self._counted}
         new = [clique for clique in wanted if clique not in found]
         if new:
-            found |= self._count(look, [*new, *self._taken_along(new)])
+            found |= self._count(look, [*new, *self._taken_along(new)] if self._expected else new)
             self._rows = int(found[new[0]].sum())
         for clique in (*(clique for clique in found if clique not in wanted), *wanted):
             found[clique].flags.writeable = False
@@ -223,7 +212,7 @@ class Truth:
 
     def _count(self, look: ViewReader | None, wanted: Sequence[Clique]) -> dict[Clique, Counts]:
         """One pass over the rows, or one GROUP BY for each clique of a cover: whichever is cheaper there."""
-        if look is not None:
+        if look is not None and self.source.engine.remote:
             from understudy.table.inside import group_counts, grouped_cover
 
             cover = grouped_cover(self.source, self.domain, wanted, self.unit)
@@ -262,8 +251,10 @@ class Truth:
     def sums_of(self, marginals: Sequence[Marginal], *, resolution: int = 1) -> list[Counts]:
         """The sums of many marginals: one pass for all small cliques, and one for each that is too large."""
         self.check_size(marginals)
-        if len(marginals) == 1 and (known := self._known(marginals[0], resolution)) is not None:
-            return [known]
+        if len(marginals) == 1 and self._in_memory():
+            known = self._known(marginals[0], resolution)
+            if known is not None:
+                return [known]
         dense = {m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS}
         with self._look() as look:
             counts = self._counts(look, sorted(dense)) if dense else {}
@@ -280,7 +271,7 @@ class Truth:
         return (counts * steps).sum(axis=summed, dtype=np.int64)
 
     def _sums_by_row(self, look: ViewReader | None, marginal: Marginal, resolution: int) -> Counts:
-        if look is not None:
+        if look is not None and self.source.engine.remote:
             from understudy.table.inside import grouped_sums
 
             summed = grouped_sums(look, self.source, marginal, self.unit, resolution=resolution)
@@ -315,13 +306,10 @@ class Truth:
                 return
             with self.source.look() as look:
                 yield look
-            self._save()  # not before the look has ended at the rows that it began with
-
-    def _save(self) -> None:
-        """Keep what was read for the next process, where that is permitted."""
-        if self._unsaved and self._copy is not None and self.version is not None and self._kept:
-            self._copy.save(self.version, self.domain, self._kept)
-        self._unsaved = False
+            # Kept for the next process, where that is permitted, once the look has ended at its first rows.
+            if self._unsaved and self._copy is not None and self.version is not None and self._kept:
+                self._copy.save(self.version, self.domain, self._kept)
+            self._unsaved = False
 
     def _batches(self, look: ViewReader | None, clique: Clique) -> Iterator[Codes]:
         clique = clique or self.domain.names[:1]  # an engine streams at least one column

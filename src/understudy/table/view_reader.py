@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -29,14 +30,15 @@ WORD_BITS = 62
 """Bits of a packed integer: codes travel in as few numbers as hold them."""
 
 
+@dataclass(frozen=True)
 class ViewReader:
     """What can be read from one view of the table; it can be used only while the view is open."""
 
-    def __init__(self, expression: Any, engine: Engine, view: View, *, text: bool) -> None:
-        self._expression = expression
-        self._engine = engine
-        self._view = view
-        self._text = text
+    _expression: Any
+    _engine: Engine
+    _view: View
+    _text: bool
+    """Whether the table is a file of text, of which every look reads all declared columns."""
 
     def batches(self, domain: Domain, clique: Clique, unit: Unit | None = None) -> Iterator[Codes]:
         """The codes of the clique's attributes, batch by batch."""

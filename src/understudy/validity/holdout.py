@@ -45,7 +45,7 @@ from understudy.validity.metric import Area, Metric
 from understudy.validity.metrics import metric_for
 from understudy.validity.modes import HoldoutMode, ModeTerms, SealedLook, check_worth
 from understudy.validity.predictions import guess_fault
-from understudy.validity.scope import About, Way, about, assumptions, sentence
+from understudy.validity.scope import Way, about, assumptions, sentence
 from understudy.validity.score import JournaledScore, Memory, Score, read_all, say_all
 from understudy.validity.sealed import SealedRows
 from understudy.validity.view import history_table
@@ -142,6 +142,9 @@ class Holdout:
                 )
         else:
             check_worth(self.mode, tolerance)
+        self._steps = grid(self.mode.rows)
+        """Steps between 0 and 1 for the value of one row, or person."""
+        self._each, self._besides = self.metric.asked
         self._lock = AskingLock("holdout")
         self._memory = Memory()
         self._ways: set[str] = set()
@@ -182,7 +185,8 @@ class Holdout:
                 "score_frozen for a certificate about the population. Nothing was counted"
             )
         predicted = self.metric.predictions(estimator, self._sealed.features)
-        looks = self._looks(predicted, getattr(estimator, "classes_", None), self._guess(estimator, X, y))
+        guess = None if y is None else self._guess(estimator, X, y)
+        looks = self._looks(predicted, getattr(estimator, "classes_", None), guess)
         return self._tell(looks, {"way": Way.IN_PROCESS})
 
     def score_frozen(
@@ -199,7 +203,7 @@ class Holdout:
         """
         if self._sealed.features is None:
             raise ParameterError("this holdout was given no features to predict from: hand in predictions")
-        guess = self._guess(estimator, X, y)
+        guess = None if y is None else self._guess(estimator, X, y)
         classes = getattr(estimator, "classes_", None)
         columns = len(self._classes if classes is None else classes)
         made = predict_frozen(
@@ -241,20 +245,13 @@ class Holdout:
             self._looks(found, self._classes, guesses), {"way": Way.PREDICTIONS, "label": label}
         )
 
-    @property
-    def _steps(self) -> int:
-        """Steps between 0 and 1 for the value of one row, or person."""
-        return grid(self.mode.rows)
-
     def _looks(
         self, predicted: NDArray[Any], classes: Any, guess: Sequence[float] | None
     ) -> list[SealedLook]:
         return self._sealed.looks(self.metric, predicted, classes, steps=self._steps, guess=guess)
 
-    def _guess(self, estimator: Any, X: Any, y: Any) -> tuple[float, ...] | None:
-        """The estimator's means over other rows, if there are any."""
-        if y is None:
-            return None
+    def _guess(self, estimator: Any, X: Any, y: Any) -> tuple[float, ...]:
+        """The estimator's means over other rows."""
         predicted, truth = self.metric.predictions(estimator, X), np.asarray(y)
         return self.metric.means(truth, predicted, getattr(estimator, "classes_", None))
 
@@ -264,9 +261,9 @@ class Holdout:
             return None
         if not isinstance(guess, Sequence):
             return self.metric.guesses(guess)
-        if len(guess) != sum(self.metric.asked):
+        if len(guess) != self._each + self._besides:
             raise ParameterError(
-                f"{self.metric.name} is made of {sum(self.metric.asked)} means, and {len(guess)} are guessed. "
+                f"{self.metric.name} is made of {self._each + self._besides} means, and {len(guess)} are guessed. "
                 f"Nothing was counted"
             )
         return tuple(guess)
@@ -282,9 +279,6 @@ class Holdout:
                 continue
             told.append((step.get("label", ""), self._scored(said, memory, ways)))
         return told
-
-    def _about(self, ways: set[str]) -> About:
-        return about(ways, has_features=self._sealed.features is not None)
 
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
         """As a scorer: what is sealed here is scored, and (X, y), which are other rows, serve as a guess.
@@ -302,8 +296,7 @@ class Holdout:
 
     def _scores(self, memory: Memory) -> int:
         """How many scores were told."""
-        each, besides = self.metric.asked
-        return ceil(max(memory.heard.asked - besides, 0) / each)
+        return ceil(max(memory.heard.asked - self._besides, 0) / self._each)
 
     @property
     def width(self) -> float:
@@ -321,9 +314,8 @@ class Holdout:
             return about_pairs(found)
         if not self.metric.combines:
             return found
-        each, besides = self.metric.asked
-        once = f", and of {besides} more that the first asks for" if besides else ""
-        several = "one such mean" if each == 1 else f"{each} such means"
+        once = f", and of {self._besides} more that the first asks for" if self._besides else ""
+        several = "one such mean" if self._each == 1 else f"{self._each} such means"
         said = f"the width is of a mean: each score is a function of {several}{once}, with its own interval"
         return replace(found, assumptions=(*found.assumptions, said))
 
@@ -334,7 +326,7 @@ class Holdout:
         promised, left, area = self.promise.as_dict(), self.left, isinstance(self.metric, Area)
         with self._lock:
             ways, unprevented = set(self._ways), set(self._unprevented)
-        scope = self._about(ways)
+        scope = about(ways, has_features=self._sealed.features is not None)
         promised["assumptions"] += assumptions(scope, ways, unprevented, area=area)
         named = {"mode": self.mode.text, "rows": self.rows, "metric": self.metric.text}
         said = {"about": sentence(scope, area=area)}
@@ -348,7 +340,6 @@ class Holdout:
     def _tell(self, looks: Sequence[SealedLook], how: dict[str, Any]) -> Score:
         """Say what the mode says of all looks of a score; `how` it was asked for is kept with the answer."""
         kept = {name: value for name, value in how.items() if value}
-        each, besides = self.metric.asked
         with self._lock:
             while True:
                 self._catch_up()
@@ -361,10 +352,10 @@ class Holdout:
                 # What is drawn counts once it is kept: where another process spoke first, or the journal cannot be
                 # written, nothing was said, and the noisy threshold that the journal holds stays the one.
                 drawn = self._memory.copy()
-                if each + besides == 1:
+                if len(looks) == 1:
                     step = self.mode.say(looks[0], drawn.heard, noise=self._noise) | kept
                 else:
-                    parts, first = looks[:each], looks[each:]
+                    parts, first = looks[: self._each], looks[self._each :]
                     step = say_all(self.mode, parts, first, drawn, noise=self._noise) | kept
                 secret = {} if isinstance(self.mode, FreeLadder) else drawn.heard.secret
                 if self._journal.add(f"score {told + 1}", step, hidden=json.dumps(secret).encode()):
@@ -375,8 +366,8 @@ class Holdout:
 
     def _scored(self, said: JournaledScore, memory: Memory, ways: set[str]) -> Score:
         left = self.queries - self._scores(memory)
-        scale, about = self.metric.scale, self._about(ways)
-        return Score(said.value, said.width, said.source, left, about, said.interval, scale)
+        scope = about(ways, has_features=self._sealed.features is not None)
+        return Score(said.value, said.width, said.source, left, scope, said.interval, self.metric.scale)
 
     def _asked_by(self, step: dict[str, Any]) -> None:
         self._ways.add(_way(step))

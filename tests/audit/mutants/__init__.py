@@ -12,6 +12,7 @@ from audit.mutants.coverage import COVERAGE, COVERAGE_HONEST
 from audit.mutants.curator import CURATOR
 from audit.mutants.flow import FLOW
 from audit.mutants.holdout import HOLDOUT, HOLDOUT_HONEST
+from audit.mutants.keys import KEYS, KEYS_HONEST
 from audit.mutants.looks import LOOKS, LOOKS_HONEST
 from audit.mutants.noise import NOISE
 from audit.mutants.restart import RESTART, RESTART_HONEST
@@ -22,7 +23,7 @@ from audit.mutants.sparse_vector import SPARSE_VECTOR
 
 MUTANTS = [
     *NOISE, *SELECTION, *SPARSE_VECTOR, *FLOW, *SENSITIVITY, *CURATOR, *ACCOUNTING, *ADAPTIVE, *COVERAGE, *HOLDOUT,
-    *RESTART, *RUNS, *LOOKS,
+    *RESTART, *RUNS, *LOOKS, *KEYS,
 ]  # fmt: skip
 HONEST = [
     *ACCOUNTING_HONEST,
@@ -32,4 +33,5 @@ HONEST = [
     *RESTART_HONEST,
     *RUNS_HONEST,
     *LOOKS_HONEST,
+    *KEYS_HONEST,
 ]

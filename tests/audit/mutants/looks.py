@@ -179,7 +179,7 @@ def refused(build, setting=SETTING) -> bool:
 def measured_without_noise() -> bool:
     """Whether a measurement that was prepared with noise for nobody is refused."""
     curator = SETTING.curator(ROWS, noise=SeededNoise(3))
-    prepared = curator.prepare([A], Price.of(epsilon=1))
+    prepared = curator.calibration.prepare([A], Price.of(epsilon=1))
     free = replace(prepared, mechanisms=((LaplaceMechanism(epsilon=ONE, l1=0), 1),))
     try:
         curator.perform(free)

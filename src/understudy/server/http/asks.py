@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -12,9 +11,8 @@ from starlette.responses import Response
 from understudy.server.answering import GateReply
 from understudy.server.http.bodies import AskBody, asked, check_json, parsed
 from understudy.server.http.replying import json_reply, refusals
-from understudy.server.http.security import App, Receive, Scope, Send
+from understudy.server.http.security import App, Receive, RoutePath, Scope, Send, body_from
 from understudy.server.http.who import ANYBODY, header
-from understudy.server.problems import Problem
 from understudy.server.tokens import Caller
 
 router = APIRouter(tags=["questions"])
@@ -32,18 +30,13 @@ class AskLane:
             await self._app(scope, receive, send)
             return
         scope["route"] = ROUTE
-        reply = await _asked(self._state, scope, table, await _body(receive))
+        reply = await _asked(self._state, scope, table, await body_from(receive))
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(reply.body)).encode())]
         await send({"type": "http.response.start", "status": _status(reply), "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
-    path: str
-
-
-ROUTE = _Route("/v1/tables/{table}/ask")
+ROUTE = RoutePath("/v1/tables/{table}/ask")
 
 
 async def ask(table: str, request: Request) -> Response:
@@ -74,17 +67,6 @@ def _table(path: str) -> str | None:
         return None
     name = path[11:-4]
     return name if name and "/" not in name else None
-
-
-async def _body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise Problem(400, "gone", "The request was not sent to its end.", hint="Send it again.")
-        parts.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(parts)
 
 
 ASK: dict[str, Any] = {

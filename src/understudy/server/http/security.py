@@ -12,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from dataclasses import dataclass
 from typing import Any
 
 from understudy.server.logs import log_failure, log_request
@@ -26,6 +27,14 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class RoutePath:
+    """What metrics and logs call a request that no router has named, in the scope's `route`."""
+
+    path: str
+
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -144,6 +153,18 @@ class _CountedBody:
             if self._seen > self._limit:
                 raise too_large(self._limit)
         return message
+
+
+async def body_from(receive: Receive) -> bytes:
+    """The whole body of a request, of which `Guard` bounds the size."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise Problem(400, "gone", "The request was not sent to its end.", hint="Send it again.")
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
 
 
 def hosts_of(address: str) -> frozenset[str]:

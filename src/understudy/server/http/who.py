@@ -17,7 +17,7 @@ from understudy.server.http.security import Scope
 from understudy.server.logins import Logins
 from understudy.server.pace import RateLimiter
 from understudy.server.problems import Problem
-from understudy.server.tokens import ROLES, Caller
+from understudy.server.tokens import ROLES, Caller, Tokens
 
 DOOR = "http"
 COOKIES = {"http": "understudy", "admin": "understudy-admin"}
@@ -62,10 +62,8 @@ class Doorman:
 
     def caller(self, scope: Scope) -> Caller:
         """Who calls; a `Problem` 401 where nobody known does, 403 where a cookie came from another site."""
-        given = header(scope, b"authorization")
-        if given:
-            kind, _, secret = given.partition(" ")
-            found = self._tokens.find(secret.strip(), door=DOOR) if kind.lower() == "bearer" else None
+        if header(scope, b"authorization"):
+            found = bearer(self._tokens, scope, door=DOOR)
         else:
             found = self._logged_in(Request(scope))
         if found is None:
@@ -103,6 +101,12 @@ class Doorman:
         if found is not None and request.method not in ("GET", "HEAD"):
             check_same_origin(request)
         return None if found is None else found[0]
+
+
+def bearer(tokens: Tokens, scope: Scope, *, door: str) -> Caller | None:
+    """Whose token a request carries, if it is valid at this door; None where it carries none that is."""
+    kind, _, secret = header(scope, b"authorization").partition(" ")
+    return tokens.find(secret.strip(), door=door) if kind.lower() == "bearer" else None
 
 
 def header(scope: Scope, name: bytes) -> str:

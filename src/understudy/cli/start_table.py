@@ -1,0 +1,101 @@
+"""`understudy start`: a declared project from a file and a budget, everything in between bought privately."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.options import Json, Overwrite, check_output, emit
+from understudy.cli.progress import busy
+from understudy.cli.terminal import say, say_table
+from understudy.privacy.relation import Neighbours
+
+if TYPE_CHECKING:
+    from understudy.starting.start import Started
+
+
+def start(
+    data: Annotated[Path, typer.Argument(help="A CSV, TSV, Parquet or DuckDB file, with a header.")],
+    epsilon: Annotated[float, typer.Option(help="The whole budget of the table, for ever.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Its delta; 0 for pure epsilon, which finds no keys.")] = 1e-9,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the declaration.")] = Path(
+        "understudy.yml"
+    ),
+    report: Annotated[Path, typer.Option(help="Where to write the summary, a page.")] = Path("start.html"),
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="replace: the number of rows is public; add-remove: it is private.")
+    ] = Neighbours.REPLACE,
+    table: Annotated[str, typer.Option(help="The table, in a database of several.")] = "",
+    encoding: Annotated[str, typer.Option(help="Of a file of text.")] = "utf-8",
+    delimiter: Annotated[
+        str | None, typer.Option(help="Of a file of text; the one that the header has most of, otherwise.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Buy bounds, bins and keys of every column with a tenth of the budget, and write a declaration.
+
+    Nothing has to be known of the table: only its header and number of rows are taken as public (and the types
+    of a Parquet file's columns). How columns are written, where their numbers lie, and which values of text
+    enough rows hold is bought privately, and paid for once: to start again costs nothing. Identifiers and free
+    text are left out, and named. `ask`, `release` and `serve` take what is written.
+    """
+    from understudy import __version__
+    from understudy.output import write_file
+    from understudy.starting.start import start as begin
+    from understudy.starting.summary import summary
+
+    check_output(report, overwrite=True, belonging=[data, output])
+    with busy("Buying bounds, bins and keys", quiet=as_json):
+        found = begin(
+            data,
+            output,
+            epsilon=epsilon,
+            delta=delta,
+            neighbours=neighbours,
+            table=table,
+            encoding=encoding,
+            delimiter=delimiter,
+            overwrite=overwrite,
+        )
+    made = f"Made with understudy {__version__} at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
+    write_file(report, summary(found, made=made), overwrite=True)
+    if as_json:
+        emit(_plain(found, output, report))
+        return
+    _show(found, output, report)
+
+
+def _plain(found: Started, output: Path, report: Path) -> dict[str, object]:
+    return {
+        "written": str(output),
+        "report": str(report),
+        "cost": found.cost.amount,
+        "currency": found.cost.currency,
+        "delta": float(found.delta),
+        "share": found.budget.share(found.cost),
+        "repeated": found.again,
+        "columns": [
+            {"column": column.name, "type": column.kind or None, "why": column.why}
+            for column in found.columns
+        ],
+    }
+
+
+def _show(found: Started, output: Path, report: Path) -> None:
+    rows = [(column.name, column.kind or "left out", column.why) for column in found.columns]
+    say_table([("column", "type", "what was found"), *rows], left={0, 1, 2}, indent=2)
+    own = f", and delta {float(found.delta):.3g}" if found.delta else ""
+    paid = "was paid before, and nothing now" if found.again else "was paid"
+    say(
+        f"Wrote {output} and {report}. {found.cost.currency} {found.cost.amount:.6g} "
+        f"({found.budget.share(found.cost):.1%} of the budget{own}) {paid}. "
+        f"Next: `understudy ask 'count by {_example(found)}' --epsilon 0.05 --project {output}`."
+    )
+
+
+def _example(found: Started) -> str:
+    return found.kept[0].name if found.kept else "…"

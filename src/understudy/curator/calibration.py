@@ -1,0 +1,190 @@
+"""Noise calibrated to a price: what a Curator can say of a measurement before it charges anything. Reads no data.
+
+A marginal has a sensitivity under the declared neighbours, a price and a sensitivity make a mechanism, and the law
+of the mechanism's noise gives the error. All three depend on public values alone: the declaration, the marginal,
+the price, and, where weights are rounded, a public bound on the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+from understudy.domain.domain import Domain
+from understudy.errors import ParameterError, QueryError, RefusedError
+from understudy.mechanism.additive import Additive, error_of, noise_for
+from understudy.privacy.calibrate import cheapest
+from understudy.privacy.columns import CountColumns
+from understudy.privacy.event import Event, Together
+from understudy.privacy.price import Currency, Price
+from understudy.privacy.relation import Relation, Sensitivity
+from understudy.query.disjoint import excludes
+from understudy.query.marginal import Marginal
+from understudy.rational import Number, positive, probability
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedMeasurement:
+    """Marginals, and for each the mechanism that will measure it and its lattice resolution; made without data.
+
+    `errors` are half-widths in people, one for each marginal; all cells of a marginal hold together with
+    probability 1 - `beta`. `stacks` are the places of marginals that get one noise as one vector, since no row
+    counts in two of them (`query.disjoint`): all of a stack have the same mechanism, and one event.
+    """
+
+    marginals: tuple[Marginal, ...]
+    mechanisms: tuple[tuple[Additive, int], ...]
+    errors: tuple[float, ...]
+    beta: Number
+    stacks: tuple[tuple[int, ...], ...]
+
+    @property
+    def event(self) -> Together:
+        """The noise of all of them together, wherever it is added."""
+        return Together(tuple(self.mechanisms[stack[0]][0].event for stack in self.stacks))
+
+    @property
+    def charged(self) -> Event:
+        """The same as a ledger records it: the noise of one marginal, or of one stack, stands alone."""
+        return self.event.events[0] if len(self.stacks) == 1 else self.event
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Sensitivities, mechanisms, errors and prices of marginals of one declared table.
+
+    `currency` is what prices are told in where no other is asked for. `rows_at_most` gives a public bound on the
+    number of rows, or None: it is asked for only where weights other than 0 and 1 are rounded. Prices are in
+    epsilon or rho, errors in people.
+    """
+
+    domain: Domain
+    relation: Relation
+    currency: Currency
+    rows_at_most: Callable[[], int | None]
+
+    def sensitivity(self, *marginals: Marginal, resolution: int = 1) -> Sensitivity:
+        """How far neighbours can move the counts of marginals side by side, in steps of 1/resolution.
+
+        No row may count in two of them: QueryError if one does. Weights other than 0 and 1 stand alone, each on
+        the lattice of its own that its error is told for.
+        """
+        if len(marginals) > 1 and not all(marginal.where.is_counting for marginal in marginals):
+            raise QueryError("marginals that share a noise must have weights of 0 and 1")
+        for place, marginal in enumerate(marginals):
+            if any(not excludes(other.where, marginal.where) for other in marginals[:place]):
+                raise QueryError("marginals that share a noise must be about different rows")
+        return self.relation.moves(CountColumns.stacked(marginals, resolution=resolution))
+
+    def is_public(self, marginal: Marginal) -> bool:
+        """Whether no row can change a marginal's counts, so that noise on it would protect nobody."""
+        return marginal.where.is_counting and self.sensitivity(marginal).l1 == 0
+
+    def mechanism(
+        self,
+        marginal: Marginal,
+        price: Price,
+        *,
+        beside: Sequence[Marginal] = (),
+        moves: Callable[[int], Sensitivity] | None = None,
+    ) -> tuple[Additive, int]:
+        """The mechanism that would answer at this price, and its lattice resolution.
+
+        The price is for the marginal and for those `beside` it, of which no row may count in two. `moves` is
+        their sensitivity in steps of 1 over what it is given, for a caller who tries many prices.
+
+        The lattice is the finest whose noise can still be drawn. Counting queries live on the integers. Other
+        weights are rounded to 1/128 of 1/rows, so that all rows together are off by less than half a hundredth of
+        a person; less finely where the noise is so large that its sampler would overflow, when the rounding is
+        still far below the noise.
+        """
+        if marginal.domain != self.domain:
+            raise QueryError("the question is about another domain")
+        resolution = 1
+        if not marginal.where.is_counting:
+            bits = self._rows_bound().bit_length()
+            resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
+        while True:
+            moved = moves(resolution) if moves else self.sensitivity(marginal, *beside, resolution=resolution)
+            try:
+                return noise_for(price, moved), resolution
+            except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
+                if resolution == 1:
+                    raise
+            resolution //= 2
+
+    def _rows_bound(self) -> int:
+        bound = self.rows_at_most()
+        if bound is None:
+            raise RefusedError(
+                "weights other than 0 and 1 are rounded, and the error of that needs a public "
+                "bound on the number of rows",
+                remedy="declare `rows: {at_most: …}`",
+            )
+        return max(bound, 1)
+
+    def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
+        """The half-width in people within which all cells of a measured marginal are, with probability 1 - `beta`.
+
+        It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1.
+        """
+        noise = error_of(mechanism, beta, marginal.size) / resolution
+        return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
+
+    def price_of(
+        self,
+        marginal: Marginal,
+        *,
+        error: Number,
+        beta: Number = 0.05,
+        currency: Currency | None = None,
+        beside: Sequence[Marginal] = (),
+    ) -> Price:
+        """The smallest price, in `currency` or the usual one, at which all cells are within `error` people.
+
+        They are so together, with probability 1 - `beta`. The price is for the marginal and for those `beside`
+        it, of which no row may count in two. Raises ParameterError for an error that is not positive.
+        """
+        target = positive(error, "error")
+        paid_in = self.currency if currency is None else currency
+
+        @cache  # it is the same at every price
+        def moves(steps: int) -> Sensitivity:
+            return self.sensitivity(marginal, *beside, resolution=steps)
+
+        def suffices(amount: Fraction) -> bool:
+            try:
+                mechanism, resolution = self.mechanism(marginal, Price(paid_in, amount), moves=moves)
+                return self.error(marginal, mechanism, resolution, beta) <= target
+            except ParameterError:  # noise too large to draw
+                return False
+
+        probability(beta)
+        return Price(paid_in, cheapest(suffices))
+
+    def prepare(
+        self,
+        marginals: Sequence[Marginal],
+        price: Price | Sequence[Price],
+        *,
+        beta: Number = 0.05,
+        stacks: Sequence[Sequence[int]] | None = None,
+    ) -> PreparedMeasurement:
+        """What a Curator's `perform` will charge and do, each marginal at the given price or its own.
+
+        `stacks` are the places of marginals that are measured as one vector, at the one price of the first of
+        them, where no row counts in two (`query.disjoint.disjoint_stacks`); each is alone without. Raises
+        QueryError where a row could.
+        """
+        prices = [price] * len(marginals) if isinstance(price, Price) else price
+        alone = tuple((place,) for place in range(len(prices)))
+        placed = alone if stacks is None else tuple(map(tuple, stacks))
+        built: dict[int, tuple[Additive, int]] = {}
+        for first, *others in placed:
+            found = self.mechanism(marginals[first], prices[first], beside=[marginals[i] for i in others])
+            built.update(dict.fromkeys((first, *others), found))
+        mechanisms = tuple(built[place] for place in range(len(prices)))
+        errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, mechanisms, strict=True))
+        return PreparedMeasurement(tuple(marginals), mechanisms, tuple(errors), beta, placed)

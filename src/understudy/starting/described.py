@@ -1,0 +1,189 @@
+"""The declaration that is made of what was bought: bins of numbers and days, keys, why columns are left out."""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+from typing import Any
+
+from understudy.curator.column_curator import FoundKeys
+from understudy.declaration import cells
+from understudy.declaration.outline import OutlineEntry, scalar
+from understudy.domain.attribute import same_text
+from understudy.mechanism.column_profile.profile import ABOVE_ZERO, BINS, ColumnProfile
+from understudy.table.column_reader import NumberReading, ValueKind
+
+IDENTIFIER = 0.95
+"""A column of whole numbers is taken for an identifier where so many of its values are different ones."""
+
+COVERED = 0.5
+"""A column of text is left out where the keys that were found cover less than this of its texts."""
+
+MOST_KEYS = 1000
+"""Keys of one column that a declaration lists: the most frequent ones."""
+
+DIGITS = 4
+"""Digits of an edge, counted from those of the width of its bins."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedColumn:
+    """What became of one column: a line of the declaration, and what is known of it for the summary.
+
+    `kind` is a type of the declaration, empty where the column was left out; `why` says why. `bins` are labels and
+    noisy counts, and `missing` about how many rows have no value there, of `rows` that were read.
+    """
+
+    name: str
+    kind: str
+    why: str
+    entry: OutlineEntry
+    bins: tuple[tuple[str, float], ...] = ()
+    missing: float = 0.0
+    middle: str = ""
+
+
+def left_out(name: str, why: str) -> StartedColumn:
+    """A column that no attribute is made of."""
+    return StartedColumn(name, "", why, OutlineEntry.without(name, why))
+
+
+def flag(name: str, why: str) -> StartedColumn:
+    """A column of yes and no, of which nothing had to be bought."""
+    entry = OutlineEntry(name, {"type": "boolean", "null": "true"}, {})
+    return StartedColumn(name, "boolean", why, entry)
+
+
+def of_numbers(name: str, reading: NumberReading, found: ColumnProfile, why: str) -> StartedColumn:
+    """A column of numbers or days, cut where its bins were found."""
+    if found.low is None or found.high is None:
+        return left_out(name, f"{why}: too few values for bounds that noise would not hide")
+    people = sum(found.counts)
+    if reading.kind is ValueKind.WHOLE and found.distinct > IDENTIFIER * people > 0:
+        return left_out(name, f"{why}, nearly all of them different: an identifier, it seems")
+    numbers = [found.low, *found.cuts, found.high]
+    kind, edges = _edges(reading, numbers)
+    labels = [_shown(edge) for edge in edges]
+    fields = {"type": kind, "edges": f"[{', '.join(map(str, edges))}]"} | _intake(reading)
+    if kind == "integer" and edges[-1] - edges[0] < 2 * BINS:  # a cell for each number
+        fields = {"type": kind, "bounds": f"[{edges[0]}, {edges[-1]}]"} | _intake(reading)
+    if found.missing > 2 * found.deviation:
+        fields["null"] = "true"
+    counts = _merged(numbers, found.counts, [_number(edge) for edge in edges])
+    return StartedColumn(
+        name,
+        kind,
+        f"{why}, about {labels[0]} to {labels[-1]}",
+        OutlineEntry(name, fields, {}),
+        tuple((f"{a} to {b}", count) for a, b, count in zip(labels, labels[1:], counts, strict=False)),
+        found.missing,
+        _middle(labels, counts),
+    )
+
+
+def of_keys(name: str, found: FoundKeys, why: str) -> StartedColumn:
+    """A column of text by its keys; left out where they cover too little of it."""
+    total = sum(found.counts)
+    kept: dict[str, int] = {}
+    for label, count in zip(found.labels, found.counts, strict=True):
+        plain = same_text(label)
+        if plain == plain.strip() and plain.isprintable():
+            kept[plain] = kept.get(plain, 0) + count
+    listed = dict(list(kept.items())[:MOST_KEYS])
+    if not listed or total < COVERED * found.texts:
+        share = f"{total / found.texts:.0%}" if found.texts > total > 0 else "nearly nothing"
+        return left_out(
+            name,
+            f"{why}: values that {found.threshold:,} rows or more hold cover {share} of it "
+            "(an identifier or free text, it seems)",
+        )
+    entry = cells.category(name, listed, null=True)
+    entry = OutlineEntry(name, entry.fields | {"outside": "other"}, {})
+    many = f"{len(listed):,} values" if len(listed) > 1 else "one value"
+    return StartedColumn(
+        name,
+        "category",
+        f"{why}: {many} that about {found.threshold:,} rows or more hold each",
+        entry,
+        tuple((label, float(count)) for label, count in listed.items()),
+        0.0,
+        next(iter(listed)),
+    )
+
+
+def _edges(reading: NumberReading, numbers: Sequence[float]) -> tuple[str, list[Any]]:
+    """The type of an attribute, and its edges in it: rising, and two at least."""
+    if reading.kind in (ValueKind.DAY, ValueKind.MOMENT):
+        days = sorted({_day(number) for number in numbers})
+        return "date", days if len(days) > 1 else [days[0], days[0] + dt.timedelta(days=1)]
+    if reading.kind is ValueKind.WHOLE:
+        whole = sorted({_within_64_bits(number) for number in numbers})
+        return "integer", whole if len(whole) > 1 else [whole[0], whole[0] + 1]
+    return "real", _shortened(numbers)
+
+
+def _number(edge: Any) -> float:
+    return float((edge - dt.date(1970, 1, 1)).days) if isinstance(edge, dt.date) else float(edge)
+
+
+def _shown(edge: Any) -> str:
+    return edge.isoformat() if isinstance(edge, dt.date) else f"{edge:,.12g}"
+
+
+def _day(number: float) -> dt.date:
+    first, last = dt.date(1, 1, 1), dt.date(9999, 12, 30)
+    days = min(max(number, (first - dt.date(1970, 1, 1)).days), (last - dt.date(1970, 1, 1)).days)
+    return dt.date(1970, 1, 1) + dt.timedelta(days=int(days))
+
+
+def _within_64_bits(number: float) -> int:
+    return int(min(max(number, -(2.0**62)), 2.0**62))
+
+
+def _shortened(numbers: Sequence[float]) -> list[float]:
+    """The same edges in few digits; those that fall together are one."""
+    width = (numbers[-1] - numbers[0]) / (len(numbers) - 1)
+    digits = DIGITS - 1 - floor(log10(width))
+    short = {number if abs(number) == ABOVE_ZERO else round(number, digits) + 0.0 for number in numbers}
+    return sorted(short) if len(short) > 1 else sorted(set(numbers))
+
+
+def _merged(numbers: Sequence[float], counts: Sequence[float], edges: Sequence[float]) -> list[float]:
+    """Noisy counts of the bins between new edges: each old bin goes where its middle lies."""
+    found = [0.0] * (len(edges) - 1)
+    for low, high, count in zip(numbers, numbers[1:], counts, strict=False):
+        place = bisect_right(edges, (low + high) / 2) - 1
+        found[min(max(place, 0), len(found) - 1)] += max(count, 0.0)
+    return found
+
+
+def _middle(labels: Sequence[str], counts: Sequence[float]) -> str:
+    """The edge nearest to the median."""
+    half, reached = sum(counts) / 2, 0.0
+    for label, count in zip(labels[1:], counts, strict=False):
+        reached += count
+        if reached >= half:
+            return label
+    return labels[-1]
+
+
+def _intake(reading: NumberReading) -> dict[str, str]:
+    """What the line says about how a column is written."""
+    intake, fields = reading.intake, dict[str, str]()
+    if intake.formats:
+        fields["format"] = f"[{', '.join(_quoted(each.text) for each in intake.formats)}]"
+    if intake.strip:
+        fields["strip"] = f"[{', '.join(map(_quoted, intake.strip))}]"
+    if intake.decimal != ".":
+        fields["decimal"] = _quoted(intake.decimal)
+    if intake.thousands:
+        fields["thousands"] = _quoted(intake.thousands)
+    return fields
+
+
+def _quoted(text: str) -> str:
+    written = scalar(text)
+    return written if written.startswith('"') else f'"{written}"'

@@ -1,0 +1,351 @@
+"""`understudy start`: from a file and a budget to a declared project, everything in between bought privately.
+
+Taken as public: the file's name, the header, the types of a Parquet file's or a database's columns, how a file
+of text is told to be encoded and delimited, and, under `neighbours: replace`, the number of rows. Everything
+else is bought with a tenth of the budget: how columns of text are written, bounds and bins of numbers and days,
+keys of text. What is found decides nothing before it was released.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+
+from understudy.curator.column_curator import ColumnCurator
+from understudy.declaration.declaration import SourceSpec
+from understudy.declaration.outline import Outline, OutlineEntry, name_from, scalar
+from understudy.errors import RefusedError, SourceError
+from understudy.ledger.place import ledger_place
+from understudy.ledger.store import DurableLedger
+from understudy.mechanism.additive import noise_for
+from understudy.mechanism.column_profile.profile import SHARES, ColumnProfiling
+from understudy.noise.samplers import NoiseSource
+from understudy.output import write_file
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Cost
+from understudy.privacy.price import Price
+from understudy.privacy.relation import Neighbours, Relation
+from understudy.rational import Number, exact
+from understudy.starting.described import StartedColumn, flag, left_out, of_keys, of_numbers
+from understudy.starting.written import reading_of
+from understudy.table.column_reader import ColumnReader, NumberReading, ValueKind
+from understudy.table.source import open_source
+from understudy.table.text_file import is_text, read_header
+from understudy.table.writing import reads_as_value
+
+PART = Fraction(1, 10)
+"""What is spent of the budget."""
+
+WRITINGS_PART = Fraction(1, 10)
+ROWS_PART = Fraction(1, 50)
+"""What of that tells how columns are written, and how many rows there are, where that has to be bought."""
+
+KEYS_DELTA = Fraction(1, 2)
+"""The part of delta that is set aside for keys; a start spends four fifths of it."""
+
+DELTA_SPENT = Fraction(4, 5)
+
+LEAST_PEOPLE = 10
+"""No key of fewer rows is ever told, whatever the noise."""
+
+WRITTEN = "Written by `understudy start`"
+
+DELIMITERS = (",", ";", "\t", "|")
+
+
+@dataclass(frozen=True)
+class Started:
+    """What a start left: the declaration's text, what became of each column, and what it cost.
+
+    `cost` is what all purchases are charged in the ledger, `again` whether they had been made before, and
+    `share` the part of the rows that was read of each column.
+    """
+
+    name: str
+    text: str
+    columns: tuple[StartedColumn, ...]
+    budget: Budget
+    cost: Cost
+    delta: Fraction
+    rows: float
+    share: float
+    again: bool
+
+    @property
+    def kept(self) -> tuple[StartedColumn, ...]:
+        """The columns that the declaration has an attribute for."""
+        return tuple(column for column in self.columns if column.kind)
+
+
+def start(
+    data: Path,
+    target: Path,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    neighbours: Neighbours = Neighbours.REPLACE,
+    table: str = "",
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
+    overwrite: bool = False,
+    noise: NoiseSource | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Started:
+    """Buy what a declaration of the file needs, write it into `target`, and return what was found.
+
+    The ledger stands where the declaration will look for it. The same file under the same budget is never paid
+    for twice: where `target` was written by an earlier start of it, that is read from the ledger, and the file
+    is left as it is. Raises a SourceError or a RefusedError, before anything is spent, where the file cannot be
+    read, has no rows, or has too few for the budget, and where `target` is there and may not be replaced.
+    """
+    known = _is_started(target, data, overwrite=overwrite)
+    part = exact(delta, "delta") * KEYS_DELTA
+    budget = Budget.of(epsilon, delta, key_delta=part)
+    spec = _spec(data, table=table, encoding=encoding, delimiter=delimiter)
+    source = open_source(spec, base=Path(), candid=True)
+    ledger = None
+    try:
+        name = name_from(data.name.split(".")[0])
+        ledger = DurableLedger(ledger_place("", base=target.resolve().parent, environ=environ), name, budget)
+        reader = ColumnReader(source)
+        curator = ColumnCurator(reader, ledger, Relation(neighbours), noise=noise)
+        purchase = _Purchase(reader, curator, budget, only_known=target if known else None)
+        columns = purchase.made()
+        cost, spent = type(budget.cap)(purchase.units), purchase.delta
+        reader.forget()
+    finally:
+        source.close()
+        if ledger is not None:
+            ledger.close()
+    heading = _heading(budget, cost, spent, purchase)
+    outline = Outline(
+        heading, _settings(name, data, target, spec, neighbours, budget), tuple(c.entry for c in columns)
+    )
+    if not any(column.kind for column in columns):
+        raise RefusedError(
+            "no column could be declared: none has enough people for bounds or keys that noise would not hide",
+            remedy="Raise epsilon, take fewer columns, or declare the columns by hand; what was paid for is kept",
+        )
+    if not known:
+        write_file(target, outline.text(), overwrite=overwrite)
+    return Started(
+        name,
+        outline.text(),
+        columns,
+        budget,
+        cost,
+        spent,
+        purchase.rows,
+        purchase.share,
+        purchase.again,
+    )
+
+
+class _Purchase:
+    """The purchases of one start, in their order; each is a debit under a name of its own."""
+
+    def __init__(
+        self, reader: ColumnReader, curator: ColumnCurator, budget: Budget, *, only_known: Path | None
+    ) -> None:
+        self.only_known = only_known
+        self.reader = reader
+        self.curator = curator
+        self.budget = budget
+        self.price = (budget.whole * PART).whole_units
+        self.version = sha256(repr(reader.source.version).encode()).hexdigest()[:12]
+        self.rows = self.share = 0.0
+        self.requests: list[str] = []
+        self.again = False
+
+    @property
+    def units(self) -> int:
+        """What the ledger charged for all of it, now or before."""
+        debits = (self.curator.ledger.find(request) for request in self.requests)
+        return sum(debit.cost.units for debit in debits if debit is not None)
+
+    @property
+    def delta(self) -> Fraction:
+        """What the purchases carry of delta."""
+        debits = (self.curator.ledger.find(request) for request in self.requests)
+        return sum((debit.event.delta_cost() for debit in debits if debit is not None), Fraction(0))
+
+    def made(self) -> tuple[StartedColumn, ...]:
+        kinds = self.reader.kinds()
+        if not kinds:
+            raise SourceError("the table has no columns")
+        self.rows = self._number_of_rows(len(kinds))
+        self.share = self.reader.share(self.rows, len(kinds))
+        why = {name: str(kind) for name, kind in kinds.items()}
+        readings = {
+            name: NumberReading(kind)
+            for name, kind in kinds.items()
+            if kind in (ValueKind.WHOLE, ValueKind.REAL, ValueKind.DAY, ValueKind.MOMENT)
+        }
+        left = self.price
+        if self.reader.source.text:
+            price = self.price * WRITINGS_PART
+            left = self.price * (1 - WRITINGS_PART)
+            told = self.curator.writings(list(kinds), price, self.share, request=self._request("writings"))
+            for name, counts in told.items():
+                reading, why[name] = reading_of(counts)
+                if reading is not None:
+                    readings[name] = reading
+                elif why[name] == "nothing":
+                    kinds[name] = ValueKind.OTHER
+                elif why[name] == "yes or no":
+                    kinds[name] = ValueKind.FLAG
+        texts = [n for n, kind in kinds.items() if kind is ValueKind.TEXT and n not in readings]
+        return self._bought(kinds, readings, texts, why, left)
+
+    def _bought(
+        self,
+        kinds: Mapping[str, ValueKind],
+        readings: Mapping[str, NumberReading],
+        texts: Sequence[str],
+        why: Mapping[str, str],
+        price: Price,
+    ) -> tuple[StartedColumn, ...]:
+        with_keys = texts if self.budget.key_delta else []
+        shared = price / max(len(readings) + len(with_keys), 1)
+        profiles = keys = None
+        if readings:
+            profiles = self.curator.profiles(
+                readings, (shared * len(readings)).whole_units, self.share, request=self._request("numbers")
+            )
+        if with_keys:
+            keys = self.curator.keys(
+                with_keys,
+                (shared * len(with_keys)).whole_units,
+                self.share,
+                delta=self.budget.key_delta * DELTA_SPENT,
+                at_least=LEAST_PEOPLE,
+                request=self._request("keys"),
+            )
+        found: list[StartedColumn] = []
+        for name, kind in kinds.items():
+            if profiles is not None and name in profiles:
+                found.append(of_numbers(name, readings[name], profiles[name], why[name]))
+            elif keys is not None and name in keys:
+                found.append(of_keys(name, keys[name], why[name]))
+            elif kind is ValueKind.FLAG:
+                found.append(flag(name, why[name]))
+            elif kind is ValueKind.TEXT:
+                found.append(left_out(name, f"{why[name]}, whose keys need a budget with a delta"))
+            else:
+                found.append(left_out(name, f"it holds {why[name]}"))
+        return tuple(found)
+
+    def _request(self, what: str) -> str:
+        request = f"start {what} {self.version}"
+        known = self.curator.ledger.find(request) is not None
+        if self.only_known is not None and not known:
+            raise _there(self.only_known)
+        self.again = self.again or known
+        self.requests.append(request)
+        return request
+
+    def _number_of_rows(self, columns: int) -> float:
+        """The number of rows, public or bought; refused, before anything is spent, where there are too few."""
+        if not self.curator.relation.rows_are_public:
+            price, self.price = self.price * ROWS_PART, self.price * (1 - ROWS_PART)
+            return self.curator.about_rows(price, request=self._request("rows"))
+        rows = self.curator.rows
+        if rows == 0:
+            raise SourceError("the table has no rows: there is nothing to start from. Nothing was spent")
+        least = self._least_rows(columns)
+        if rows < least:
+            raise RefusedError(
+                f"the table has {rows:,} row{'' if rows == 1 else 's'}, and {columns:,} columns for this price "
+                f"need about {least:,}: with fewer, noise hides every column",
+                remedy="Raise epsilon, keep fewer columns, or declare the columns by hand (`understudy init`). "
+                "Nothing was spent",
+            )
+        return float(rows)
+
+    def _least_rows(self, columns: int) -> int:
+        """Rows below which not even a column of one octave would be found."""
+        profiling = ColumnProfiling(columns=columns, price=self.price, relation=self.curator.relation)
+        first = noise_for(self.price * SHARES[0], profiling.moved)
+        return max(2, int(8 * float(first.variance) ** 0.5))
+
+
+def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
+    """Whether the declaration is there by an earlier start: then nothing is written, and nothing new bought.
+
+    Raises a SourceError where there is no such table, and where another file is in the place of the declaration.
+    """
+    if not data.exists():
+        raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
+    if not target.exists() or overwrite:
+        if target.exists() and target.samefile(data):
+            raise SourceError(f"{target} is the table itself: write elsewhere with --output")
+        return False
+    try:
+        first = target.read_text(encoding="utf-8")[: len(WRITTEN) + 2]
+    except (OSError, UnicodeDecodeError):
+        first = ""
+    if first != f"# {WRITTEN}":
+        raise _there(target)
+    return True
+
+
+def _there(target: Path) -> SourceError:
+    return SourceError(
+        f"{target} exists already, and nothing was spent; replace it with --overwrite, or write elsewhere with "
+        "--output. What was paid for this table under the same budget is not paid again"
+    )
+
+
+def _spec(data: Path, *, table: str, encoding: str, delimiter: str | None) -> SourceSpec:
+    """How the file is read; of a file of text, by its first line."""
+    place = str(data.resolve())
+    if not is_text(data):
+        if encoding != "utf-8" or delimiter is not None:
+            raise SourceError(f"{data.name} is no file of text: leave --encoding and --delimiter out")
+        return SourceSpec(place, table)
+    if table:
+        raise SourceError(f"{data.name} holds one table: leave --table out")
+    found = {mark: read_header(data, mark, encoding) for mark in DELIMITERS}
+    best = max(DELIMITERS, key=lambda mark: len(found[mark])) if delimiter is None else delimiter
+    if any(map(reads_as_value, found.get(best) or read_header(data, best, encoding))):
+        raise SourceError(
+            f"the first line of {data.name} has numbers or days where names of columns are expected: if it is "
+            "a row, put a line with the names before it. What stands there becomes public; nothing was spent"
+        )
+    return SourceSpec(place, delimiter=best, encoding=encoding)
+
+
+def _settings(
+    name: str, data: Path, target: Path, spec: SourceSpec, neighbours: Neighbours, budget: Budget
+) -> tuple[OutlineEntry, ...]:
+    try:
+        location = str(data.resolve().relative_to(target.resolve().parent))
+    except ValueError:
+        location = str(data.resolve())
+    written = {"epsilon": budget.epsilon, "delta": budget.delta, "key_delta": budget.key_delta}
+    amounts = ", ".join(f"{key}: {float(amount)!r}" for key, amount in written.items() if amount)
+    entries = [OutlineEntry.of("name", name), OutlineEntry.of("source", scalar(location))]
+    if spec.table:
+        entries.append(OutlineEntry.of("table", scalar(spec.table)))
+    if spec.delimiter != ",":
+        entries.append(OutlineEntry.of("delimiter", scalar(spec.delimiter)))
+    if spec.encoding != "utf-8":
+        entries.append(OutlineEntry.of("encoding", spec.encoding))
+    return (
+        *entries,
+        OutlineEntry.of("neighbours", str(neighbours)),
+        OutlineEntry.of("budget", f"{{{amounts}}}", "the total for this table, for ever"),
+    )
+
+
+def _heading(budget: Budget, cost: Cost, delta: Fraction, purchase: _Purchase) -> tuple[str, ...]:
+    own = f", delta {float(delta):.3g}" if delta else ""
+    return (
+        f"{WRITTEN}: bounds, bins and keys were bought privately, and may be published.",
+        f"They cost {cost.currency} {cost.amount:.6g}{own}, {budget.share(cost):.1%} of the budget. In the ledger",
+        f"that is {', '.join(repr(request) for request in purchase.requests)}; to start again costs nothing.",
+    )

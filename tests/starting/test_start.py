@@ -1,0 +1,280 @@
+"""`understudy start`: a whole project from a file and a budget, and nothing spent where it cannot be made."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import understudy as us
+from page_checks import read_page
+from program import call
+from understudy.declaration.file import read
+from understudy.errors import RefusedError, SourceError
+from understudy.ledger import export, verifier
+from understudy.ledger.declared import open_ledger
+from understudy.noise.samplers import SeededNoise
+from understudy.privacy.relation import Neighbours
+from understudy.starting.start import start
+from understudy.starting.summary import summary
+from understudy.starting.written import reading_of
+from understudy.table.column_reader import WRITINGS, ValueKind
+
+ROWS = 6_000
+TOWNS = ("Köln", "New York", "O'Brien, Co")
+
+
+@pytest.fixture(scope="module")
+def messy(tmp_path_factory) -> Path:
+    """A file of text with a mark at its beginning, semicolons, and every way of writing that is known."""
+    path = tmp_path_factory.mktemp("messy") / "messy.csv"
+    rng = np.random.default_rng(1)
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow(
+            [
+                "id",
+                "amount",
+                "price €",
+                "day",
+                "two orders",
+                "mixed",
+                "town",
+                "note",
+                "flag",
+                "empty",
+                "year",
+                "time",
+            ]
+        )
+        for i in range(ROWS):
+            day = dt.date(2000, 1, 1) + dt.timedelta(days=int(rng.integers(0, 8000)))
+            writer.writerow(
+                [
+                    i + 100_000,
+                    f"{rng.lognormal(8, 1):,.2f}",
+                    f"€ {rng.lognormal(6, 1):.2f}".replace(".", ","),
+                    day.strftime(("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y")[i % 3]),
+                    day.strftime(("%m/%d/%Y", "%d/%m/%Y")[i % 2]),
+                    str(i % 4) if i % 3 else "abc",
+                    TOWNS[min(int(rng.geometric(0.5)) - 1, 2)] if i % 10 else "",
+                    f"free text {i}",
+                    ("yes", "no")[i % 2],
+                    "",
+                    int(rng.triangular(1930, 1980, 2010)),
+                    f"{day} 12:{i % 60:02}:00",
+                ]
+            )
+    return path
+
+
+def started(data: Path, target: Path, **given):
+    given = {"epsilon": 20, "delta": 1e-9, "noise": SeededNoise(1), "environ": {}} | given
+    return start(data, target, **given)
+
+
+# ---------------------------------------------------------------------------------------- what it finds
+
+
+@pytest.fixture(scope="module")
+def project(messy, tmp_path_factory):
+    target = tmp_path_factory.mktemp("project") / "understudy.yml"
+    return started(messy, target), target
+
+
+def test_every_column_is_declared_as_what_it_is_or_left_out_and_named(project):
+    found, target = project
+    kinds = {column.name: column.kind for column in found.columns}
+    assert kinds == {
+        "id": "",
+        "amount": "real",
+        "price €": "real",
+        "day": "date",
+        "two orders": "",
+        "mixed": "category",
+        "town": "category",
+        "note": "",
+        "flag": "boolean",
+        "empty": "",
+        "year": "integer",
+        "time": "date",
+    }
+    why = {column.name: column.why for column in found.columns}
+    assert "identifier" in why["id"]
+    assert "free text" in why["note"]
+    assert "month first" in why["two orders"]
+    assert "67%" in why["mixed"] or "whole numbers" in why["mixed"]
+    declared = read(target)
+    assert set(declared.domain["town"].labels) == {*TOWNS, "other", "null"}
+    year = declared.domain["year"]
+    assert year.starts[0] > 1900
+    assert year.upper < 2030
+    text = target.read_text()
+    for name in ("id", "note", "empty"):
+        assert f"# {name}: left out" in text
+
+
+def test_what_it_wrote_is_asked_released_and_shown(project):
+    found, target = project
+    opened = us.open(target)
+    try:
+        towns = opened.ask("count by town", epsilon=1)
+        assert towns.value.sum() == pytest.approx(ROWS, rel=0.05)
+        assert towns.value[list(opened.domain["town"].labels).index("Köln")] > 0.3 * ROWS
+        for column in ("amount", "price €", "day", "time", "year"):
+            counts = opened.ask(f'count by "{column}"', epsilon=1).value
+            readable = counts[: opened.domain[column].proper_size]
+            assert readable.sum() > 0.9 * ROWS
+            assert readable.max() < 0.25 * ROWS, column
+    finally:
+        opened.close()
+    page = summary(found)
+    read_page(page)
+    assert all(column.name in page for column in found.columns)
+    assert "left out" in page.lower()
+
+
+def test_it_costs_a_tenth_and_a_second_start_nothing(project, messy):
+    found, target = project
+    budget = found.budget
+    assert budget.share(found.cost) == pytest.approx(0.1, rel=1e-3)
+    assert 0 < found.delta <= budget.key_delta
+    ledger = open_ledger(read(target), base=target.parent, environ={})
+    spent, own = ledger.spent, ledger.delta_spent
+    before = target.read_bytes()
+    again = started(messy, target, noise=SeededNoise(2))
+    assert again.again
+    assert again.text == found.text
+    assert target.read_bytes() == before
+    assert (ledger.spent, ledger.delta_spent) == (spent, own)
+    assert started(messy, target, overwrite=True, noise=SeededNoise(3)).text == found.text
+    assert ledger.spent == spent
+    document = export.document(ledger.url, ledger.name)
+    ledger.close()
+    verdict = verifier.verify(document)
+    assert verdict["sound"], verdict["problems"]
+    assert verdict["key_delta_spent"] == pytest.approx(float(found.delta))
+
+
+def test_parquet_has_types_and_needs_no_writings(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(2)
+    day = np.datetime64("2010-01-01") + rng.integers(0, 3000, 4000)
+    columns = {
+        "weight": rng.normal(70, 9, 4000),
+        "age": rng.integers(0, 90, 4000),
+        "born": day,
+        "seen": day.astype("datetime64[us]"),
+        "town": [TOWNS[i % 3] for i in range(4000)],
+        "member": [i % 2 == 0 for i in range(4000)],
+        "list": [[i] for i in range(4000)],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "people.parquet")
+    found = started(
+        tmp_path / "people.parquet", tmp_path / "understudy.yml", neighbours=Neighbours.ADD_REMOVE
+    )
+    kinds = {column.name: column.kind for column in found.columns}
+    assert kinds == {
+        "weight": "real", "age": "integer", "born": "date", "seen": "date", "town": "category",
+        "member": "boolean", "list": "",
+    }  # fmt: skip
+    assert found.rows == pytest.approx(4000, rel=0.1)
+    assert read(tmp_path / "understudy.yml").neighbours is Neighbours.ADD_REMOVE
+
+
+def test_a_budget_of_pure_epsilon_finds_numbers_and_says_that_keys_need_a_delta(messy, tmp_path):
+    found = started(messy, tmp_path / "understudy.yml", delta=0, epsilon=200)
+    kinds = {column.name: (column.kind, column.why) for column in found.columns}
+    assert kinds["year"][0] == "integer"
+    assert kinds["town"][0] == ""
+    assert "delta" in kinds["town"][1]
+    assert found.cost.currency == "epsilon"
+
+
+# ---------------------------------------------------------------------------------------- nothing is spent
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("a,b\n", "no rows"),
+        ("a,b\n1,2\n", "1 row,"),
+        ("a,b,a\n1,2,3\n", "more than once"),
+        ("", "no header"),
+        ("17,F,2020-01-01\n18,M,2020-01-02\n", "numbers or days"),
+        (",".join(f"c{i}" for i in range(1000)) + "\n" + ("1," * 999 + "1\n") * 50, "1,000 columns"),
+    ],
+    ids=["no rows", "one row", "duplicate headers", "nothing", "no header", "1,000 columns"],
+)
+def test_what_cannot_be_started_is_said_and_nothing_is_spent(text, word, tmp_path):
+    data = tmp_path / "t.csv"
+    data.write_text(text)
+    with pytest.raises((SourceError, RefusedError), match=word):
+        started(data, tmp_path / "understudy.yml", epsilon=1)
+    assert not (tmp_path / "understudy.yml").exists()
+    assert not list(tmp_path.glob("*.ledger*"))
+
+
+def test_a_file_that_is_there_is_not_replaced_and_nothing_is_spent(messy, tmp_path):
+    target = tmp_path / "understudy.yml"
+    target.write_text("understudy: 1\n")
+    with pytest.raises(SourceError, match="exists already"):
+        started(messy, target)
+    target.write_text("# Written by `understudy start`: of another table\n")
+    with pytest.raises(SourceError, match="exists already"):
+        started(messy, target)
+    assert not list(tmp_path.glob("*.ledger*"))
+    with pytest.raises(SourceError, match="no file"):
+        started(tmp_path / "none.csv", target)
+
+
+def test_the_command_says_what_it_made_and_repeats_for_nothing(messy, tmp_path):
+    said = call("start", str(messy), "--epsilon", "20", "--json", cwd=tmp_path)
+    told = json.loads(said.stdout)
+    assert told["share"] == pytest.approx(0.1, rel=1e-3)
+    assert not told["repeated"]
+    assert (tmp_path / "understudy.yml").exists()
+    assert (tmp_path / "start.html").read_text().startswith("<!")
+    again = json.loads(call("start", str(messy), "--epsilon", "20", "--json", cwd=tmp_path).stdout)
+    assert again["repeated"]
+    assert again["columns"] == told["columns"]
+
+
+# ---------------------------------------------------------------------------------------- how text is written
+
+
+def written(**shares):
+    return [
+        1000 * shares.get(name.replace("/", "_").replace(" ", "_").replace(".", "__"), 0) for name in WRITINGS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shares", "kind"),
+    [
+        ({"whole": 1}, ValueKind.WHOLE),
+        ({"whole": 0.5, "real": 0.5}, ValueKind.REAL),
+        ({"thousands": 0.6, "whole": 0.3, "real": 0.1}, ValueKind.REAL),
+        ({"comma": 0.8, "whole": 0.2}, ValueKind.REAL),
+        ({"currency": 1}, ValueKind.REAL),
+        ({"currency_comma": 0.9, "currency": 0.1}, ValueKind.REAL),
+        ({"day": 1}, ValueKind.DAY),
+        ({"day": 0.4, "day_month": 0.4, "day_or_month": 0.1, "day__month": 0.1}, ValueKind.DAY),
+        ({"moment": 1}, ValueKind.MOMENT),
+        ({"day_or_month": 1}, None),
+        ({"day_month": 0.5, "month_day": 0.5}, None),
+        ({"flag": 1}, None),
+        ({"whole": 0.6, "text": 0.4}, None),
+        ({"missing": 1}, None),
+    ],
+)
+def test_what_a_column_is_follows_from_how_it_is_written(shares, kind):
+    reading, why = reading_of(written(**shares))
+    assert (None if reading is None else reading.kind) is kind
+    assert why
