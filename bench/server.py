@@ -1,4 +1,4 @@
-"""The server over HTTP on loopback: answers for each CPU second of its process, waiting times, and its start.
+"""The server on loopback, over HTTP and at the Postgres door: answers for a CPU second, waiting times, its start.
 
     repeats   one question that is known, asked again by many clients: without and with a fresh request id
     paid      questions that are measured directly, each under a request id of its own, by 32 clients
@@ -6,6 +6,8 @@
     fairness  a new question's time (95th percentile) alone, and while another analyst floods the server
     start     CPU seconds until a server with 24,000 entries in its ledger answers: over a table with a coded copy,
               as `understudy init` drafts it; and without one, when the engine checks the table's columns first
+    postgres  the Postgres door: a known question as a prepared statement, asked again by many clients, without and
+              with a parameter; and CPU milliseconds of a connection with SCRAM
 
 Run: python -m bench.server [--repeats 6000] [--paid 1600] [--entries 24000] [--rows 100000] [--only NAME …]
 """
@@ -17,6 +19,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -35,7 +38,7 @@ from understudy.project import open_project
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Tokens
 
-NAMES = ("repeats", "paid", "free", "fairness", "start")
+NAMES = ("repeats", "paid", "free", "fairness", "start", "postgres")
 CLIENTS = 32
 KNOWN = "count by sex"
 ROWS = 100_000
@@ -63,8 +66,8 @@ from fractions import Fraction
 from pathlib import Path
 from understudy.server.config import Address, ApproveAbove, Listen, Rates, ServerConfig
 from understudy.server.run import serve
-folder, at_once, grid = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-listen = Listen(http=Address("127.0.0.1", 0), admin=Address("127.0.0.1", 0))
+folder, at_once, grid, port = Path(sys.argv[1]), *map(int, sys.argv[2:5])
+listen = Listen(http=Address("127.0.0.1", 0), admin=Address("127.0.0.1", 0), postgres=Address("127.0.0.1", port))
 configured = ServerConfig(
     folder=folder, tables={"town": folder / "understudy.yml"}, listen=listen, response_grid_ms=grid,
     approve_above=ApproveAbove(people=Fraction(1), agents=Fraction(1)),
@@ -93,13 +96,20 @@ def town(folder: Path, rows: int) -> None:
     (folder / "understudy.yml").write_text(DECLARATION)
 
 
+def free_port() -> int:
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return trial.getsockname()[1]
+
+
 class Served:
     """A server in a process of its own, and tokens of some analysts."""
 
     def __init__(self, folder: Path, *, at_once: int = 64, grid: int = 25) -> None:
         with ServerStore(folder / "server.db") as store:
             self.tokens = [Tokens(store).make(f"analyst {i}")[1] for i in range(CLIENTS)]
-        words = [sys.executable, "-c", SERVE, str(folder), str(at_once), str(grid)]
+        self.postgres = free_port()
+        words = [sys.executable, "-c", SERVE, str(folder), str(at_once), str(grid), str(self.postgres)]
         self.child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.child.stdout is not None
         self.port = int(self.child.stdout.readline().rsplit(":", 1)[1])
@@ -343,6 +353,59 @@ def start(folder: Path, entries: int) -> list[Verdict]:
     return shown(found.of_full_size("entries", entries, 24_000))
 
 
+async def selected(served: Served, total: int, sql: str, *values: Any) -> float:
+    """Answers for each CPU second of the server to a prepared statement that many clients execute again."""
+    import asyncpg
+
+    async def connected(client: int) -> Any:
+        return await asyncpg.connect(
+            host="127.0.0.1", port=served.postgres, user=f"analyst {client}", password=served.tokens[client],
+            database="understudy",
+        )  # fmt: skip
+
+    clients = [await connected(client) for client in range(CLIENTS)]
+    prepared = [await client.prepare(sql) for client in clients]
+    for statement in prepared:
+        await statement.fetch(*values)
+    numbers, before = iter(range(total)), served.cpu()
+
+    async def one(statement: Any) -> None:
+        for _ in numbers:
+            await statement.fetch(*values)
+
+    await asyncio.gather(*map(one, prepared))
+    rate = total / (served.cpu() - before)
+    await asyncio.gather(*(client.close() for client in clients))
+    return rate
+
+
+def postgres(folder: Path, total: int) -> list[Verdict]:
+    import psycopg
+
+    served = Served(folder)
+    try:
+        plain = asyncio.run(selected(served, total, "SELECT sex, count(*) AS n FROM town GROUP BY sex"))
+        sql = "SELECT sex, count(*) AS n FROM town WHERE age < $1 GROUP BY sex"
+        with_value = asyncio.run(selected(served, total, sql, 30))
+        before, connections = served.cpu(), 200
+        for _ in range(connections):
+            psycopg.connect(
+                host="127.0.0.1", port=served.postgres, user="analyst 0", password=served.tokens[0],
+                dbname="understudy",
+            ).close()  # fmt: skip
+        connect = 1000 * (served.cpu() - before) / connections
+    finally:
+        served.stop()
+    print(
+        f"postgres: {plain:,.0f} for each CPU second prepared, {with_value:,.0f} with a parameter; "
+        f"a connection takes {connect:.1f} CPU ms"
+    )
+    return shown(
+        verdict("repeats over Postgres, prepared", plain, at_least(1500, "{:,.0f} for each CPU second")),
+        verdict("a connection with SCRAM", connect, at_most(3, "{:.1f} CPU ms")),
+    )
+
+
 def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     parser = argparse.ArgumentParser(prog="bench.server", description=__doc__)
     parser.add_argument("--repeats", type=int, default=6000)
@@ -354,7 +417,7 @@ def main(arguments: Sequence[str] = ()) -> list[Verdict]:
     given = parser.parse_args(arguments)
     sizes = {
         "repeats": given.repeats, "paid": given.paid, "free": given.times, "fairness": given.times,
-        "start": given.entries,
+        "start": given.entries, "postgres": given.repeats,
     }  # fmt: skip
     found: list[Verdict] = []
     for name in given.only:

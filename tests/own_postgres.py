@@ -24,14 +24,18 @@ class Server:
 
     port: int
     process: subprocess.Popen[bytes]
+    superuser: str = "understudy"
 
     @property
     def url(self) -> str:
-        return f"postgresql://understudy@127.0.0.1:{self.port}/postgres"
+        return self.url_of(self.superuser, "postgres")
+
+    def url_of(self, user: str, database: str) -> str:
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
 
 
 @contextmanager
-def own_postgres(**settings: Any) -> Iterator[Server]:
+def own_postgres(superuser: str = "understudy", **settings: Any) -> Iterator[Server]:
     """A server that ends with the block, with these settings; a test that wants one skips where there is none."""
     programs = _server_programs()
     if programs is None:
@@ -43,7 +47,7 @@ def own_postgres(**settings: Any) -> Iterator[Server]:
         shutil.chown(folder, "postgres", "postgres")
     data, port = folder / "data", _free_port()
     subprocess.run(
-        [programs / "initdb", "-D", data, "-U", "understudy", "-A", "trust", "-E", "UTF8", "--no-sync"],
+        [programs / "initdb", "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--no-sync"],
         check=True,
         capture_output=True,
         cwd=folder,
@@ -55,7 +59,7 @@ def own_postgres(**settings: Any) -> Iterator[Server]:
         process = subprocess.Popen(
             [programs / "postgres", "-D", data, *options], cwd=folder, stdout=log, stderr=log, **step_down
         )
-    running = Server(port, process)
+    running = Server(port, process, superuser)
     try:
         _wait_for(running)
         yield running

@@ -25,6 +25,7 @@ from understudy.server.store import ServerStore
 from understudy.server.tokens import Tokens
 
 ANYWHERE = Listen(http=Address("127.0.0.1", 0), admin=Address("127.0.0.1", 0))
+WITH_POSTGRES = replace(ANYWHERE, postgres=Address("127.0.0.1", 0))
 
 MORE = "  area: {type: category, values: [n, e, s, w]}\n  job: {type: boolean}\n"
 

@@ -32,7 +32,7 @@ def modules() -> set[str]:
     return {
         str(path.relative_to(ROOT / "src"))
         for path in (ROOT / "src").rglob("*")
-        if path.is_file() and path.suffix in {".py", ".typed", ".css", ".html", ".js", ".svg"}
+        if path.is_file() and path.suffix in {".py", ".typed", ".css", ".gz", ".html", ".js", ".sql", ".svg"}
     }
 
 

@@ -44,7 +44,11 @@ def test_the_documented_declaration_is_one():
 
 
 def test_the_documented_ways_of_writing_can_be_declared():
-    _, attributes, source = blocks(DECLARATION, "yaml")
+    _, measures, attributes, source = blocks(DECLARATION, "yaml")
+    measured = parse(
+        f"understudy: 1\nname: t\nsource: t.csv\nbudget: {{epsilon: 1}}\nattributes:\n{measures}"
+    ).domain
+    assert [attribute.steps for attribute in measured] == [20_000_000, 99]
     declared = parse(f"understudy: 1\nname: t\nbudget: {{epsilon: 1}}\n{source}{attributes}")
     assert (declared.source.encoding, declared.source.header) == ("cp1252", False)
     written = {"joined": "31/12/2015", "pay": "€ 1.234,50", "share": "13,5%", "age": "N/A", "zip": "01067"}

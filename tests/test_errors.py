@@ -103,6 +103,7 @@ def test_codes_do_not_change():
         "QueryError": "question",
         "TooLargeError": "too-large",
         "TooLongError": "too-long",
+        "StatementError": "statement",
         "SourceError": "source",
         "SourceChangedError": "source-changed",
         "LedgerError": "ledger",
@@ -173,7 +174,7 @@ def test_an_error_survives_a_process():
     ("question", "suggestions"),
     [
         ("count agee < 18", ("age",)),
-        ("count age < 17", ("age < 0", "age < 18")),
+        ("count age < 17 by age", ("age < 0", "age < 18")),
         ("count sex = f", ("F",)),
         ("SELECT count(*) FROM town WHERE agee < 18", ("age",)),
         ("SELECT count(*) FROM twon", ("town",)),

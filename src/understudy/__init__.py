@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from understudy import lectures as lectures
     from understudy.answer.answer import Answer as Answer
+    from understudy.answer.around_answer import AroundAnswer as AroundAnswer
     from understudy.answer.sql_answer import SqlAnswer as SqlAnswer
     from understudy.client.connect import Connection as Connection
     from understudy.client.connect import connect as connect
@@ -65,6 +66,7 @@ __version__ = "0.2.0"
 # behind `open` takes a second to load, and a program that only plans or reads a domain should not wait for it.
 _HOME = {
     "Answer": "understudy.answer.answer:Answer",
+    "AroundAnswer": "understudy.answer.around_answer:AroundAnswer",
     "Bins": "understudy.domain.bins:Bins",
     "Board": "understudy.validity.board:Board",
     "Boolean": "understudy.domain.attribute:Boolean",

@@ -6,7 +6,8 @@ UnderstudyError
 ├── DeclarationError      understudy.yml is wrong; says line, field and remedy
 ├── QueryError            a question that cannot be asked of this domain
 │   ├── TooLargeError     a table of cells too large to hold; refused before it is allocated
-│   └── TooLongError      a question with too many characters or words; refused before it is parsed
+│   ├── TooLongError      a question with too many characters or words; refused before it is parsed
+│   └── StatementError    SQL on public rows that was not run to its end; carries a reason
 ├── SourceError           the table cannot be read, or does not have the declared columns
 │   └── SourceChangedError  the table is not the one that was opened
 ├── LedgerError           the books cannot be kept or trusted; nothing is looked at until they can
@@ -32,7 +33,7 @@ Of a `SourceError` and a `LedgerError` everything that is given is the custodian
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class UnderstudyError(Exception):
@@ -105,9 +106,14 @@ class DeclarationError(UnderstudyError):
 
 
 class QueryError(UnderstudyError):
-    """A question that cannot be asked of this domain; the message says what can."""
+    """A question that cannot be asked of this domain; the message says what can.
+
+    `cuts` is the name of an ordered attribute and the edges at which a condition would cut its bins, where that is
+    what is wrong; else None.
+    """
 
     code = "question"
+    cuts: tuple[str, tuple[Any, ...]] | None = None
 
 
 class TooLargeError(QueryError):
@@ -138,6 +144,23 @@ class TooLongError(QueryError):
     def __init__(self, problem: str, *, remedy: str, limit: int) -> None:
         self.limit = limit
         super().__init__(problem, remedy=remedy)
+
+
+class StatementError(QueryError):
+    """SQL on public rows (released, synthetic or of a catalog) was refused, failed, or took too much.
+
+    reason  why, for programs: `syntax`, `not-select`, `undefined-table`, `undefined-column`, `undefined-function`,
+            `undefined-type`, `ambiguous`, `grouping`, `types`, `value`, `failed`, `time`, `size`, `busy` or
+            `unavailable`
+    """
+
+    code = "statement"
+
+    def __init__(
+        self, problem: str, *, reason: str, remedy: str = "", suggestions: Iterable[str] = ()
+    ) -> None:
+        self.reason = reason
+        super().__init__(problem, remedy=remedy, suggestions=suggestions)
 
 
 class _CustodiansError(UnderstudyError):

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 from understudy.answer.answer import Answer
+from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.forecast import ColumnForecast, forecast
 from understudy.answer.limits import MAX_CELLS, check_cells
-from understudy.answer.reader import Asked, QuestionReader, ReadQuestion, SelectQuestion
+from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
+from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.calibration import PreparedMeasurement
-from understudy.curator.curator import Curator, Order
+from understudy.curator.curator import Curator, MeasurementOrder
 from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
@@ -31,6 +33,7 @@ from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.view import spent_of
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.quantile import QuantileMechanism
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
@@ -79,7 +82,8 @@ class Quote:
     beta     the probability with which some part of the answer is outside its bounds
     share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
     epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
-    noise    which noise would be added: `gaussian` or `laplace`
+    noise    which noise would be added: `gaussian` or `laplace`; `exponential` where quantiles of measures alone
+             are drawn, and the error is in ranks
     due      what the ledger would charge the analyst at this moment, jointly with all that was charged before;
              whether that could be paid, and which limit binds. `Project.quote` asks the ledger for it; it is None
              in the quote of a prepared question, whose method `due` asks
@@ -169,16 +173,16 @@ class PreparedQuestion(Generic[Given]):
         except RequestConflictError:  # then nothing was charged, and nothing was looked at
             if not request:
                 raise
-            rounded = isinstance(self.question, SelectQuestion)
+            rounded = isinstance(self.question, SelectQuestion | AroundQuestion)
             before = self._pricing.repeated(measured, self._asked, request, rounded=rounded)
             if before is measured:
                 raise
         return self._curator.perform(before, request=request, analyst=analyst, words=words)
 
-    def order(self, request: str | None, analyst: str) -> Order:
+    def order(self, request: str | None, analyst: str) -> MeasurementOrder:
         """The measurement of this question as the Curator takes many of them at once."""
         _check_request(request)
-        return Order(self._measurement, request, analyst, self.question.words)
+        return MeasurementOrder(self._measurement, request, analyst, self.question.words)
 
     def outcome(self, told: list[Answer] | Exception, request: str | None, analyst: str) -> Given | Exception:
         """The answer that an order of this question came to, or what `run` raises in its place."""
@@ -215,7 +219,7 @@ class PreparedQuestion(Generic[Given]):
 
 
 @dataclass(frozen=True, slots=True)
-class Purchase:
+class QuestionPurchase:
     """A prepared question, the request under which it is bought, and the analyst whose share pays."""
 
     question: PreparedQuestion[Answer | SqlAnswer]
@@ -376,6 +380,13 @@ class Project:
         """
         return self.prepare(question, **price).forecast()
 
+    def columns(self, question: Asked) -> tuple[Column, ...]:
+        """The columns of a question's answer as a table: names, whether they are public or released, and types.
+
+        They are known before anything is paid. Raises a `QueryError` where the question is not understood.
+        """
+        return self._reader.read(question).columns
+
     def sql(
         self, text: str, *, request: str | None = None, analyst: str = "", **price: Unpack[PriceTerms]
     ) -> SqlAnswer:
@@ -394,7 +405,7 @@ class Project:
         return self._priced(self._reader.read(question), **price)
 
     def run_all(
-        self, purchases: Sequence[Purchase]
+        self, purchases: Sequence[QuestionPurchase]
     ) -> Iterator[list[tuple[int, Answer | SqlAnswer | Exception]]]:
         """`run` for several prepared questions of this project, whose debits and answers share transactions.
 
@@ -404,7 +415,7 @@ class Project:
         fails all that are left; what was charged by then is found under its request.
         """
         told: list[tuple[int, Answer | SqlAnswer | Exception]] = []
-        orders: list[tuple[int, Order]] = []
+        orders: list[tuple[int, MeasurementOrder]] = []
         for place, one in enumerate(purchases):
             try:
                 orders.append((place, one.question.order(one.request, one.analyst)))
@@ -426,7 +437,7 @@ class Project:
         self.curator.check_readable(question.marginals)
         terms: dict[str, Any] = {key: value for key, value in price.items() if key != "max_cells"}
         asked = QuestionPrice(**terms)
-        rounded = isinstance(question, SelectQuestion)
+        rounded = isinstance(question, SelectQuestion | AroundQuestion)
         measured = self._pricing.prepare(question.marginals, asked, rounded=rounded)
         budget = self.ledger.budget
         cost = budget.price(measured.event)
@@ -436,7 +447,7 @@ class Project:
             float(probability(asked.beta)),
             budget.share(cost),
             budget.epsilon_of(cost),
-            "laplace" if any(isinstance(m, LaplaceMechanism) for m, _ in measured.mechanisms) else "gaussian",
+            _noise_of(measured),
         )
         return PreparedQuestion(question, quote, self.curator, measured, asked, self._pricing)
 
@@ -447,7 +458,21 @@ class Project:
     @cached_property
     def _reader(self) -> QuestionReader:
         private = not self.declaration.relation.rows_are_public
-        return QuestionReader.of(self.declaration, counts_everyone=private, size=self.text_size)
+        return QuestionReader.of(
+            self.declaration,
+            counts_everyone=private,
+            measured="shares" if self.ledger.budget.is_pure else "centred",
+            refines=True,
+            size=self.text_size,
+        )
+
+
+def _noise_of(measured: PreparedMeasurement) -> str:
+    """What is added to the counts; or that nothing is, where ends of quantiles alone are drawn."""
+    mechanisms = [mechanism for mechanism, _ in measured.mechanisms]
+    if mechanisms and all(isinstance(mechanism, QuantileMechanism) for mechanism in mechanisms):
+        return "exponential"
+    return "laplace" if any(isinstance(m, LaplaceMechanism) for m in mechanisms) else "gaussian"
 
 
 def _check_request(request: str | None) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Desk:
+class Mailbox:
     """Where workers send lines of the record and numbers of steps that are done, and see when to leave off."""
 
     post: SimpleQueue[Any]
@@ -62,16 +62,16 @@ def audit_side_by_side(
     Whole runs, which take longest, are listed last and begun first.
     """
     context = _context()
-    desk, failed = Desk(context.SimpleQueue(), context.Event()), list[Exception]()
-    reader = Thread(target=_enter, args=(desk, record, done, failed), daemon=True)
+    mailbox, failed = Mailbox(context.SimpleQueue(), context.Event()), list[Exception]()
+    reader = Thread(target=_enter, args=(mailbox, record, done, failed), daemon=True)
     reader.start()
     try:
-        with ProcessPoolExecutor(workers, context, initializer=_sit_at, initargs=(desk,)) as pool:
+        with ProcessPoolExecutor(workers, context, initializer=_use, initargs=(mailbox,)) as pool:
             begun = [pool.submit(_audit, _task(audit, record, end)) for audit in reversed(audits)]
             try:
                 verdicts = [future.result() for future in reversed(begun)]
             except BaseException:
-                desk.is_closed.set()  # workers leave off after the step that they are at
+                mailbox.is_closed.set()  # workers leave off after the step that they are at
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     # After a worker was killed nobody waits for the reader: half a message may be left, and the pen be gone.
@@ -83,9 +83,9 @@ def audit_side_by_side(
             "is kept, and the same command goes on from there"
         ) from error
     except BaseException:
-        _finish(desk, reader)
+        _finish(mailbox, reader)
         raise
-    _finish(desk, reader)
+    _finish(mailbox, reader)
     if failed:
         raise failed[0]
     return verdicts
@@ -100,8 +100,8 @@ def _context() -> Any:
     return context
 
 
-def _finish(desk: Desk, reader: Thread) -> None:
-    desk.post.put(None)
+def _finish(mailbox: Mailbox, reader: Thread) -> None:
+    mailbox.post.put(None)
     reader.join()
 
 
@@ -110,9 +110,9 @@ def _task(audit: ResumableAudit, record: Record, end: float | None) -> Task:
     return Task(name, audit.effort, record.subject(name), audit.checkpoints, audit.error, end)
 
 
-def _enter(desk: Desk, record: Record, done: Callable[[int], None], failed: list[Exception]) -> None:
+def _enter(mailbox: Mailbox, record: Record, done: Callable[[int], None], failed: list[Exception]) -> None:
     """Write what workers send, until the end. After a failure nothing is written, and nobody waits to be read."""
-    while (sent := desk.post.get()) is not None:
+    while (sent := mailbox.post.get()) is not None:
         try:
             if isinstance(sent, int):
                 done(sent)
@@ -120,19 +120,19 @@ def _enter(desk: Desk, record: Record, done: Callable[[int], None], failed: list
                 record.enter(sent)
         except Exception as error:
             failed.append(error)
-            desk.is_closed.set()
+            mailbox.is_closed.set()
 
 
 # ---- in a worker
 
 
-_desk: list[Desk] = []
+_mailbox: list[Mailbox] = []
 """The one that this process sits at."""
 
 
-def _sit_at(desk: Desk) -> None:
+def _use(mailbox: Mailbox) -> None:
     signal(SIGINT, SIG_DFL)  # Ctrl-C ends workers without a word
-    _desk[:] = [desk]
+    _mailbox[:] = [mailbox]
 
 
 class _SentRecord(Record):
@@ -142,18 +142,18 @@ class _SentRecord(Record):
         self._subjects = {name: known}
 
     def _write(self, line: dict[str, Any]) -> None:
-        _desk[0].post.put(line)
+        _mailbox[0].post.put(line)
 
 
 def _audit(task: Task) -> Verdict:
     (subject,) = named([task.subject])
     record = _SentRecord(task.subject, task.known)
     audit = ResumableAudit(subject, task.effort, record, task.checkpoints, task.error)
-    return audit.run(SystemNoise(), goes_on=lambda: _goes_on(task.end), done=_desk[0].post.put)
+    return audit.run(SystemNoise(), goes_on=lambda: _goes_on(task.end), done=_mailbox[0].post.put)
 
 
 def _goes_on(end: float | None) -> bool:
     """Until the time is up, or nobody is there any more to write it down."""
     parent = parent_process()
-    is_watched = not _desk[0].is_closed.is_set() and (parent is None or parent.is_alive())
+    is_watched = not _mailbox[0].is_closed.is_set() and (parent is None or parent.is_alive())
     return is_watched and (end is None or monotonic() < end)

@@ -103,7 +103,8 @@ def test_what_nobody_vouches_for_stays_so():
         ("share smoker = true within sex", "groups after by"),
         ("count within sex", "groups after by"),
         ("rate smoker = true within sex, sex", "twice after within"),
-        ("mean age", "count, share or rate"),
+        ("largest age", "count, share or rate"),
+        ("mean age", "SELECT avg"),
     ],
 )
 def test_questions_that_mix_them_up_are_told_which_is_which(text, said):

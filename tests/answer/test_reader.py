@@ -18,6 +18,7 @@ from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import CountQuestion, QuestionReader, SelectQuestion, ShareQuestion, share
 from understudy.answer.sql_answer import SqlAnswer
+from understudy.curator.calibration import Calibration
 from understudy.declaration.file import parse
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
@@ -188,7 +189,7 @@ def test_a_prepared_question_is_read_and_priced_once_and_pays_what_it_quotes(que
     assert project.ledger.spent.units == 0
     assert replace(prepared.quote, due=prepared.due()) == project.quote(question, **price)
     for name in ("mechanism", "price_of", "prepare"):
-        monkeypatch.setattr(type(project.curator), name, None)
+        monkeypatch.setattr(Calibration, name, None)
     monkeypatch.setattr(QuestionReader, "read", None)
     first = prepared.run(request="mine", analyst="ada")
     assert first.cost == prepared.quote.cost == project.ledger.spent

@@ -161,10 +161,27 @@ def test_a_price_in_epsilon_under_a_delta_is_refused_in_epsilon(run, folder):
 
 def test_questions_that_cannot_be_read_are_told_in_their_own_language(run):
     assert "age is named twice after by" in run("ask", "count by age, sex, age", status=2)
-    assert "WITH is not answered" in run("ask", "WITH x AS (SELECT 1) SELECT 1", status=2)
+    assert "FROM is missing; write FROM people" in run("ask", "WITH x AS (SELECT 1) SELECT 1", status=2)
     assert "only SELECT is answered, not update" in run("ask", "update people set age = 1", status=2)
-    assert "log, log2, log10" in run("ask", "SELECT frob(age), count(*) FROM people", status=2)
+    assert "the function frob is not in the language" in run(
+        "ask", "SELECT frob(age), count(*) FROM people", status=2
+    )
+    assert "did you mean count?" in run("ask", "SELECT cuont(*) FROM people", status=2)
     assert "starts with count, share or rate" in run("ask", "withers", status=2)
+
+
+def test_a_select_around_selects_is_told_to_have_no_bounds(run):
+    text = "SELECT sex, count(*) AS n, rank() OVER (ORDER BY count(*) DESC) AS r FROM people GROUP BY sex"
+    said = run("ask", text, "--epsilon", "0.1", "--yes")
+    assert "made of released rows, without bounds" in said
+    assert "released_0: SELECT sex" in said
+    assert "what was released is within its bounds, all of it with probability 0.95" in said
+
+
+def test_an_order_by_released_numbers_says_whether_it_is_sure(run):
+    text = "SELECT age, count(*) AS n FROM people GROUP BY age ORDER BY n DESC"
+    assert "The order is not certified" in run("ask", text, "--epsilon", "0.0001", "--yes")
+    assert "certified" not in run("ask", text.replace("n DESC", "age"), "--epsilon", "0.0001", "--yes")
 
 
 @pytest.mark.parametrize(

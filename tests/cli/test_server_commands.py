@@ -142,11 +142,18 @@ def test_a_check_looks_at_everything_and_makes_nothing(folder):
     assert "tampered with" in call(*check, cwd=folder, status=1).stderr
 
 
-def test_a_door_that_is_not_there_is_not_passed_over(folder, started):
-    (folder / "server.yml").write_text("tables: [.]\nlisten: {postgres: 127.0.0.1:5433}\n")
-    for arguments in (("serve",), ("serve", "--check")):
-        assert "listen.postgres: this version" in call(*arguments, cwd=folder, status=2).stderr
-    assert started == []
+def test_the_postgres_door_is_opened_by_the_file_or_an_option(folder, started):
+    port = _free_port()
+    (folder / "server.yml").write_text(f"tables: [.]\nlisten: {{postgres: 127.0.0.1:{port}}}\n")
+    http = ("serve", "--port", str(_free_port()))
+    call(*http, cwd=folder)
+    (folder / "server.yml").unlink()
+    call(*http, "--postgres", str(port), cwd=folder)
+    assert [str(config.listen.postgres) for config in started] == [f"127.0.0.1:{port}"] * 2
+    check = (*http, "--check", "--postgres", str(port))
+    assert f"postgres 127.0.0.1:{port}" in call(*check, cwd=folder).stdout
+    with socket.create_server(("127.0.0.1", port)):
+        assert f"127.0.0.1:{port} cannot be listened on" in call(*check, cwd=folder, status=1).stderr
 
 
 def test_certificates_that_do_not_fit_are_found_by_the_check(folder):

@@ -28,10 +28,11 @@ from understudy.privacy.event import LaplaceNoise
 from understudy.releases.run import Progress
 
 COMMANDS = (
-    "", "init", "check", "ask", "plan", "release", "demo", "ledger", "ledger show", "ledger verify",
-    "ledger export", "ledger new", "ledger witness", "audit", "audit privacy", "audit validity", "holdout",
-    "holdout create", "holdout score", "holdout show", "serve", "token", "token new", "token list", "token revoke",
-    "approvals", "approvals list", "approve", "deny", "server", "server backup", "server restore", "server clock",
+    "", "start", "init", "check", "ask", "keys", "plan", "release", "demo", "ledger", "ledger show",
+    "ledger verify", "ledger export", "ledger new", "ledger witness", "audit", "audit privacy", "audit validity",
+    "holdout", "holdout create", "holdout score", "holdout show", "serve", "token", "token new", "token list",
+    "token revoke", "approvals", "approvals list", "approve", "deny", "server", "server backup", "server restore",
+    "server prune", "server clock", "mcp",
 )  # fmt: skip
 
 

@@ -93,6 +93,18 @@ def test_an_answer_of_a_session_is_the_same_with_its_population_errors(project, 
         assert found.population_error == answer.population_error
 
 
+def test_an_answer_without_bounds_comes_with_the_answers_that_have_some(project, told):
+    ranked = "rank() OVER (ORDER BY count(*)) AS r"
+    text = f"SELECT bin_start(born) AS d, count(*) AS n, {ranked} FROM people GROUP BY born"
+    answer = project.ask(text, rho=0.001)
+    found = received(project, told, answer, text)
+    assert type(found) is type(answer) is us.AroundAnswer
+    assert (found.cells, found.columns, found.cost) == (answer.cells, answer.columns, answer.cost)
+    assert (found.outer, found.problem) == (answer.outer, "")
+    assert [one.cells for one in found.inner] == [one.cells for one in answer.inner]
+    assert [one.text for one in found.inner] == [one.text for one in answer.inner]
+
+
 def test_days_are_days_again(project, told):
     day = dt.date(2020, 2, 29)
     columns = (Column("day", "key", "date"), Column("last", "value", "date"), Column("n", "value", "float"))

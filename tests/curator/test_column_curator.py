@@ -172,7 +172,7 @@ rows_of_people = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("wxy
 @given(rows_of_people, rows_of_people, st.integers(1, 3))
 @settings(max_examples=10)
 def test_one_person_moves_the_people_of_few_keys_by_one(rows, more, keys_each):
-    """The sensitivity that the noise is made for: a person who is added moves at most so many keys, by one each."""
+    """The sensitivity that the noise is made for: who is added moves at most so many keys, by one each."""
     person = [("new", key) for _, key in more]
 
     def counted(table):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from counted import Killed
-from understudy.curator.curator import Curator, Order
+from understudy.curator.curator import Curator, MeasurementOrder
 from understudy.declaration.declaration import Declaration, SourceSpec
 from understudy.domain.attribute import Categories
 from understudy.domain.bins import Bins
@@ -26,7 +26,7 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.price import Price
-from understudy.project import Project, Purchase
+from understudy.project import Project, QuestionPurchase
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 
@@ -105,7 +105,9 @@ def test_all_debits_are_written_before_the_first_look_and_all_answers_before_the
         curator.calibration.prepare([YOUNG], TENTH),
         curator.calibration.prepare([BY_SEX, YOUNG], TENTH),
     )
-    found = outcomes(curator, [Order(young, "a"), Order(sexes, "b"), Order(young)])
+    found = outcomes(
+        curator, [MeasurementOrder(young, "a"), MeasurementOrder(sexes, "b"), MeasurementOrder(young)]
+    )
     assert calls == ["charge 3", "look", "look", "look", "keep 3"]
     assert [len(answers) for answers in found] == [1, 2, 1]
     assert found[1][0].value.shape == BY_SEX.shape
@@ -126,11 +128,11 @@ def test_one_that_is_refused_leaves_the_others_alone():
     foreign = curator.calibration.prepare([YOUNG], TENTH)
     object.__setattr__(foreign.mechanisms[0][0], "l1", 7)  # noise for other counts
     orders = [
-        Order(dear, "dear"),
-        Order(sexes, "known"),
-        Order(foreign, "foreign"),
-        Order(young, "known"),
-        Order(young, "fine"),
+        MeasurementOrder(dear, "dear"),
+        MeasurementOrder(sexes, "known"),
+        MeasurementOrder(foreign, "foreign"),
+        MeasurementOrder(young, "known"),
+        MeasurementOrder(young, "fine"),
     ]
     rows.looks = 0
     found = outcomes(curator, orders)
@@ -149,11 +151,11 @@ def test_a_mechanism_that_was_changed_after_it_was_examined_is_examined_again():
         object.__setattr__(young.mechanisms[0][0], name, value)
         young.mechanisms[0][0].__dict__.pop("scale", None)
         if name == "l1":
-            (found,) = outcomes(curator, [Order(young)])
+            (found,) = outcomes(curator, [MeasurementOrder(young)])
             assert isinstance(found, ParameterError)
             assert rows.looks == 0
         else:  # what is charged is the noise that is drawn now, which nobody could pay
-            (found,) = outcomes(curator, [Order(young)])
+            (found,) = outcomes(curator, [MeasurementOrder(young)])
             assert isinstance(found, InsufficientBudgetError)
         object.__setattr__(young.mechanisms[0][0], name, before)
         young.mechanisms[0][0].__dict__.pop("scale", None)
@@ -164,7 +166,7 @@ def test_a_marginal_that_is_charged_never_twice_or_is_none_is_refused():
     curator, rows, _ = build()
     young = curator.calibration.prepare([YOUNG], TENTH)
     for stacks in ((), ((0,), (0,)), ((0, 0),), ((0,), (7,)), ((-1,),)):
-        (found,) = outcomes(curator, [Order(replace(young, stacks=stacks))])
+        (found,) = outcomes(curator, [MeasurementOrder(replace(young, stacks=stacks))])
         assert isinstance(found, ParameterError)
         with pytest.raises(ParameterError, match="never or twice"):
             curator.perform(replace(young, stacks=stacks))
@@ -179,7 +181,7 @@ def test_answers_are_told_as_they_come_where_looks_take_long(clock):
 
     rows.at_look = slow
     young = curator.calibration.prepare([YOUNG], TENTH)
-    portions = list(curator.perform_all([Order(young, name) for name in "abcd"]))
+    portions = list(curator.perform_all([MeasurementOrder(young, name) for name in "abcd"]))
     assert [[place for place, _ in portion] for portion in portions] == [[0, 1], [2, 3]]
     assert calls == ["charge 4", "look", "look", "keep 2", "look", "look", "keep 2"]
 
@@ -193,7 +195,7 @@ def test_a_look_that_fails_is_paid_and_looked_at_again_under_its_request():
 
     rows.at_look = fail
     young = curator.calibration.prepare([YOUNG], TENTH)
-    orders = [Order(young, name) for name in "abc"]
+    orders = [MeasurementOrder(young, name) for name in "abc"]
     found = outcomes(curator, orders)
     assert [type(one) for one in found] == [list, SourceError, list]
     spent = curator.ledger.spent
@@ -205,7 +207,7 @@ def test_a_look_that_fails_is_paid_and_looked_at_again_under_its_request():
 
 def test_a_kill_between_debit_and_answer_pays_nothing_twice():
     curator, rows, _ = build()
-    orders = [Order(curator.calibration.prepare([YOUNG], TENTH), name) for name in "abc"]
+    orders = [MeasurementOrder(curator.calibration.prepare([YOUNG], TENTH), name) for name in "abc"]
 
     def die(number):
         if number == 2:
@@ -228,7 +230,7 @@ def test_a_ledger_that_fails_is_told_before_anybody_looks():
 
     curator.ledger.charge_all = gone
     with pytest.raises(LedgerError):
-        list(curator.perform_all([Order(curator.calibration.prepare([YOUNG], TENTH))]))
+        list(curator.perform_all([MeasurementOrder(curator.calibration.prepare([YOUNG], TENTH))]))
     assert rows.looks == 0
 
 
@@ -241,11 +243,11 @@ def test_prepared_questions_run_together_and_speak_the_currency_that_was_asked_i
     )
     dear = project.prepare("count", epsilon=0.1), project.prepare("count age < 5", epsilon=3)
     purchases = [
-        Purchase(first, "a"),
-        Purchase(second, "b", "ada"),
-        Purchase(dear[0], "public"),
-        Purchase(dear[1], "dear"),
-        Purchase(first, "no#name"),
+        QuestionPurchase(first, "a"),
+        QuestionPurchase(second, "b", "ada"),
+        QuestionPurchase(dear[0], "public"),
+        QuestionPurchase(dear[1], "dear"),
+        QuestionPurchase(first, "no#name"),
     ]
     found = {}
     for portion in project.run_all(purchases):

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.declaration.cells import round_edges
 from understudy.declaration.file import parse
+from understudy.declaration.round_edges import round_edges
 from understudy.declaration.skew import CROWDED, _crowd, cut_of
 from understudy.table.draft import write
 

@@ -18,7 +18,7 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
-from understudy.ledger.interface import OPENED, JournalStep, Wanted
+from understudy.ledger.interface import OPENED, JournalStep, WantedCharge
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
@@ -434,13 +434,13 @@ def test_many_are_charged_and_answered_at_once_each_as_if_it_came_alone(ledgers)
     ledger = ledgers()
     before = charge(ledger, HALF, request="known")
     wanted = [
-        Wanted(TENTH, "q", "a", "ada"),
-        Wanted(HALF, "q", "known"),  # charged before: nothing more
-        Wanted(HALF, "another", "known"),
-        Wanted(Selection(epsilon=Fraction(7, 10)), "q", "too dear"),
-        Wanted(TENTH, "q", "\0"),
-        Wanted(TENTH, "q", "b"),
-        Wanted(TENTH, "q", "b"),  # twice in one batch: charged once
+        WantedCharge(TENTH, "q", "a", "ada"),
+        WantedCharge(HALF, "q", "known"),  # charged before: nothing more
+        WantedCharge(HALF, "another", "known"),
+        WantedCharge(Selection(epsilon=Fraction(7, 10)), "q", "too dear"),
+        WantedCharge(TENTH, "q", "\0"),
+        WantedCharge(TENTH, "q", "b"),
+        WantedCharge(TENTH, "q", "b"),  # twice in one batch: charged once
     ]
     first, again, other, dear, unwritable, second, twice = ledger.charge_all(wanted)
     assert (first.cost.amount, first.analyst, first.repeated) == (0.1, "ada", False)

@@ -66,6 +66,26 @@ def test_a_select_statement_is_answered_with_its_columns(town):
     assert {"value", "low", "high"} <= set(told["rows"][0][1])
 
 
+def test_a_select_around_selects_is_answered_without_bounds_and_with_what_it_is_made_of(town):
+    text = "SELECT job, count(*) AS n, rank() OVER (ORDER BY count(*) DESC) AS place FROM people GROUP BY job"
+    [price] = town["ada"]("POST", "/v1/tables/people/price", {"questions": [text]})[1]["prices"]
+    told = town["ada"].ask(text)[1]["answer"]
+    assert told["bounds"] == "none"
+    assert [(column["name"], column["kind"]) for column in told["columns"]] == [
+        ("job", "derived"), ("n", "derived"), ("place", "derived"),
+    ]  # fmt: skip
+    assert {"value", "low", "high"} <= set(told["inner"][0]["rows"][0][1])
+    assert (
+        sum(one["cost"]["rho"] for one in told["inner"])
+        == told["cost"]["rho"]
+        <= price["cost"]["rho"] * (1 + 1e-9)
+    )
+    again = town["bob"].ask(text)[1]["answer"]
+    assert (again["rows"], again["cost"], again["inner"][0]["cost"]) == (told["rows"], {"rho": 0}, {"rho": 0})
+    status, refused = town["ada"].ask(text.replace("rank()", "getenv('HOME')"))
+    assert (status, refused["code"]) == (422, "statement")
+
+
 def test_a_request_gets_the_same_bytes_and_pays_once_and_is_nobody_elses(town):
     asked = {"question": "count age < 18", "rho": 0.001, "request": "r-1"}
     first = town["ada"]("POST", "/v1/tables/people/ask", asked)

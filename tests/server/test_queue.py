@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from understudy.server.problems import Problem
-from understudy.server.queue import FairQueue, Together
+from understudy.server.queue import FairQueue, SharedWork
 
 
 def queue(**given) -> FairQueue:
@@ -23,7 +23,7 @@ class Held:
         self.batches: list[list[str]] = []
         self.threads: set[int] = set()
         self.go_on = threading.Semaphore(0)
-        self.together = Together(self.work)
+        self.together = SharedWork(self.work)
 
     def work(self, items):
         self.batches.append(items)
@@ -69,7 +69,7 @@ def test_outcomes_are_each_pieces_own_and_a_failure_is_everybodys_that_is_left()
 
     async def main():
         line, told = queue(), []
-        together = Together(work)
+        together = SharedWork(work)
         blocker = threading.Event()
         occupied = [asyncio.ensure_future(line.run(partial(blocker.wait, 20), analyst="x")) for _ in range(4)]
         await asyncio.sleep(0)
@@ -94,7 +94,7 @@ def test_work_that_forgets_a_piece_fails_it_and_holds_nobody():
     async def main():
         line = queue()
         with pytest.raises(RuntimeError, match="without an outcome"):
-            await line.run_together(Together(lambda items: iter(())), "x", analyst="ada")
+            await line.run_together(SharedWork(lambda items: iter(())), "x", analyst="ada")
         assert line.active == 0
         await line.close(5)
 
@@ -110,7 +110,7 @@ def test_a_portion_is_told_while_the_rest_is_worked_on():
         yield [(place, "later") for place in range(1, len(items))]
 
     async def main():
-        line, together, blocker = queue(threads=1), Together(work), threading.Event()
+        line, together, blocker = queue(threads=1), SharedWork(work), threading.Event()
         occupied = asyncio.ensure_future(line.run(partial(blocker.wait, 20), analyst="x"))
         await asyncio.sleep(0)
         soon, later = (asyncio.ensure_future(line.run_together(together, i, analyst="ada")) for i in range(2))

@@ -120,7 +120,8 @@ class Writer:
             f"CASE WHEN {self.condition(depth - 1)} THEN {a} END",
             f"if({self.condition(depth - 1)}, {a}, {b})", "(kids % 2)", "mod(kids, 2)", "kids // 2", "kids ** 2", "sqrt(kids + 2)",
             f"CASE sex WHEN 'F' THEN {a} WHEN 'M' THEN {b} ELSE 0 END", f"sign({a})",
-            "extract(month FROM born)", "quarter(born)", "kids::double", "smoker::int",
+            "extract(month FROM born)", "quarter(born)", "kids::double", "smoker::int", "date_part('year', born)",
+            f"({a})::double", f"CAST({a} AS DECIMAL(18, 2))", "extract(decade FROM born)", "extract(isodow FROM born)", "'2'::int",
         )  # fmt: skip
 
     def text(self, depth: int) -> str:
@@ -167,6 +168,10 @@ class Writer:
             "smoker", "NOT smoker", "smoker IS NULL", "smoker = true", "smoker IS NOT FALSE",
             "born < date '2000-01-01'", "born >= '2000-01-01'", "year(born) < 2000", "kids IN (0, 1, 3)",
             "true", "1 = 0", "NULL", "kids = kids + 0", "age * 2 < 40", "income * 2 >= 1",
+            "age < '20'", "kids IN ('0', '1')", "'2' >= kids", "kids::text = '1'", "kids + 1 > '2'", "smoker = 'true'",
+            "born < timestamp '2000-01-01 00:00:00'", "born < '1999-12-31'::date + interval '1 day'", "born >= make_date(2000, 1, 1)",
+            "date_trunc('decade', born) < date '2000-01-01'", "sex IS DISTINCT FROM 'F'", "smoker IS NOT DISTINCT FROM true",
+            "income IS DISTINCT FROM NULL", "kids = ANY([1, 2])", "extract(epoch FROM born) < 0",
         )  # fmt: skip
 
     def aggregate(self, depth: int) -> tuple[str, str]:
@@ -206,7 +211,7 @@ class Writer:
             keys.append(self.pick(
                 f"CASE WHEN {self.condition(depth)} THEN 'a' ELSE 'b' END", "kids > 0", "floor(age / 100)",
                 "abs(kids)", "lower(sex)", "coalesce(\"home town\", '-')", "kids + 1",
-                f"CASE WHEN {self.condition(depth)} THEN kids END",
+                f"CASE WHEN {self.condition(depth)} THEN kids END", "kids::varchar", "smoker::int",
             ))  # fmt: skip
         return keys
 

@@ -18,7 +18,6 @@ from understudy.domain.domain import Domain
 from understudy.errors import QueryError, TooLargeError
 from understudy.sql import Estimate, SqlCompiler, compile_sql
 from understudy.sql.compiler import REMEMBERED
-from understudy.sql.read import read, tokens_of
 
 
 def key(text: str) -> str:
@@ -172,11 +171,22 @@ def test_having_order_and_limit_are_those_of_duckdb(text):
         assert ours == pytest.approx(theirs), (found, expected)
 
 
-def test_every_group_is_listed_and_impossible_ones_are_0():
+def test_every_group_is_listed_that_where_leaves_possible():
     found = rows("SELECT sex, kids, count(*) FROM t WHERE sex = 'F' GROUP BY sex, kids", error=5.0)
-    assert len(found) == 3 * 6
-    assert all(row[2] == Estimate(0.0, 0.0, 0.0, 0.0) for row in found if row[0] != "F")
-    assert {row[0] for row in found} == {"F", "M", "other"}
+    assert len(found) == 6
+    assert {row[0] for row in found} == {"F"}
+    assert len(rows("SELECT sex, kids, count(*) FROM t WHERE age < 10 GROUP BY sex, kids")) == 3 * 6
+    assert rows("SELECT sex, count(*) FROM t WHERE kids > 5 GROUP BY sex") == []
+    assert len(rows("SELECT count(*) FROM t WHERE kids > 5")) == 1
+    either = rows(
+        "SELECT sex, kids, count(*) FROM t WHERE sex = 'F' OR kids = 1 GROUP BY sex, kids", error=5.0
+    )
+    assert {(row[0], row[1]) for row in either} == {("F", k) for k in range(-2, 4)} | {("M", 1), ("other", 1)}
+
+
+def test_impossible_parts_of_a_listed_group_are_0():
+    found = rows("SELECT sex, count(*) FILTER (WHERE sex = 'F') FROM t GROUP BY sex", error=5.0)
+    assert [row[1] for row in found if row[0] != "F"] == [Estimate(0.0, 0.0, 0.0, 0.0)] * 2
 
 
 def test_groups_are_named_by_the_declaration():
@@ -262,4 +272,4 @@ def test_statements_speak_of_their_marginals_only():
 def test_an_attribute_that_is_a_word_of_sql_is_to_be_quoted(statement):
     domain = Domain((Bins.between("Alter", [0, 10, 20]),))
     with pytest.raises(QueryError, match='is a word of SQL: write "Alter" in double quotes'):
-        read(tokens_of(statement), statement, domain, ["t"])
+        compile_sql(statement, domain, tables=["t"])

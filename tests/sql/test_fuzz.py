@@ -15,7 +15,7 @@ import pytest
 
 from sql.generate import DOMAIN, Writer
 from understudy.errors import QueryError
-from understudy.sql import Estimate, compile_sql
+from understudy.sql import CompiledAround, Estimate, compile_sql
 
 TEXTS = 100_000 if os.environ.get("UNDERSTUDY_AUDIT") else 3_000
 
@@ -106,6 +106,10 @@ def texts(seed: int, count: int):
 
 def evaluate(compiled, rng: np.random.Generator) -> None:
     """Any released counts give rows without a number that is none."""
+    if isinstance(compiled, CompiledAround):
+        for part in compiled.inner:
+            evaluate(part, rng)
+        return
     values = [rng.integers(-50, 200, marginal.shape) for marginal in compiled.marginals]
     for row in compiled.evaluate(values, [7.0] * len(values), rows=100):
         for cell in row:
@@ -123,6 +127,33 @@ def test_any_text_is_a_statement_or_a_clear_refusal(caplog):
                 answered += 1
     assert not caplog.records  # the parser does not talk past us
     assert answered >= TEXTS / 30
+
+
+def nested(rng: random.Random) -> str:
+    """Statements inside statements, with names that may hide others."""
+    inner, name = Writer(rng).statement()[0], rng.choice(["x", "t", "age", "released_0", "groups"])
+    return rng.choice([
+        f"SELECT * FROM ({inner}) {name}", f"WITH {name} AS ({inner}) SELECT * FROM {name} WHERE kids > 0",
+        f"SELECT count(*), max(kids) FROM ({inner}) AS {name}", f"{inner} UNION ALL {inner}", f"SELECT ({inner}) + 1",
+        f"SELECT * FROM ({inner}) a JOIN ({inner}) b USING (sex)",
+        f"SELECT sex, ({inner}), rank() OVER (ORDER BY count(*)) FROM t GROUP BY sex",
+        inner.replace("SELECT ", "SELECT DISTINCT ", 1), inner.replace("count(*)", "sum(count(*)) OVER (PARTITION BY sex)"),
+        f"SELECT sum(kids), sex FROM ({inner}) {name} GROUP BY 2 HAVING count(*) > 1 ORDER BY 1",
+        f"WITH a AS ({inner}), b AS (SELECT * FROM a), c AS (SELECT * FROM b UNION SELECT * FROM a) SELECT * FROM c, b",
+    ])  # fmt: skip
+
+
+def test_any_nested_text_is_a_statement_or_a_clear_refusal():
+    rng, numbers = random.Random(5), np.random.default_rng(2)
+    answered = 0
+    for _ in range(TEXTS // 20):
+        text = nested(rng)
+        with suppress(QueryError):
+            evaluate(
+                compile_sql(mutated(rng, text) if rng.random() < 0.5 else text, DOMAIN, tables=["t"]), numbers
+            )
+            answered += 1
+    assert answered >= TEXTS / 200
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,14 @@ import understudy as us
 from page_checks import read_page
 from program import call
 from understudy.declaration.file import read
-from understudy.errors import RefusedError, SourceError
+from understudy.errors import InsufficientBudgetError, LedgerError, RefusedError, SourceError
 from understudy.ledger import export, verifier
 from understudy.ledger.declared import open_ledger
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.relation import Neighbours
-from understudy.starting.start import start
+from understudy.rational import exact
+from understudy.starting.find_keys import find_keys
+from understudy.starting.start import budget_of, start
 from understudy.starting.summary import summary
 from understudy.starting.written import reading_of
 from understudy.table.column_reader import WRITINGS, ValueKind
@@ -226,12 +229,27 @@ def test_a_file_that_is_there_is_not_replaced_and_nothing_is_spent(messy, tmp_pa
     target.write_text("understudy: 1\n")
     with pytest.raises(SourceError, match="exists already"):
         started(messy, target)
-    target.write_text("# Written by `understudy start`: of another table\n")
-    with pytest.raises(SourceError, match="exists already"):
-        started(messy, target)
+    target.write_text("# Written by `understudy start`: in a ledger that is gone\n")
+    for overwrite in (False, True):
+        with pytest.raises(LedgerError, match="paid for in a ledger"):
+            started(messy, target, overwrite=overwrite)
     assert not list(tmp_path.glob("*.ledger*"))
     with pytest.raises(SourceError, match="no file"):
         started(tmp_path / "none.csv", target)
+
+
+def test_a_file_that_changed_is_another_table_and_is_not_paid_for_unasked(tmp_path):
+    data, target = tmp_path / "t.csv", tmp_path / "understudy.yml"
+    data.write_text("a\n" + "".join(f"{i % 50}\n" for i in range(3_000)))
+    first = started(data, target)
+    data.write_text("a\n" + "".join(f"{i % 60}\n" for i in range(3_000)))
+    with pytest.raises(SourceError, match="exists already"):
+        started(data, target)
+    second = started(data, target, overwrite=True)
+    assert not second.again
+    ledger = open_ledger(read(target), base=tmp_path, environ={})
+    assert ledger.spent.units == first.cost.units + second.cost.units
+    ledger.close()
 
 
 def test_the_command_says_what_it_made_and_repeats_for_nothing(messy, tmp_path):
@@ -244,6 +262,28 @@ def test_the_command_says_what_it_made_and_repeats_for_nothing(messy, tmp_path):
     again = json.loads(call("start", str(messy), "--epsilon", "20", "--json", cwd=tmp_path).stdout)
     assert again["repeated"]
     assert again["columns"] == told["columns"]
+
+
+def test_a_dry_run_tells_the_price_and_the_noise_and_buys_nothing(messy, project, tmp_path):
+    found, _ = project
+    told = json.loads(
+        call("start", str(messy), "--epsilon", "20", "--dry-run", "--json", cwd=tmp_path).stdout
+    )
+    assert told["price"] == pytest.approx(found.cost.amount, rel=1e-3)
+    assert told["columns"] == 12
+    assert told["threshold"] > 10
+    assert told["deviation"] > 0
+    said = call("start", str(messy), "--dry-run", "--delta", "0", cwd=tmp_path).stdout
+    assert "Nothing was spent" in " ".join(said.split())
+    assert "need a delta" in " ".join(said.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1.23456789e-7, 0.1, 3e-300])
+def test_the_budget_is_one_that_a_declaration_can_say(delta):
+    budget = budget_of(1.5, delta)
+    assert budget.key_delta == exact(float(budget.key_delta))
+    assert 0 < budget.key_delta < budget.delta
 
 
 # ---------------------------------------------------------------------------------------- how text is written
@@ -278,3 +318,60 @@ def test_what_a_column_is_follows_from_how_it_is_written(shares, kind):
     reading, why = reading_of(written(**shares))
     assert (None if reading is None else reading.kind) is kind
     assert why
+
+
+# ---------------------------------------------------------------------------------------- keys of one column
+
+
+def visits(folder: Path, *, unit: bool) -> Path:
+    """People of four rows each: everybody was in Ulm twice, every other one in Bonn, and each somewhere alone."""
+    lines = ["person,town"]
+    for person in range(1_000):
+        towns = ["Ulm", "Ulm", "Bonn" if person % 2 else "Kiel", f"village {person}"]
+        lines += [f"p{person},{town}" for town in towns]
+    (folder / "visits.csv").write_text("\n".join(lines) + "\n")
+    whose = "neighbours: add-remove\nunit: {column: person, max_rows: 3}\n" if unit else ""
+    (folder / "understudy.yml").write_text(
+        "understudy: 1\nname: visits\nsource: visits.csv\n"
+        f"budget: {{epsilon: 10, delta: 1e-6, key_delta: 5e-7}}\n{whose}"
+        "attributes:\n  town: {type: category, values: [Ulm], outside: other}\n"
+    )
+    return folder / "understudy.yml"
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_keys_of_one_column_are_of_rows_or_of_people(unit, tmp_path):
+    project = visits(tmp_path, unit=unit)
+    bought = find_keys(project, "town", epsilon=2, request="towns", noise=SeededNoise(1), environ={})
+    counts = dict(zip(bought.found.labels, bought.found.counts, strict=True))
+    assert set(counts) == {"Ulm", "Bonn", "Kiel"}
+    assert counts["Ulm"] == pytest.approx(1_000 if unit else 2_000, abs=100)
+    assert counts["Bonn"] == pytest.approx(500, abs=100)
+    assert bought.cost.units > 0
+    assert 0 < bought.delta <= Fraction(5, 10**8)
+    again = find_keys(project, "town", epsilon=2, request="towns", noise=SeededNoise(2), environ={})
+    assert again.found == bought.found
+    assert again.cost.units == 0
+
+
+def test_keys_are_refused_before_anything_is_spent(tmp_path):
+    project = visits(tmp_path, unit=False)
+    with pytest.raises(SourceError, match="no column"):
+        find_keys(project, "city", epsilon=1, environ={})
+    with pytest.raises(InsufficientBudgetError, match="delta"):
+        find_keys(project, "town", epsilon=1, delta=1e-3, environ={})
+    project.write_text(project.read_text().replace(", key_delta: 5e-7", ""))
+    with pytest.raises(RefusedError, match="no delta for keys"):
+        find_keys(project, "town", epsilon=1, environ={})
+    assert not list(tmp_path.glob("*.ledger*"))
+
+
+def test_the_command_lists_keys(tmp_path):
+    visits(tmp_path, unit=True)
+    said = call("keys", "town", "--epsilon", "2", cwd=tmp_path).stdout
+    assert "Ulm" in said
+    assert "people" in said
+    assert "village" not in said
+    told = json.loads(call("keys", "town", "--epsilon", "2", "--json", cwd=tmp_path).stdout)
+    assert set(told["keys"]) == {"Ulm", "Bonn", "Kiel"}
+    assert told["at_least"] == 10

@@ -55,7 +55,8 @@ class Answer:
     population_error  the half-width around `value` of what the population behind the table has, in the same unit
                       (a count is compared with as many people drawn from it); None where no theorem gives one
     population_beta   the probability with which some population error of the session does not hold; None without
-    unit              what the numbers are: `people`, `share of all rows`, or `rate within` and the groups' names
+    unit              what the numbers are: `people`, `share of all rows`, `rate within` and the groups' names, or
+                      an aggregate of measures such as `avg of income`, in their own unit
     """
 
     query: Marginal
@@ -84,7 +85,7 @@ class Answer:
 
     @property
     def measure(self) -> str:
-        """What the numbers are in one word, as frames head them: `value` (of a count), `share` or `rate`."""
+        """What the numbers are in one word, as frames head them: `value` (of a count), `share`, `rate`, `avg`."""
         return "value" if self.unit == "people" else self.unit.partition(" ")[0]
 
     @property
@@ -94,6 +95,8 @@ class Answer:
             return self.query.describe()
         between = "within" if self.measure == "rate" else "by"
         groups = f" {between} {', '.join(self.query.by)}" if self.query.by else ""
+        if self.measure not in ("share", "rate"):
+            return f"{self.unit} over {self.query.where.describe()}{groups}"
         return f"{self.measure} {self.query.where.describe()}{groups}"
 
     def rows(self) -> list[tuple[tuple[str, ...], float, float]]:

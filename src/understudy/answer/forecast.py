@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import CountQuestion, ReadQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.privacy.cost import Cost
 from understudy.query.marginal import Marginal
+from understudy.query.quantile_end import QuantileEnd
 
 SPREAD_CELLS = 1 << 20
 """Cells over which even counts are spread: of larger questions nothing is forecast beyond the error of a count."""
@@ -50,9 +52,14 @@ class ColumnForecast:
 def forecast(
     question: ReadQuestion[Any], errors: Sequence[float], *, rows: float, beta: float, nothing: Cost
 ) -> tuple[ColumnForecast, ...]:
-    """What is forecast of a question whose marginals have the given errors; nothing of plain counts."""
-    if isinstance(question, CountQuestion) or rows < 1:
+    """What is forecast of a question whose marginals have the given errors.
+
+    Nothing of plain counts, whose error it is, and nothing of what is made of released rows, which has no bounds.
+    """
+    if isinstance(question, CountQuestion | AroundQuestion) or rows < 1:
         return ()
+    if any(isinstance(marginal.moment, QuantileEnd) for marginal in question.marginals):
+        return ()  # how far apart the values lie at so many ranks, only the table knows
     even = [even_counts(marginal, rows) for marginal in question.marginals]
     cells: list[CellCounts] = []
     for marginal, counts, error in zip(question.marginals, even, errors, strict=True):
@@ -68,11 +75,11 @@ def forecast(
 
 def even_counts(marginal: Marginal, rows: float) -> NDArray[np.float64] | None:
     """The counts of a marginal where all declared cells are equally frequent; None where it has too many cells."""
-    size = marginal.domain.size(marginal.clique)
+    size = marginal.domain.size(marginal.reads)
     if size > SPREAD_CELLS:
         return None
-    weights = np.broadcast_to(marginal.where.weights(marginal.clique), marginal.domain.shape(marginal.clique))
-    summed = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
+    weights = np.broadcast_to(marginal.grid_weights(), marginal.domain.shape(marginal.reads))
+    summed = tuple(i for i, name in enumerate(marginal.reads) if name not in marginal.by)
     return np.asarray(weights.sum(axis=summed) * (rows / size), np.float64)
 
 

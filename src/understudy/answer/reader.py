@@ -1,7 +1,8 @@
 """The one reader of questions: from text, a marginal or a linear query to what is counted and what is made of it.
 
 A question is read once, without data. It then knows the marginals whose counts it needs, and turns `SourceCounts`
-of them, whatever the source, into an `Answer` or, for a SELECT statement, a `SqlAnswer`. Everything here is
+of them, whatever the source, into an `Answer` or, for a SELECT statement, a `SqlAnswer` (`select_question`,
+`around_question`). Everything here is
 post-processing of released numbers: it costs no privacy, and where all counts are within their half-widths, all
 that is made of them is within its bounds.
 """
@@ -9,31 +10,39 @@ that is made of them is within its bounds.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer, weakest
+from understudy.answer.around_question import AroundQuestion
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
-from understudy.answer.sql_answer import SqlAnswer
+from understudy.answer.select_question import SelectQuestion
 from understudy.declaration.declaration import Declaration
 from understudy.domain.domain import Domain
+from understudy.domain.refinement import refined
 from understudy.errors import QueryError
 from understudy.query.column import Column, cell_columns
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.measure_words import begins_with_measure, parse_measure
 from understudy.query.text_size import USUAL, TextSize
 
 if TYPE_CHECKING:
-    from understudy.sql import CompiledSql, SqlCompiler
+    from understudy.answer.measure_question import MeasureQuestion
+    from understudy.sql import SqlCompiler
+    from understudy.sql.measured import Family
 
 Asked = str | Marginal | LinearQuery
 """How a question may be put: in the small language or as a SELECT statement, as a marginal, as a linear query."""
+
+MOST_CUTS = 64
+"""Conditions of one question that may cut bins where no declared edge is."""
 
 REMEMBERED = 1 << 12
 """Texts that a reader need not read again."""
@@ -43,17 +52,20 @@ RATE = "rate within"
 """The units of a share and, before the names of its groups, of a rate."""
 
 _SQL = re.compile(
-    r"[\s(]*(select|with|from|values|table|insert|update|delete|merge|create|alter|drop|truncate|copy|explain)\b",
-    re.I,
+    r"(?>[\s(]+|--[^\n]*|/\*(?>.*?\*/))*+"
+    r"(select|with|from|values|table|insert|update|delete|merge|create|alter|drop|truncate|copy|explain)\b",
+    re.I | re.S,
 )
+"""The first word of SQL, after comments and parentheses; what was skipped once is not tried otherwise."""
 
 Given_co = TypeVar("Given_co", covariant=True)
+Question = TypeVar("Question")
 
 
 def is_sql(text: str) -> bool:
     """Whether a question is read as SQL, be it a SELECT or a statement that is refused as SQL.
 
-    >>> is_sql("SELECT count(*) FROM town"), is_sql("count by sex")
+    >>> is_sql("/* a chart */ SELECT count(*) FROM town"), is_sql("count by sex")
     (True, False)
     """
     return _SQL.match(text) is not None
@@ -153,52 +165,9 @@ class RateQuestion:
         return replace(told, cost=counts.cost, beta=counts.beta, source=source, unit=unit)
 
 
-@dataclass(frozen=True, eq=False)
-class SelectQuestion:
-    """A SELECT statement."""
-
-    text: str
-    compiled: CompiledSql
-
-    @property
-    def marginals(self) -> tuple[Marginal, ...]:
-        return self.compiled.marginals
-
-    @property
-    def words(self) -> str:
-        return self.text
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.compiled.columns
-
-    def answer(self, counts: SourceCounts) -> SqlAnswer:
-        """The statement's rows.
-
-        Their population error follows from those of the counts alone: these hold all at once except with
-        probability `population_beta`, and whatever is made of counts within their errors is within its own
-        (`CompiledSql.reach`). There is one only where every count has one.
-        """
-        centres = [cells.centre for cells in counts.cells]
-        widths = [cells.half_width for cells in counts.cells]
-        told = self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
-        answers = [cells.answer for cells in counts.cells]
-        reach, beta = None, None
-        expected = [
-            cells.answer.population_error + np.abs(cells.centre - cells.answer.value)
-            for cells in counts.cells
-            if cells.answer.population_error is not None
-        ]
-        if answers and len(expected) == len(answers):
-            reach = tuple(self.compiled.reach(centres, widths, expected, rows=counts.rows.bound))
-            beta = answers[0].population_beta
-        sources = tuple(answer.source for answer in answers)
-        return SqlAnswer(
-            self.text, self.compiled.columns, tuple(told), counts.cost, counts.beta, sources, reach, beta
-        )
-
-
-AnyQuestion = CountQuestion | ShareQuestion | RateQuestion | SelectQuestion
+AnyQuestion: TypeAlias = (
+    "CountQuestion | ShareQuestion | RateQuestion | SelectQuestion | AroundQuestion | MeasureQuestion"
+)
 
 
 def share(cells: CellCounts, rows: RowBounds) -> Answer:
@@ -264,6 +233,16 @@ def rate(meeting: CellCounts, others: CellCounts) -> Answer:
     )
 
 
+def _groups(question: AnyQuestion) -> set[str]:
+    """The attributes that the rows of a question in the small language are grouped by."""
+    return {name for marginal in question.marginals for name in marginal.by}
+
+
+def _plain_groups(question: SelectQuestion | AroundQuestion) -> set[str]:
+    """The attributes that a statement lists after GROUP BY as they are."""
+    return set(question.compiled.grouped_by)
+
+
 def _ends(cells: CellCounts, known: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The least and the most that counts can be, never below 0; the counts themselves where nothing is known."""
     off = np.where(known, cells.half_width, 0.0)
@@ -274,8 +253,10 @@ class QuestionReader:
     """Reads questions about one domain, and remembers those that it read. Safe for threads.
 
     `tables` are the names that may stand after FROM. `rows_public` says that everybody knows the number of rows,
-    and `counts_everyone` that a share needs it counted. `size` is what a text may have: a longer one is refused
-    before any parser sees it.
+    and `counts_everyone` that a share needs it counted. `measured` says which moments of measures the source of
+    counts can tell; without, measures are summed by their bins. `refines` says that it can count parts of declared
+    bins, so that a condition may cut them anywhere. `person` is the column that says whose row it is, and how many
+    rows each person may have. `size` is what a text may have: a longer one is refused before any parser sees it.
     """
 
     def __init__(
@@ -285,9 +266,15 @@ class QuestionReader:
         tables: Collection[str],
         rows_public: bool,
         counts_everyone: bool,
+        measured: Family | None = None,
+        refines: bool = False,
+        person: tuple[str, int] | None = None,
         size: TextSize = USUAL,
     ) -> None:
         self._domain = domain
+        self._refines = refines
+        self._measured: Family | None = measured
+        self._person = person
         self._counts_everyone = counts_everyone
         self._tables = tables
         self._rows_public = rows_public
@@ -295,12 +282,28 @@ class QuestionReader:
         self._read = lru_cache(maxsize=REMEMBERED)(self._read_text)
 
     @classmethod
-    def of(cls, declared: Declaration, *, counts_everyone: bool, size: TextSize = USUAL) -> QuestionReader:
+    def of(
+        cls,
+        declared: Declaration,
+        *,
+        counts_everyone: bool,
+        measured: Family | None = None,
+        refines: bool = False,
+        size: TextSize = USUAL,
+    ) -> QuestionReader:
         """A reader of questions about a declared table, under its name or that of its source."""
         names = {declared.name, declared.source.table} - {""}
         public = declared.relation.rows_are_public
+        unit = declared.unit
         return cls(
-            declared.domain, tables=names, rows_public=public, counts_everyone=counts_everyone, size=size
+            declared.domain,
+            tables=names,
+            rows_public=public,
+            counts_everyone=counts_everyone,
+            person=None if unit is None else (unit.column, unit.max_rows),
+            measured=measured,
+            refines=refines,
+            size=size,
         )
 
     @cached_property
@@ -308,7 +311,14 @@ class QuestionReader:
         """Imported and built for the first SELECT statement: no other question needs it."""
         from understudy.sql import SqlCompiler
 
-        return SqlCompiler(self._domain, tables=self._tables, rows_public=self._rows_public, size=self._size)
+        return SqlCompiler(
+            self._domain,
+            tables=self._tables,
+            rows_public=self._rows_public,
+            person=self._person,
+            measured=self._measured,
+            size=self._size,
+        )
 
     def read(self, question: Asked) -> AnyQuestion:
         """What is asked; a marginal or a linear query asks for counts. Reads no data.
@@ -326,15 +336,78 @@ class QuestionReader:
             raise QueryError("the question is about another domain")
         return CountQuestion(marginal)
 
-    def select(self, text: str) -> SelectQuestion:
+    def select(self, text: str) -> SelectQuestion | AroundQuestion:
         """A SELECT statement; any other text is refused, as SQL, with a `QueryError`. Reads no data."""
         self._size.check(text)
-        return SelectQuestion(text.strip(), self._compiler.compile(text))
+        return self._cutting(lambda domain: self._select(text, domain), _plain_groups)
+
+    def _select(self, text: str, domain: Domain) -> SelectQuestion | AroundQuestion:
+        from understudy.sql import CompiledAround, compile_sql
+
+        if domain is self._domain:
+            compiled = self._compiler.compile(text)
+        else:
+            compiled = compile_sql(
+                text,
+                domain,
+                tables=self._tables,
+                rows_public=self._rows_public,
+                measured=self._measured,
+                person=self._person,
+                size=self._size,
+            )
+        if isinstance(compiled, CompiledAround):
+            return AroundQuestion.read(text.strip(), compiled)
+        return SelectQuestion(text.strip(), compiled)
+
+    def _cutting(
+        self, read: Callable[[Domain], Question], groups: Callable[[Question], set[str]]
+    ) -> Question:
+        """A question, over a domain with the edges that its conditions name where no declared ones are.
+
+        An attribute that rows are grouped by has the declared groups, and is not cut further.
+        """
+        domain, first = self._domain, None
+        for _ in range(MOST_CUTS):
+            try:
+                found = read(domain)
+            except QueryError as refusal:
+                if not self._refines or refusal.cuts is None:
+                    raise
+                first, domain = first or refusal, refined(domain, *refusal.cuts)
+                continue
+            cut = {a.name for a, declared in zip(domain, self._domain, strict=True) if a != declared}
+            if first is not None and cut & groups(found):
+                raise first
+            return found
+        raise QueryError(
+            f"a question cuts bins at {MOST_CUTS} places at most",
+            remedy="ask at declared edges, or in several questions",
+        )
+
+    def _about_measures(self, text: str, domain: Domain) -> MeasureQuestion:
+        """An aggregate of measures. Imported for the first of them: no other question needs it."""
+        from understudy.answer.measure_question import MeasureQuestion
+
+        assert self._measured is not None
+        asked = parse_measure(text, domain, size=self._size)
+        if asked.level is not None and self._measured == "positions":
+            raise QueryError(
+                "a session answers quantiles from bins",
+                remedy=f"ask in SQL: SELECT median({asked.measures[0].name}) FROM the table, or ask the project",
+            )
+        return MeasureQuestion(asked, self._measured, self._rows_public, asked.text)
 
     def _read_text(self, text: str) -> AnyQuestion:
         if is_sql(text):  # what is SQL but no SELECT is refused as SQL
             return self.select(text)
-        asked = parse(text, self._domain, size=self._size)
+        return self._cutting(lambda domain: self._read_small(text, domain), _groups)
+
+    def _read_small(self, text: str, domain: Domain) -> AnyQuestion:
+        """A question in the small language."""
+        if self._measured is not None and begins_with_measure(text):
+            return self._about_measures(text, domain)
+        asked = parse(text, domain, size=self._size)
         if asked.others is not None:
             return RateQuestion(asked.marginal, asked.others, asked.text)
         if asked.aggregate == "count":

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
     Cell = Key | Estimate
 
+Order = Literal["certified", "uncertified"]
+UNCERTIFIED_ORDER = (
+    "The order is not certified: bounds of rows overlap. "
+    "ORDER BY low(…) DESC puts first what is surely large."
+)
+"""What is said of rows whose order by released numbers may be another one in truth."""
+
 Distances = tuple[tuple[float | None, ...], ...]
 """For each cell of an answer how far it can be off, in the unit of its column; None where nobody can tell."""
 
@@ -46,6 +53,9 @@ class SqlAnswer:
                       date), from what the statement says of the population behind the table; None in columns of
                       keys and where a value is missing or has no bound. None as a whole where no theorem gives it
     population_beta   the probability with which some population error of the session does not hold; None without
+    order             what is known of the order of the rows, where ORDER BY goes by released numbers: `certified`
+                      where the bounds of the rows that it sets apart do not overlap, else `uncertified`: an empty
+                      group with wide bounds may stand first by chance. None where it goes by public names
 
     Of the population a statement says what it would say of a table of as many rows in which every group is as
     frequent as in the population: counts and sums are those of so many people, averages, quantiles and ratios are
@@ -60,6 +70,7 @@ class SqlAnswer:
     sources: tuple[str, ...]
     population_error: Distances | None = None
     population_beta: float | None = None
+    order: Order | None = None
 
     def __post_init__(self) -> None:
         if (self.population_error is None) != (self.population_beta is None):
@@ -93,6 +104,7 @@ class SqlAnswer:
             if self.population_error is None
             else [*map(list, self.population_error)],
             "population_beta": self.population_beta,
+            "order": self.order,
         }
 
     @overload
@@ -115,7 +127,7 @@ class SqlAnswer:
         data: dict[str, Any] = {}
         for i, column in enumerate(self.columns):
             cells = [row[i] for row in self.cells]
-            if column.kind == "key":
+            if column.kind != "value":
                 data[_free(column.name, data)] = _key_array(cells, pa)
                 continue
             for field, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
@@ -175,7 +187,8 @@ class SqlAnswer:
         note = (
             f"All numbers are within their bounds, at once, with probability {sure}. Source: {self.source}; "
         )
-        return notebook.panel(" ".join(self.text.split()), found, note=f"{note}charged: {price}.")
+        order = f" {UNCERTIFIED_ORDER}" if self.order == "uncertified" else ""
+        return notebook.panel(" ".join(self.text.split()), found, note=f"{note}charged: {price}.{order}")
 
 
 def _bar(cell: Cell) -> ErrorBar:

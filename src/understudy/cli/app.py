@@ -24,6 +24,7 @@ from understudy.cli.help import BEGINNING, ProgramCommand, ProgramGroup, help_se
 from understudy.cli.holdout import holdout, validity_audit
 from understudy.cli.init import init
 from understudy.cli.interrupt import INTERRUPTED, ignore_further, interruptible
+from understudy.cli.keys import keys
 from understudy.cli.ledger import ledger
 from understudy.cli.mcp import mcp
 from understudy.cli.options import as_options
@@ -52,6 +53,7 @@ app.command(cls=ProgramCommand, rich_help_panel=START)(init)
 app.command(cls=ProgramCommand, rich_help_panel=START)(check)
 app.command(cls=ProgramCommand, rich_help_panel=START)(demo)
 app.command(cls=ProgramCommand, rich_help_panel=ASK)(ask)
+app.command(cls=ProgramCommand, rich_help_panel=ASK)(keys)
 app.command(cls=ProgramCommand, rich_help_panel=ASK)(plan)
 app.command(cls=ProgramCommand, rich_help_panel=PUBLISH)(release)
 app.command(cls=ProgramCommand, rich_help_panel=SERVE)(serve)

@@ -33,7 +33,7 @@ LOCAL = ("project", "noise", "beta", "analyst", "session", "alpha", "queries", "
 
 
 @dataclass(frozen=True, slots=True)
-class _Purse:
+class _ServedBudget:
     """What a served table's budget is as a whole, and what of it is left to whoever asks."""
 
     budget: Budget
@@ -124,12 +124,14 @@ def ask_server(
         emit({**told, **written_to})
 
 
-def _purse(table: RemoteTable) -> _Purse:
+def _purse(table: RemoteTable) -> _ServedBudget:
     from understudy.client.decode import cost_from_plain
     from understudy.privacy.budget import Budget
 
     told = table.budget()
-    return _Purse(Budget.of(told.epsilon, told.delta), cost_from_plain({told.currency: told.yours.amount}))
+    return _ServedBudget(
+        Budget.of(told.epsilon, told.delta), cost_from_plain({told.currency: told.yours.amount})
+    )
 
 
 def _show_quotes(quotes: list[ServerQuote], budget: Budget, *, as_json: bool) -> None:

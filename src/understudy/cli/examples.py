@@ -10,6 +10,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "start": (
         "understudy start people.csv --epsilon 1 --delta 1e-9",
+        "understudy start people.csv --dry-run",
         "understudy start people.parquet -o people.yml --report people.html",
     ),
     "init": (
@@ -29,6 +30,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "understudy ask 'SELECT sex, count(*) FROM people GROUP BY sex' --json",
         "understudy ask 'count by age, sex' -o answer.csv",
         "understudy ask 'count by sex' --session survey --alpha 0.2",
+    ),
+    "keys": (
+        "understudy keys town --epsilon 0.05",
+        "understudy keys town --at-least 20 --request towns --json",
     ),
     "plan": (
         "understudy plan --rows 100000 --queries 1000 --epsilon 1",
@@ -69,6 +74,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "server": ("understudy server backup monday", "understudy server restore monday"),
     "server backup": ("understudy server backup monday",),
     "server restore": ("understudy server restore monday",),
+    "server prune": ("understudy server prune --older-than 90",),
     "server clock": ("understudy server clock",),
     "ledger": ("understudy ledger show", "understudy ledger verify"),
     "ledger show": (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from understudy.privacy.cost import Cost
 
 
-class Purse(Protocol):
+class BudgetLeft(Protocol):
     """A budget and what is left of it for whoever asks: a ledger is one."""
 
     @property
@@ -139,14 +139,14 @@ def left_as_plain(left: Cost, budget: Budget) -> dict[str, Any]:
     }
 
 
-def is_large(cost: Cost, ledger: Purse) -> bool:
+def is_large(cost: Cost, ledger: BudgetLeft) -> bool:
     """Whether a cost is one to ask about first. One that the ledger cannot pay is left to the ledger to refuse."""
     return ledger.budget.share(cost) > ASKED_ABOVE and cost.units <= ledger.remaining.units
 
 
 def confirm(
     cost: Cost,
-    ledger: Purse,
+    ledger: BudgetLeft,
     *,
     yes: bool,
     quiet: bool,

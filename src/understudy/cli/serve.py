@@ -35,11 +35,17 @@ def serve(
             min=1, max=65534, help="The port of HTTP; that of the custodian's pages is the next one."
         ),
     ] = None,
+    postgres: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65535, help="Also answer programs that speak Postgres, on this port of this machine."
+        ),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Look at everything that is needed, and do not serve.")
     ] = False,
 ) -> None:
-    """Serve declared tables to many analysts over HTTP and in a browser, each table from one budget.
+    """Serve declared tables to many analysts over HTTP, in a browser and to Postgres' programs, from one budget.
 
     Without a file, the server.yml of this folder is taken, else the one project in it, for this machine alone.
     """
@@ -49,6 +55,8 @@ def serve(
             f"the server needs more packages ({', '.join(lacking)}): pip install 'understudy[server]'"
         )
     config = _config(file, project, port)
+    if postgres is not None:
+        config = _with_postgres(config, postgres)
     if check:
         from understudy.server.check import check as look
 
@@ -100,12 +108,19 @@ def _config(file: Path | None, project: Path | None, port: int | None) -> Server
     return replace(config, listen=listen)
 
 
+def _with_postgres(config: ServerConfig, port: int) -> ServerConfig:
+    """The configuration with a Postgres door at this port, on the address that it has, or else on loopback."""
+    from understudy.server.config import Address
+
+    host = config.listen.postgres.host if config.listen.postgres else "127.0.0.1"
+    return replace(config, listen=replace(config.listen, postgres=Address(host, port)))
+
+
 def _check_free(config: ServerConfig) -> None:
     """Say which address is taken before tables are opened; that another server runs is said first."""
-    from understudy.server.check import check_doors, check_free
+    from understudy.server.check import check_free
     from understudy.server.one_server import only_server
 
-    check_doors(config)
     with only_server(config.state, config.sqlite_ledgers):
         for address in config.listen.all.values():
             check_free(address)

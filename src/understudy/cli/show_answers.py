@@ -6,8 +6,9 @@ from itertools import islice
 from math import isfinite
 
 from understudy.answer.answer import Answer
+from understudy.answer.around_answer import AroundAnswer
 from understudy.answer.reader import RATE
-from understudy.answer.sql_answer import SqlAnswer, shown
+from understudy.answer.sql_answer import UNCERTIFIED_ORDER, SqlAnswer, shown
 from understudy.cli.prices import Charged, price_told
 from understudy.cli.terminal import say, say_table
 from understudy.privacy.budget import Budget
@@ -41,8 +42,19 @@ def show(
     if answer.source == "uncertified":  # there is no error to be within
         say(f"  {price}")
         return
+    if isinstance(answer, AroundAnswer):
+        say(f"  made of released rows, without bounds; {price}")
+        if answer.problem:
+            say(f"  {answer.problem}")
+        for number, inner in enumerate(answer.inner):
+            say(f"  released_{number}: {inner.text}")
+            say_table(_sql_rows(inner, everything), left=set(_sql_keys(inner)), heads=True, indent=4)
+        say(f"  what was released is within its bounds, all of it with probability {1 - answer.beta:g}")
+        return
     within = "their bounds" if isinstance(answer, SqlAnswer) else "the error"
     say(f"  all within {within} with probability {1 - answer.beta:g}; {price}")
+    if isinstance(answer, SqlAnswer) and answer.order == "uncertified":
+        say(f"  {UNCERTIFIED_ORDER}")
     if remark is not None:
         say(f"  {remark}")
 
@@ -86,4 +98,8 @@ def _sql_rows(answer: SqlAnswer, everything: bool) -> list[tuple[str, ...]]:
 
 def _sql_keys(answer: SqlAnswer) -> list[int]:
     """The columns that hold words: those of groups."""
-    return [i for i, column in enumerate(answer.columns) if column.kind != "value"]
+    return [
+        i
+        for i, column in enumerate(answer.columns)
+        if column.kind == "key" or (column.kind == "derived" and column.type not in ("int", "float"))
+    ]

@@ -14,6 +14,7 @@ from understudy.cli.terminal import say, say_table
 from understudy.privacy.relation import Neighbours
 
 if TYPE_CHECKING:
+    from understudy.starting.forecast import StartForecast
     from understudy.starting.start import Started
 
 
@@ -26,13 +27,18 @@ def start(
     ),
     report: Annotated[Path, typer.Option(help="Where to write the summary, a page.")] = Path("start.html"),
     neighbours: Annotated[
-        Neighbours, typer.Option(help="replace: the number of rows is public; add-remove: it is private.")
+        Neighbours,
+        typer.Option(help="Which tables are compared. Under replace the number of rows is public."),
     ] = Neighbours.REPLACE,
     table: Annotated[str, typer.Option(help="The table, in a database of several.")] = "",
     encoding: Annotated[str, typer.Option(help="Of a file of text.")] = "utf-8",
     delimiter: Annotated[
         str | None, typer.Option(help="Of a file of text; the one that the header has most of, otherwise.")
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what it would cost and how precise it would be; buy nothing."),
+    ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -45,9 +51,16 @@ def start(
     """
     from understudy import __version__
     from understudy.output import write_file
+    from understudy.privacy.relation import Relation
+    from understudy.starting.forecast import forecast
+    from understudy.starting.start import budget_of, columns_of
     from understudy.starting.start import start as begin
     from understudy.starting.summary import summary
 
+    if dry_run:
+        names = columns_of(data, table=table, encoding=encoding, delimiter=delimiter)
+        _foretell(forecast(len(names), budget_of(epsilon, delta), Relation(neighbours)), as_json=as_json)
+        return
     check_output(report, overwrite=True, belonging=[data, output])
     with busy("Buying bounds, bins and keys", quiet=as_json):
         found = begin(
@@ -67,6 +80,31 @@ def start(
         emit(_plain(found, output, report))
         return
     _show(found, output, report)
+
+
+def _foretell(expected: StartForecast, *, as_json: bool) -> None:
+    if as_json:
+        emit(
+            {
+                "columns": expected.columns,
+                "price": float(expected.price.amount),
+                "currency": expected.price.currency,
+                "share": expected.share,
+                "deviation": expected.deviation,
+                "threshold": expected.threshold,
+            }
+        )
+        return
+    keys = (
+        "Keys need a delta: columns of text would be left out."
+        if expected.threshold is None
+        else f"A value of text would be told from about {expected.threshold:,} rows on, if all columns held text."
+    )
+    say(
+        f"{expected.columns:,} columns for {expected.price.currency} {float(expected.price.amount):.4g}, "
+        f"{expected.share:.0%} of the budget. A count of a bin would have noise of deviation "
+        f"{expected.deviation:,.0f}, if all columns held numbers. {keys} Nothing was spent."
+    )
 
 
 def _plain(found: Started, output: Path, report: Path) -> dict[str, object]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.answer.around_answer import AroundAnswer
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
 from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP
@@ -73,19 +74,24 @@ def sql_answer_from_plain(plain: Mapping[str, Any], text: str) -> SqlAnswer:
     """The answer to a SELECT statement; raises a `LookupError`, `TypeError` or `ValueError` where it is none."""
     columns = tuple(Column(column["name"], column["kind"], column["type"]) for column in plain["columns"])
     expected = plain["population_error"]
-    return SqlAnswer(
-        text=text.strip(),
-        columns=columns,
-        cells=tuple(
+    told: dict[str, Any] = {
+        "text": text.strip(),
+        "columns": columns,
+        "cells": tuple(
             tuple(_cell(column, cell) for column, cell in zip(columns, row, strict=True))
             for row in plain["rows"]
         ),
-        cost=cost_from_plain(plain["cost"]),
-        beta=plain["beta"],
-        sources=tuple(plain["sources"]),
-        population_error=None if expected is None else tuple(map(tuple, expected)),
-        population_beta=plain["population_beta"],
-    )
+        "cost": cost_from_plain(plain["cost"]),
+        "beta": plain["beta"],
+        "sources": tuple(plain["sources"]),
+        "population_error": None if expected is None else tuple(map(tuple, expected)),
+        "population_beta": plain["population_beta"],
+        "order": plain.get("order"),
+    }
+    if plain.get("bounds") != "none":
+        return SqlAnswer(**told)
+    inner = tuple(sql_answer_from_plain(one, one["statement"]) for one in plain["inner"])
+    return AroundAnswer(**told, inner=inner, outer=plain["outer"], problem=plain["problem"])
 
 
 def _cells(plain: Mapping[str, Any], query: Marginal) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -113,7 +119,7 @@ def _flat(nested: Any) -> list[float | None]:
 
 def _cell(column: Column, plain: Any) -> Any:
     """The name of a group, or a released number with its bounds."""
-    if column.kind == "key":
+    if column.kind != "value":
         return _typed(column, plain)
     return Estimate(
         value=_typed(column, plain["value"]),

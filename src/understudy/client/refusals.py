@@ -22,6 +22,7 @@ from understudy.errors import (
     ServerError,
     SourceChangedError,
     SourceError,
+    StatementError,
     StoreError,
     TooLargeError,
     TooLongError,
@@ -44,6 +45,7 @@ CLASSES: dict[str, type[UnderstudyError]] = {
         RequestConflictError,
         SourceChangedError,
         SourceError,
+        StatementError,
         StoreError,
         TooLargeError,
         TooLongError,
@@ -54,6 +56,7 @@ CLASSES: dict[str, type[UnderstudyError]] = {
 
 FIELDS: dict[type[UnderstudyError], dict[str, Any]] = {
     RequestConflictError: {"request": "", "question": "", "analyst": ""},
+    StatementError: {"reason": "failed"},
     TooLargeError: {"cells": 0, "limit": 0},
     TooLongError: {"limit": 0},
     UnreadableError: {"attributes": (), "when": ""},

@@ -8,21 +8,27 @@ the price, and, where weights are rounded, a public bound on the number of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
 from understudy.domain.domain import Domain
+from understudy.domain.refinement import refines
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.additive import Additive, error_of, noise_for
+from understudy.mechanism.quantile import QuantileMechanism, quantile_sensitivity, shift_for
 from understudy.privacy.calibrate import cheapest
-from understudy.privacy.columns import CountColumns
-from understudy.privacy.event import Event, Together
+from understudy.privacy.columns import CountColumns, SharedColumns
+from understudy.privacy.event import Event, Selection, Together
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Relation, Sensitivity
-from understudy.query.disjoint import excludes
+from understudy.query.disjoint import excludes, shares_a_unit
 from understudy.query.marginal import Marginal
+from understudy.query.quantile_end import QuantileEnd
 from understudy.rational import Number, positive, probability
+
+MOMENT_STEPS = 1 << 20
+"""Steps of the lattice of a moment, for what one row can add at most: even, so that a half is a whole number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +41,7 @@ class PreparedMeasurement:
     """
 
     marginals: tuple[Marginal, ...]
-    mechanisms: tuple[tuple[Additive, int], ...]
+    mechanisms: tuple[tuple[Additive | QuantileMechanism, int], ...]
     errors: tuple[float, ...]
     beta: Number
     stacks: tuple[tuple[int, ...], ...]
@@ -69,14 +75,29 @@ class Calibration:
         """How far neighbours can move the counts of marginals side by side, in steps of 1/resolution.
 
         No row may count in two of them: QueryError if one does. Weights other than 0 and 1 stand alone, each on
-        the lattice of its own that its error is told for.
+        the lattice of its own that its error is told for; so do moments, but those that add up to 1 for every row.
+        Of a quantile it is how far they move the losses that it is drawn by.
         """
+        if any(marginal.moment is not None for marginal in marginals):
+            return self._moment_sensitivity(marginals, resolution)
         if len(marginals) > 1 and not all(marginal.where.is_counting for marginal in marginals):
             raise QueryError("marginals that share a noise must have weights of 0 and 1")
         for place, marginal in enumerate(marginals):
             if any(not excludes(other.where, marginal.where) for other in marginals[:place]):
                 raise QueryError("marginals that share a noise must be about different rows")
         return self.relation.moves(CountColumns.stacked(marginals, resolution=resolution))
+
+    def _moment_sensitivity(self, marginals: Sequence[Marginal], resolution: int) -> Sensitivity:
+        """`sensitivity` where there are moments."""
+        if len(marginals) > 1:
+            if not shares_a_unit(marginals):
+                raise QueryError("moments that share a noise must add up to 1 for every row")
+            return self.relation.moves(SharedColumns(len(marginals), resolution))
+        (marginal,) = marginals
+        if isinstance(marginal.moment, QuantileEnd):
+            whole = not marginal.by and not marginal.where.factors
+            return quantile_sensitivity(marginal.moment.level, self.relation, one_cell_of_all=whole)
+        return self.relation.moves(CountColumns.of(marginal, resolution=resolution))
 
     def is_public(self, marginal: Marginal) -> bool:
         """Whether no row can change a marginal's counts, so that noise on it would protect nobody."""
@@ -98,12 +119,15 @@ class Calibration:
         The lattice is the finest whose noise can still be drawn. Counting queries live on the integers. Other
         weights are rounded to 1/128 of 1/rows, so that all rows together are off by less than half a hundredth of
         a person; less finely where the noise is so large that its sampler would overflow, when the rounding is
-        still far below the noise.
+        still far below the noise. The sum of a moment is exact, and rounded once, to a millionth of what one row
+        can add or the coarser step that its noise needs.
         """
-        if marginal.domain != self.domain:
+        if marginal.domain is not self.domain and not refines(marginal.domain, self.domain):
             raise QueryError("the question is about another domain")
         resolution = 1
-        if not marginal.where.is_counting:
+        if marginal.moment is not None:
+            resolution = MOMENT_STEPS
+        elif not marginal.where.is_counting:
             bits = self._rows_bound().bit_length()
             resolution = 1 << min(7 + bits, 61 - bits)  # the sum of all rows stays below 2^62
         while True:
@@ -125,12 +149,40 @@ class Calibration:
             )
         return max(bound, 1)
 
-    def error(self, marginal: Marginal, mechanism: Additive, resolution: int, beta: Number) -> float:
+    def quantile(
+        self, marginal: Marginal, price: Price, *, beta: Number = 0.05
+    ) -> tuple[QuantileMechanism, int]:
+        """The mechanism that would draw quantiles, or their ends, at this price, and the steps of their measure.
+
+        All cells' ends are on their sides of the quantiles, except with probability `beta`.
+        """
+        end = marginal.moment
+        assert isinstance(end, QuantileEnd)
+        (measure,) = end.measures(self.domain)
+        moved, steps = self.sensitivity(marginal).l1, measure.steps
+        epsilon = price.epsilon_of(Selection(epsilon=Fraction(1)))
+        share = probability(beta)
+        shift = 0
+        if end.side != "point":
+            shift = shift_for(epsilon, moved, end.level, steps=steps, cells=marginal.size, beta=share)
+        drawn = QuantileMechanism(
+            epsilon=epsilon, sensitivity=moved, level=end.level, side=end.side, steps=steps, shift=shift
+        )
+        return drawn, steps
+
+    def error(
+        self, marginal: Marginal, mechanism: Additive | QuantileMechanism, resolution: int, beta: Number
+    ) -> float:
         """The half-width in people within which all cells of a measured marginal are, with probability 1 - `beta`.
 
-        It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1.
+        It is made of the noise that the mechanism adds and of the rounding of weights other than 0 and 1. Of an
+        end of a quantile it is how many ranks the end lies beyond it at most.
         """
+        if isinstance(mechanism, QuantileMechanism):
+            return 2.0 * mechanism.shift
         noise = error_of(mechanism, beta, marginal.size) / resolution
+        if marginal.moment is not None:
+            return noise + 1 / (2 * resolution)
         return noise if resolution == 1 else noise + self._rows_bound() / (2 * resolution)
 
     def price_of(
@@ -155,6 +207,9 @@ class Calibration:
             return self.sensitivity(marginal, *beside, resolution=steps)
 
         def suffices(amount: Fraction) -> bool:
+            if isinstance(marginal.moment, QuantileEnd):  # the point is drawn as well as an end would be
+                end = replace(marginal, moment=replace(marginal.moment, side="low"))
+                return 2 * self.quantile(end, Price(paid_in, amount), beta=beta)[0].shift <= target
             try:
                 mechanism, resolution = self.mechanism(marginal, Price(paid_in, amount), moves=moves)
                 return self.error(marginal, mechanism, resolution, beta) <= target
@@ -181,8 +236,11 @@ class Calibration:
         prices = [price] * len(marginals) if isinstance(price, Price) else price
         alone = tuple((place,) for place in range(len(prices)))
         placed = alone if stacks is None else tuple(map(tuple, stacks))
-        built: dict[int, tuple[Additive, int]] = {}
+        built: dict[int, tuple[Additive | QuantileMechanism, int]] = {}
         for first, *others in placed:
+            if isinstance(marginals[first].moment, QuantileEnd):
+                built[first] = self.quantile(marginals[first], prices[first], beta=beta)
+                continue
             found = self.mechanism(marginals[first], prices[first], beside=[marginals[i] for i in others])
             built.update(dict.fromkeys((first, *others), found))
         mechanisms = tuple(built[place] for place in range(len(prices)))

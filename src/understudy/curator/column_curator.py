@@ -168,6 +168,7 @@ class ColumnCurator:
         delta: Number,
         at_least: int = 1,
         request: str,
+        analyst: str = "",
     ) -> dict[str, FoundKeys]:
         """The keys of columns of text that enough rows hold, for one price in rho and one delta together.
 
@@ -189,11 +190,11 @@ class ColumnCurator:
             self._reader.sample(share)
             return [self._found(column, selection, texts).as_plain() for column in columns]
 
+        which = repr(columns[0]) if len(columns) == 1 else f"{len(columns)} columns"
         question = (
-            f"keys of {len(columns)} columns, of {'all' if share >= 1 else f'{share:.9g} of the'} rows "
-            f"{_digest(columns)}"
+            f"keys of {which}, of {'all' if share >= 1 else f'{share:.9g} of the'} rows {_digest(columns)}"
         )
-        told = self._paid(Together((selection.event, texts.event)), question, request, look)
+        told = self._paid(Together((selection.event, texts.event)), question, request, look, analyst)
         return {column: FoundKeys.from_plain(plain) for column, plain in zip(columns, told, strict=True)}
 
     def _found(self, column: str, selection: KeySelection, texts: Any) -> FoundKeys:
@@ -212,6 +213,7 @@ class ColumnCurator:
         delta: Number,
         at_least: int = 1,
         request: str,
+        analyst: str = "",
     ) -> FoundKeys:
         """The keys of one column by how many people hold them, where rows of one `unit` are one person's.
 
@@ -240,13 +242,15 @@ class ColumnCurator:
             return found.as_plain()
 
         question = f"keys of {column!r} by {unit!r}, {keys_each} of each"
-        return FoundKeys.from_plain(self._paid(selection.event, question, request, look))
+        return FoundKeys.from_plain(self._paid(selection.event, question, request, look, analyst))
 
-    def _paid(self, event: Event, question: str, request: str, look: Callable[[], Any]) -> Any:
+    def _paid(
+        self, event: Event, question: str, request: str, look: Callable[[], Any], analyst: str = ""
+    ) -> Any:
         """Charge, look, keep, release; what was answered before is told again and costs nothing."""
         self._reader.source.check_unchanged()
         version = sha256(repr(self._reader.source.version).encode()).hexdigest()[:16]
-        debit = self.ledger.charge(event, question=f"{question} @{version}", request=request)
+        debit = self.ledger.charge(event, question=f"{question} @{version}", request=request, analyst=analyst)
         known = self.ledger.answered(debit) if debit.repeated else None
         if known is None:
             known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())

@@ -26,18 +26,22 @@ from understudy.curator.question_text import changed_since, respelt, spelt
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique
+from understudy.domain.refinement import coarse_cells
 from understudy.errors import (
     ParameterError,
     ProtectionError,
+    QueryError,
     RefusedError,
     RequestConflictError,
     UnderstudyError,
 )
 from understudy.ledger.books import Due, short_question
-from understudy.ledger.interface import Debit, JournalStep, Ledger, Wanted, fresh_request
+from understudy.ledger.interface import Debit, JournalStep, Ledger, WantedCharge, fresh_request
 from understudy.ledger.journal import Journal
+from understudy.mechanism.additive import Additive
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
+from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
 from understudy.privacy.columns import ONE_COUNT
@@ -47,6 +51,8 @@ from understudy.privacy.price import Price
 from understudy.privacy.region import located_stack
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.moment import Moment
+from understudy.query.quantile_end import QuantileEnd
 from understudy.rational import Number, exact, probability
 from understudy.table.read_record import ReadRecord
 from understudy.table.truth import Truth
@@ -59,6 +65,9 @@ SHARE = re.compile(r"sparse (?:numeric )?threshold -?\d+ hits \d+ share (\d+/\d+
 
 PORTION_SECONDS = 0.05
 """How long the looks of `perform_all` may take before the answers that are there are kept and handed over."""
+
+MOMENT_STEPS = 1 << 20
+"""Steps of the lattice of a moment, for what one row can add at most: even, so that a half is a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,7 @@ class Paid(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class MeasurementOrder:
     """A measurement as `perform_all` takes it, with the arguments of `perform`."""
 
     prepared: PreparedMeasurement
@@ -151,7 +160,7 @@ class Curator:
     def check_readable(self, marginals: Iterable[Marginal]) -> None:
         """Refuse a question about attributes that the custodian found to be unreadable. Reads no data."""
         if self.reading is not None:
-            self.reading.check(name for marginal in marginals for name in marginal.clique)
+            self.reading.check(name for marginal in marginals for name in marginal.reads)
 
     def check_all_readable(self) -> None:
         """Refuse what shows every attribute, where the custodian found one to be unreadable. Reads no data."""
@@ -232,7 +241,39 @@ class Curator:
         That may be more or less than the price: questions about different people share a cost. Reads no data.
         """
         mechanism, _ = self.calibration.mechanism(marginal, Price.of(epsilon=epsilon, rho=rho))
-        return self.ledger.quote(self.versioned(located_stack([marginal], mechanism.event, self.relation)))
+        return self.ledger.quote(self._located([marginal], mechanism))
+
+    def _located(self, marginals: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> Event:
+        """What is charged for a stack: its noise, the cells that it is about, and the version of the table."""
+        if isinstance(mechanism, QuantileMechanism):
+            return mechanism.event
+        if marginals[0].domain == self.domain:
+            return self.versioned(located_stack(marginals, mechanism.event, self.relation))
+        # Which of a person's rows are kept depends on the cells, and a region must be about the same rows always.
+        declared = [self._declared_cells(marginal) for marginal in marginals]
+        alone = sum(m.size for m in declared) == 1 < sum(m.size for m in marginals)
+        if self.declaration.unit is not None or alone:
+            return mechanism.event
+        return self.versioned(located_stack(declared, mechanism.event, self.relation))
+
+    def _declared_cells(self, marginal: Marginal) -> Marginal:
+        """The marginal of all rows in declared cells of which a part meets its condition: a larger region."""
+        held: dict[str, NDArray[np.float64]] = {}
+        for factor in marginal.where.factors:
+            for axis, name in enumerate(factor.clique):
+                others = tuple(i for i in range(factor.weights.ndim) if i != axis)
+                cells = np.zeros(self.domain[name].size)
+                some = np.atleast_1d(factor.weights.any(axis=others) if others else factor.weights > 0)
+                cells[coarse_cells(marginal.domain, self.domain, name)[some]] = 1.0
+                held[name] = cells
+        return Marginal(self.domain, marginal.by, LinearQuery.conjunction(self.domain, held))
+
+    def _counted_by(self, marginals: Sequence[Marginal]) -> Truth:
+        """The truth that counts the cells of marginals: those that are declared, or parts of them."""
+        domain = marginals[0].domain
+        if any(marginal.domain != domain for marginal in marginals):
+            raise QueryError("the parts of a question are about different cells")
+        return self._truth if domain == self.domain else self._truth.refined(domain)
 
     def versioned(self, event: Event) -> Event:
         """The event with the version of the table in it; plain noise where nothing tells one version from another.
@@ -301,7 +342,9 @@ class Curator:
         bought = self._checked(prepared, ChargeTerms(request, analyst, step, words))
         return self._answers(bought, self._paid(bought.event, bought.question, bought.terms, bought.look))
 
-    def perform_all(self, orders: Sequence[Order]) -> Iterator[list[tuple[int, list[Answer] | Exception]]]:
+    def perform_all(
+        self, orders: Sequence[MeasurementOrder]
+    ) -> Iterator[list[tuple[int, list[Answer] | Exception]]]:
         """`perform` for several measurements, each charged and answered on its own, in two transactions for all.
 
         Yields portions: for each of some orders, its place among them and its answers, or what `perform` would
@@ -324,7 +367,7 @@ class Curator:
                 told.append((place, refusal))
         debits = self.ledger.charge_all(
             [
-                Wanted(
+                WantedCharge(
                     one.event,
                     spelt(one.terms.words or "", one.question) + self.edition,
                     one.terms.request or "",
@@ -378,13 +421,20 @@ class Curator:
         if known is None or known[0] != drawn:  # what is known holds for the very noise that will be drawn
             known = self._known[prepared] = drawn, self._examined(prepared)
         events, question = known[1]
+        truth = self._counted_by(marginals)
 
         def look() -> list[list[int]]:
-            sums = self._sums(marginals, [resolution for _, resolution in built])
-            return [
-                mechanism.release(values, noise=self._noise).ravel().tolist()
-                for (mechanism, _), values in zip(built, sums, strict=True)
-            ]
+            summed = [i for i, m in enumerate(marginals) if not isinstance(m.moment, QuantileEnd)]
+            sums = self._sums(truth, [marginals[i] for i in summed], [built[i][1] for i in summed])
+            values = dict(zip(summed, sums, strict=True))
+            told: list[list[int]] = []
+            for place, (mechanism, _) in enumerate(built):
+                if isinstance(mechanism, QuantileMechanism):
+                    tables = truth.step_tables(marginals[place])
+                    told.append([mechanism.draw(*table, noise=self._noise) for table in tables])
+                else:
+                    told.append(mechanism.release(values[place], noise=self._noise).ravel().tolist())
+            return told
 
         return _Bought((prepared, events), _one_event(events), question, terms, look)
 
@@ -403,7 +453,7 @@ class Curator:
                     "a measurement was prepared with noise for another sensitivity than its counts have under "
                     f"`{self.relation}`: prepare it with this Curator"
                 )
-        self._truth.check_size(marginals)
+        self._counted_by(marginals).check_size(marginals)
         return self._events(prepared), "measure " + "; ".join(marginal.key for marginal in marginals)
 
     def _answers(self, bought: _Bought, paid: Paid) -> list[Answer]:
@@ -449,18 +499,17 @@ class Curator:
         """What is charged for each stack: its noise, the cells that it is about, and the version of the table."""
         marginals, built = prepared.marginals, prepared.mechanisms
         return tuple(
-            self.versioned(
-                located_stack([marginals[i] for i in stack], built[stack[0]][0].event, self.relation)
-            )
-            for stack in prepared.stacks
+            self._located([marginals[i] for i in stack], built[stack[0]][0]) for stack in prepared.stacks
         )
 
-    def _sums(self, marginals: Sequence[Marginal], resolutions: Sequence[int]) -> list[NDArray[np.int64]]:
+    def _sums(
+        self, truth: Truth, marginals: Sequence[Marginal], resolutions: Sequence[int]
+    ) -> list[NDArray[np.int64]]:
         """Sums in steps of each marginal's own resolution; one pass for each resolution that occurs."""
         found: dict[int, NDArray[np.int64]] = {}
         for resolution in set(resolutions):
             places = [i for i, own in enumerate(resolutions) if own == resolution]
-            sums = self._truth.sums_of([marginals[i] for i in places], resolution=resolution)
+            sums = truth.sums_of([marginals[i] for i in places], resolution=resolution)
             found.update(zip(places, sums, strict=True))
         return [found[i] for i in range(len(marginals))]
 
@@ -476,13 +525,25 @@ class Curator:
         noisy = steps.reshape(marginal.shape) / resolution
         return Answer(
             query=marginal,
-            value=np.clip(noisy, 0, self.rows_at_most),  # never further from the truth than before
+            value=self._possible(noisy, marginal.moment),
             error=np.full(marginal.shape, float(error)),
             noisy=noisy,
             cost=cost,
             beta=float(exact(beta)),
             source="public" if self.calibration.is_public(marginal) else "measured",
         )
+
+    def _possible(
+        self, noisy: NDArray[np.float64], moment: Moment | QuantileEnd | None
+    ) -> NDArray[np.float64]:
+        """Counts clipped to what is possible: never further from the truth than before."""
+        if isinstance(moment, QuantileEnd):
+            return noisy
+        if moment is None:
+            return np.clip(noisy, 0, self.rows_at_most)
+        if self.rows_at_most is None:
+            return noisy if moment.low else np.maximum(noisy, 0.0)
+        return np.clip(noisy, float(moment.low) * self.rows_at_most, float(moment.high) * self.rows_at_most)
 
     # ---- choosing
 
@@ -535,6 +596,8 @@ class Curator:
         A `step` of a journal is kept in the debit's transaction.
         """
         marginals = list(look.marginals)
+        if any(marginal.moment is not None for marginal in marginals):
+            raise QueryError("a look reads counts; moments are measured by `measure`")
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
         event = checked_event(look, self.relation)

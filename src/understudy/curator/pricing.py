@@ -28,6 +28,7 @@ from understudy.privacy.event import Pure, unversioned
 from understudy.privacy.price import Currency, Price
 from understudy.query.disjoint import disjoint_stacks
 from understudy.query.marginal import Marginal
+from understudy.query.quantile_end import QuantileEnd
 from understudy.rational import Number, probability
 
 DEFAULT_SHARE = Fraction(1, 100)
@@ -39,7 +40,32 @@ Noise = Literal["auto", "laplace", "gaussian"]
 CURRENCY: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho"}
 """What each noise is paid in by itself."""
 
+BESIDE_MOMENTS = Fraction(4, 7)
+"""What a count is paid beside a moment that is paid 1.
+
+An average is 1/2 + C/N of the range, with C the sum of the centred places and N the number of rows. With
+variances v and w of their noise its error has, to first order, the variance (v + m²w)/N², where m, between -1/2
+and 1/2, is how far the average lies from the middle. Gaussian noise on C has v = 1/(8ρ) for its part ρ of the
+price, and on N it has w = 1/(2ρ'). Where the average may be anywhere with equal probability, m² is 1/12 in the
+mean, and 1/(8ρ) + 1/(24ρ') is least at ρ'/ρ = 1/√3, which is 0.577.
+"""
+
 _PURE = Pure(epsilon=Fraction(1))
+
+
+POINT = Fraction(1, 2)
+"""What the draw of a quantile itself is paid beside each end of its interval, which is paid 1.
+
+The ends are shifted by many times what a draw is off by, so that a part of the price is worth less to the draw.
+"""
+
+
+def _part_of(marginal: Marginal) -> Fraction:
+    """What a marginal is paid beside moments, of which one is paid 1."""
+    moment = marginal.moment
+    if moment is None:
+        return BESIDE_MOMENTS
+    return POINT if isinstance(moment, QuantileEnd) and moment.side == "point" else Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -70,7 +96,8 @@ class QuestionPricing:
     """Prices the questions of one table by its `calibration`, and for its `ledger`.
 
     A question that needs several marginals gives an equal part of its price to each stack of those that are about
-    different rows (`query.disjoint`), and an equal part of β to each marginal; what is public needs neither.
+    different rows (`query.disjoint`), and an equal part of β to each marginal; what is public needs neither. Where
+    moments are measured, a count gets less (`BESIDE_MOMENTS`).
     `rounded`, the parts are so much smaller that rounding all of them up stays within the price.
     """
 
@@ -143,6 +170,8 @@ class QuestionPricing:
             stacks = disjoint_stacks([marginals[i] for i in places])
             paid = [tuple(places[i] for i in stack) for stack in stacks]
         share = probability(asked.beta) / max(len(places), 1)
+        if any(marginal.moment is not None for marginal in marginals):
+            return self._with_moments(marginals, asked, noise, paid, share)
         if asked.error is not None:
             # A question that is public as a whole costs nothing at any price.
             prices = [
@@ -154,6 +183,33 @@ class QuestionPricing:
             each = self._part(self._whole(asked, noise), max(len(paid), 1), rounded=rounded)
         free = [(i,) for i in range(len(marginals)) if i not in places]
         return self.calibration.prepare(marginals, each, beta=share, stacks=sorted([*paid, *free]))
+
+    def _with_moments(
+        self,
+        marginals: Sequence[Marginal],
+        asked: QuestionPrice,
+        noise: str,
+        paid: Sequence[tuple[int, ...]],
+        share: Fraction,
+    ) -> PreparedMeasurement:
+        """A measurement with moments in it: each stack has a price of its own."""
+        if asked.error is not None:
+            found = [
+                self._price_of([marginals[i] for i in stack], asked.error, share, CURRENCY[noise])
+                for stack in paid
+            ]
+        else:
+            parts = [_part_of(marginals[stack[0]]) for stack in paid]
+            whole = self._whole(asked, noise)
+            found = [self._part(whole, sum(parts) / part, rounded=True) for part in parts]
+        usual = found[0] if found else Price(CURRENCY[noise], Fraction(1))
+        prices = [usual] * len(marginals)
+        for stack, price in zip(paid, found, strict=True):
+            for place in stack:
+                prices[place] = price
+        covered = {place for stack in paid for place in stack}
+        free = [(i,) for i in range(len(marginals)) if i not in covered]
+        return self.calibration.prepare(marginals, prices, beta=share, stacks=sorted([*paid, *free]))
 
     def _price_of(self, stack: Sequence[Marginal], error: Number, beta: Number, currency: Currency) -> Price:
         """The smallest price at which all counts of a stack are within `error`: that of its largest marginal."""
@@ -182,7 +238,7 @@ class QuestionPricing:
             return Price("epsilon", price.epsilon_of(_PURE))
         return price
 
-    def _part(self, price: Price, parts: int, *, rounded: bool) -> Price:
+    def _part(self, price: Price, parts: int | Fraction, *, rounded: bool) -> Price:
         slack = 4 * self.calibration.relation.max_rows**2
         units = floor(price.amount * UNITS / parts) - slack
         fits = rounded and parts > 1 and units > 1000 * slack

@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from understudy.declaration.outline import OutlineEntry, scalar
+from understudy.declaration.round_edges import round_edges
 from understudy.declaration.skew import BINS
 
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12000)
@@ -68,23 +69,6 @@ def budget() -> OutlineEntry:
     """The budget, which no description knows."""
     what = "epsilon and delta, the total for this table, for ever, such as {epsilon: 1, delta: 1e-9}"
     return OutlineEntry("budget", {}, {"epsilon": what})
-
-
-def round_step(low: Fraction, high: Fraction, kind: str) -> Fraction:
-    """The smallest of 1, 2 and 5 times a power of ten that cuts the range into at most `BINS` steps."""
-    # No finer than a float of this size can tell.
-    rough = max((high - low) / BINS, Fraction(1, 10**9), abs(high) / 10**12)
-    unit = Fraction(10) ** (Decimal(rough.numerator) / Decimal(rough.denominator)).adjusted()
-    step = next(unit * m for m in (1, 2, 5, 10, 20) if unit * m >= rough)
-    return max(step, Fraction(1)) if kind == "integer" else step
-
-
-def round_edges(low: Fraction, high: Fraction, kind: str) -> list[Fraction]:
-    """Both bounds and the round numbers between them."""
-    step = round_step(low, high, kind)
-    high = high if high > low else low + step
-    inner = [i * step for i in range(floor(low / step) + 1, ceil(high / step))]
-    return [low, *inner, high]
 
 
 def _month_edges(low: dt.date, high: dt.date) -> list[dt.date]:

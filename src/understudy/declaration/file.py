@@ -15,6 +15,8 @@ import yaml
 from understudy.declaration.declaration import UNREADABLE, Counting, Declaration, Protect, SourceSpec, Unit
 from understudy.declaration.intake import INTAKE_FIELDS, UTF_8, column_names, encoding, intake_of, share
 from understudy.declaration.node import Node, root_of, text_of
+from understudy.declaration.round_edges import round_edges
+from understudy.declaration.skew import BINS
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
@@ -284,8 +286,8 @@ def _domain(node: Node) -> Domain:
 _FIELDS = {
     "category": ("values",),
     "boolean": (),
-    "integer": ("bounds", "edges", "width"),
-    "real": ("bounds", "edges", "bins"),
+    "integer": ("bounds", "edges", "width", "resolution"),
+    "real": ("bounds", "edges", "bins", "resolution"),
     "date": ("bounds", "edges"),
 }
 
@@ -324,8 +326,10 @@ def _attribute(name: str, node: Node) -> Attribute:
         return node.guard(lambda: Categories(**common, values=values, **outside), remedy)
     decimals = fields["decimals"].integer() if "decimals" in fields else None
     starts, upper = _bins(kind, node, fields)
+    step = Fraction(str(fields["resolution"].real())) if "resolution" in fields else None
     return node.guard(
-        lambda: Bins(**common, starts=starts, upper=upper, decimals=decimals, **outside), remedy
+        lambda: Bins(**common, starts=starts, upper=upper, decimals=decimals, resolution=step, **outside),
+        remedy,
     )
 
 
@@ -349,6 +353,8 @@ def _bins(kind: str, node: Node, fields: dict[str, Node]) -> tuple[tuple, int | 
 
 def _equal_bins(kind: str, bounds: list, fields: dict[str, Node]) -> tuple[tuple, int | float | dt.date]:
     low, high = bounds
+    if "resolution" in fields and not {"width", "bins"} & fields.keys():
+        return _round_bins(kind, low, high)
     if kind == "real":
         if "bins" not in fields:
             fields["bounds"].fail("a real needs 'bins'", "Write `bins: 20`, or give `edges`")
@@ -362,6 +368,15 @@ def _equal_bins(kind: str, bounds: list, fields: dict[str, Node]) -> tuple[tuple
         fields["width"].fail("a width is at least 1", "Write `width: 5`")
     _sane(fields["bounds"], (high - low) // width + 1)
     return tuple(range(low, high + 1, width)), high
+
+
+def _round_bins(kind: str, low: int | float, high: int | float) -> tuple[tuple, int | float]:
+    """Bins at round places, for a measure of which nothing but bounds and a resolution is declared."""
+    if kind == "integer" and high - low < 2 * BINS:
+        return tuple(range(int(low), int(high) + 1)), high
+    edges = round_edges(Fraction(str(low)), Fraction(str(high)), kind)
+    read = int if kind == "integer" else float
+    return tuple(read(edge) for edge in edges[:-1]), high
 
 
 def _sane(node: Node, cells: int) -> int:

@@ -6,8 +6,9 @@ import datetime as dt
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
-from math import isfinite
+from math import floor, inf, isfinite, nextafter
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,10 @@ from understudy.errors import DomainError, QueryError
 
 Ordered = Any
 """An int, a float or a date; all edges of one attribute are of one type (checked when it is made)."""
+
+
+MEASURE_BITS = 26
+"""Of the largest number of steps of a measure: squares of them fit into two words of so many bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +41,10 @@ class Bins(Attribute):
     outside: Outside = Outside.CLAMP
     decimals: int | None = field(default=None, repr=False)
     """So many decimals have the synthetic values of a real attribute; None: as many as they happen to have."""
+    resolution: Fraction | None = field(default=None, repr=False)
+    """A number with one is a *measure*: values are summed as whole numbers of such steps above the lower bound,
+    not by their bins. Not in the representation, which names the cells: a resolution does not change them.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,6 +68,33 @@ class Bins(Attribute):
             raise DomainError(f"{self.name}: edges must rise strictly")
         if self.decimals is not None and not (0 <= self.decimals <= 12 and self.kind == "real"):
             raise DomainError(f"{self.name}: `decimals` is between 0 and 12, and for a real attribute")
+        if self.resolution is not None:
+            object.__setattr__(self, "resolution", Fraction(self.resolution))
+            self._check_measure()
+
+    def _check_measure(self) -> None:
+        """Refuse a resolution by which the values cannot be summed as whole numbers of steps."""
+        assert self.resolution is not None
+        if self.kind == "date":
+            raise DomainError(f"{self.name}: dates are not summed", remedy="leave `resolution` out")
+        if self.resolution <= 0 or (self.kind == "integer" and self.resolution.denominator != 1):
+            raise DomainError(
+                f"{self.name}: a resolution is a positive number, and a whole one for an integer attribute"
+            )
+        if max(abs(self.lower_bound), abs(self.upper_bound)) > 1 << 52:
+            raise DomainError(f"{self.name}: the bounds of a measure lie within 2^52 of 0")
+        steps = (self.upper_bound - self.lower_bound) / self.resolution
+        if steps.denominator != 1 or steps < 1:
+            raise DomainError(
+                f"{self.name}: the bounds must be a whole number of steps of {self.resolution} apart",
+                remedy="choose bounds that are multiples of the resolution",
+            )
+        if steps > 1 << MEASURE_BITS:
+            raise DomainError(
+                f"{self.name}: {int(steps):,} steps between the bounds, and at most {1 << MEASURE_BITS:,} are "
+                f"possible",
+                remedy="use a coarser `resolution`, or narrower bounds",
+            )
 
     @classmethod
     def between(
@@ -83,6 +119,105 @@ class Bins(Attribute):
         ('1', '2', '3', '4')
         """
         return cls(name=name, starts=tuple(range(lower, upper + 1)), upper=upper, outside=outside)
+
+    @classmethod
+    def measure(
+        cls,
+        name: str,
+        lower: float,
+        upper: float,
+        *,
+        resolution: Any = 1,
+        edges: Sequence[Ordered] | None = None,
+        outside: Outside = Outside.CLAMP,
+        null: bool = False,
+    ) -> Bins:
+        """A number between two bounds that is summed in steps of `resolution`, with the given edges of bins.
+
+        Without edges there are ten bins of one length, or one for each integer where there are fewer. Bounds that
+        are both `int` make an integer attribute, else it is real. Raises a `DomainError` where the bounds are no
+        whole number of steps apart.
+
+        >>> Bins.measure("income", 0, 200_000, resolution=100).steps
+        2000
+        """
+        whole = isinstance(lower, int) and isinstance(upper, int)
+        if edges is None and whole:
+            count = min(10, int(upper) - int(lower) + 1)
+            span = int(upper) - int(lower) + 1
+            cuts: list[Ordered] = [int(lower) + span * i // count for i in range(count)]
+        elif edges is None:
+            cuts = [float(lower) + (float(upper) - float(lower)) * i / 10 for i in range(10)]
+        else:
+            cuts = list(edges[:-1])
+            if not edges or (edges[0], edges[-1]) != (lower, upper):
+                raise DomainError(f"{name}: the edges of a measure begin and end with its bounds")
+        last: Ordered = int(upper) if whole else float(upper)
+        starts = tuple(cuts) if whole else tuple(map(float, cuts))
+        step = Fraction(str(resolution)) if isinstance(resolution, float) else Fraction(resolution)
+        return cls(name=name, starts=starts, upper=last, outside=outside, null=null, resolution=step)
+
+    # ---- measures
+
+    @property
+    def lower_bound(self) -> Fraction:
+        """The least number of the attribute, as its decimals say it."""
+        return Fraction(str(self.starts[0]))
+
+    @property
+    def upper_bound(self) -> Fraction:
+        """The largest number of the attribute, as its decimals say it."""
+        return Fraction(str(self.upper))
+
+    @cached_property
+    def steps(self) -> int:
+        """How many steps of the resolution lie between the bounds of a measure."""
+        assert self.resolution is not None
+        return int((self.upper_bound - self.lower_bound) / self.resolution)
+
+    def step_of(self, value: object) -> int:
+        """The step of a measure that is nearest to a value, from 0 to `steps`: the rule of every engine.
+
+        A value beyond a bound counts as the bound. One that is missing, or no number, counts as the lower bound;
+        where the attribute has a cell for missing values no sum takes those rows in.
+        """
+        number = self._read(
+            self.intake.value(value, self.kind) if isinstance(value, str) and self.intake else value
+        )
+        if number is None or number != number or self.resolution is None:
+            return 0
+        if isinstance(number, int) and self.kind == "integer":
+            inside, step = min(max(number, self.starts[0]), self.upper), int(self.resolution)
+            return min((inside - self.starts[0] + step // 2) // step, self.steps)
+        low, high = float(self.starts[0]), float(self.upper)
+        return min(
+            floor((min(max(float(number), low), high) - low) / float(self.resolution) + 0.5), self.steps
+        )
+
+    @cached_property
+    def positions(self) -> NDArray[np.float64]:
+        """For each cell the place of its representative between the bounds, from 0 to 1; 0 where it has none."""
+        low, width = float(self.starts[0]), float(self.upper) - float(self.starts[0])
+        found = np.zeros(self.size)
+        found[: self.proper_size] = np.clip((self.representatives - low) / width, 0, 1)
+        return found
+
+    @cached_property
+    def position_ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """For each cell the least and the largest place, from 0 to 1, of a row in it; 0 to 1 where nobody knows.
+
+        A row's place is that of its step, which can lie half a step beyond the bin.
+        """
+        low, width = float(self.starts[0]), float(self.upper) - float(self.starts[0])
+        half = 0.5 / self.steps if self.kind == "real" or self.resolution != 1 else 0.0
+        first, last = np.zeros(self.size), np.ones(self.size)
+        edges = np.array([float(edge) for edge in (*self.starts, self.upper)])
+        ends = edges[1:] - np.r_[np.full(self.proper_size - 1, 1.0 if self.discrete else 0.0), 0.0]
+        first[: self.proper_size] = np.clip((edges[:-1] - low) / width - half, 0, 1)
+        last[: self.proper_size] = np.clip((ends - low) / width + half, 0, 1)
+        if self.outside is Outside.CLAMP and not self.null:
+            first[0] = 0.0
+        return first, last
 
     @property
     def kind(self) -> str:
@@ -151,33 +286,50 @@ class Bins(Attribute):
         return None
 
     def compare(self, operator: str, value: Value) -> Mask:
-        """The cells where a comparison holds; raises a `QueryError` where the value would cut a bin."""
+        """The cells where a comparison holds; raises a `QueryError` where the value would cut a bin.
+
+        A text that is the label of a cell is equal to that cell, and different from all others.
+        """
+        if (
+            isinstance(value, str)
+            and operator in ("=", "!=")
+            and value in self.labels[: self.size - self.null]
+        ):
+            return self._equals(self.labels.index(value), operator)
         constant = self._constant(value)
         if operator in ("=", "!="):
             mask = self._equal(constant)
             return mask if operator == "=" else ~mask
         cut = self._cut(constant, operator)
         if cut is None:
-            raise self._misses_edge(operator, constant)
+            refusal = self._misses_edge(operator, constant)
+            refusal.cuts = self.name, (self._edge(constant, operator),)
+            raise refusal
         below = self._mask(np.arange(self.proper_size) < cut, other_is_known=False)
         return below if operator in ("<", "<=") else ~below
 
     def _cut(self, constant: Ordered, operator: str) -> int | None:
         """How many bins lie under the constant; None when it would cut one.
 
-        ``x <= c`` and ``x > c`` cut after c: at the next value of a discrete attribute, nowhere in a real one.
+        ``x <= c`` and ``x > c`` cut after c: at the next value of a discrete attribute, or the next float.
         """
         after = operator in ("<=", ">")
         if after and constant >= self.upper:
             return self.proper_size
-        if after and self.discrete:
-            constant, after = self._after(constant), False
+        if after:
+            constant = self._edge(constant, operator)
         if constant > self.upper:
             return self.proper_size
         if constant < self.starts[0]:
             return 0
         bin_of = bisect_right(self.starts, constant) - 1
-        return bin_of if self.starts[bin_of] == constant and not after else None
+        return bin_of if self.starts[bin_of] == constant else None
+
+    def _edge(self, constant: Ordered, operator: str) -> Ordered:
+        """Where a bin would have to begin for a comparison not to cut it."""
+        if operator not in ("<=", ">"):
+            return constant
+        return self._after(constant) if self.discrete else nextafter(constant, inf)
 
     def _constant(self, value: Value) -> Ordered:
         wanted = type(self.starts[0])
@@ -206,9 +358,12 @@ class Bins(Attribute):
         end = self.starts[cell + 1] if cell + 1 < self.proper_size else self._after(self.upper)
         if self._after(constant) != end or self.starts[cell] != constant:
             whole = self.proper_labels[cell]
-            raise QueryError(
+            refusal = QueryError(
                 f"{self.name} = {constant} cuts the bin {whole}", remedy="ask for the whole bin as a range"
             )
+            ends = (constant, self._after(constant))
+            refusal.cuts = self.name, tuple(edge for edge in ends if self.starts[0] < edge <= self.upper)
+            raise refusal
         return self._mask(np.arange(self.proper_size) == cell, other_is_known=False)
 
     def _misses_edge(self, operator: str, constant: Ordered) -> QueryError:

@@ -121,7 +121,7 @@ class JournalStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedCharge:
     """A charge as `charge_all` takes it: the arguments of `charge` for an event that is answered once."""
 
     event: Event
@@ -302,7 +302,7 @@ class Ledger(Protocol):
         """
         ...
 
-    def charge_all(self, wanted: Sequence[Wanted]) -> list[Debit | UnderstudyError]:
+    def charge_all(self, wanted: Sequence[WantedCharge]) -> list[Debit | UnderstudyError]:
         """Charge for several questions, one after the other: the debit of each, or what `charge` would raise.
 
         One that is refused leaves the others alone. A durable ledger writes all of them in one transaction; where

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from understudy.errors import UnderstudyError
 from understudy.ledger.books import ANALYST, Books, Due, Share, checked_name, timestamp
 from understudy.ledger.chain import canonical
-from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, Wanted
+from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, WantedCharge
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.paging import PageRequest
 from understudy.ledger.recorded import Recorded
@@ -180,7 +180,7 @@ class MemoryLedger:
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
         return self._applied(Settle(debit, answer, hidden))
 
-    def charge_all(self, wanted: Sequence[Wanted]) -> list[Debit | UnderstudyError]:
+    def charge_all(self, wanted: Sequence[WantedCharge]) -> list[Debit | UnderstudyError]:
         return [
             _outcome(
                 partial(

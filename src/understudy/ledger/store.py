@@ -18,7 +18,7 @@ from understudy.ledger.books import ANALYST, Books, Due, Share, checked_name, sh
 from understudy.ledger.chain import START, Entry, canonical
 from understudy.ledger.database import TIMEOUT, Database
 from understudy.ledger.group import GroupCommit, Ticket
-from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, Wanted
+from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, WantedCharge
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.paging import PageRequest, readable
 from understudy.ledger.recorded import Recorded, broken, budget_of, rule_of, terms
@@ -217,7 +217,7 @@ class DurableLedger:
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
         return self._submit(Settle(debit, answer, hidden))
 
-    def charge_all(self, wanted: Sequence[Wanted]) -> list[Debit | UnderstudyError]:
+    def charge_all(self, wanted: Sequence[WantedCharge]) -> list[Debit | UnderstudyError]:
         found, charges = list[Debit | UnderstudyError](), list[Operation]()
         refused: dict[int, UnderstudyError] = {}
         for place, one in enumerate(wanted):

@@ -58,10 +58,11 @@ from understudy.mechanism.look import decided
 from understudy.mechanism.parameters import lattice_values, whole
 from understudy.noise.law import discrete_gaussian_quantile, scale_parameter, variance_parameter
 from understudy.noise.samplers import NoiseSource, discrete_gaussian, truncated_geometric
-from understudy.privacy.event import GaussianKeys, TruncatedGeometricKeys
+from understudy.privacy.event import GaussianKeys, Pure, TruncatedGeometricKeys
+from understudy.privacy.price import Price
 from understudy.privacy.relation import Relation
 from understudy.privacy.tails import ROOM, gaussian_tail, truncated_geometric_end
-from understudy.rational import Number, positive, probability, square_root
+from understudy.rational import Number, positive, probability
 
 MAX_REACH = 1 << 40
 """No threshold is farther from the least count: far above every table."""
@@ -125,7 +126,8 @@ class TruncatedGeometricSelection:
         The noise reaches as far as δ demands: k is the least with c·P[X = k] ≤ δ.
         """
         moved = keys_moved(relation, keys_each)
-        epsilon = square_root(2 * positive(rho, "rho") / moved)
+        each = Price("rho", positive(rho, "rho") / moved)
+        epsilon = each.epsilon_of(Pure(epsilon=Fraction(1)))
         most = float(probability(delta, "delta")) / moved / (1 + 4 * ROOM)
         low, high = 0, max(1, ceil(log(1 / most) / float(epsilon)) + 1)  # P[X = k] ≤ exp(-εk)
         while high - low > 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import ceil, floor, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,13 @@ MAX_PAIRS = 1 << 11
 class CountColumns:
     """The cells of a partition: a row adds its weight, between `low` and `high`, to the one cell in which it lies.
 
-    `low` and `high` are 1 for counts of all rows; `low` is 0 where some rows do not count.
+    `low` and `high` are 1 for counts of all rows; `low` is 0 where some rows do not count, and negative for
+    moments that are centred.
 
-    The longest column is `high` in one cell. Two rows are farthest apart in different cells, with `high` in each;
-    where there is one cell only they differ by high - low. Both are attained if there are rows of those weights in
-    two cells, or in the one. As a rate of n public rows, a normalised linear query so has sensitivity
-    (high - low)/(resolution·n) ≤ 1/n. [Lectures 9-10, Definition 2]
+    The longest column has the larger of |low| and |high| in one cell. Two rows are farthest apart in different
+    cells, with that in each, or in one cell, where they differ by high - low. Both are attained if there are
+    rows of those weights in two cells, or in the one. As a rate of n public rows, a normalised linear query so
+    has sensitivity (high - low)/(resolution·n) ≤ 1/n. [Lectures 9-10, Definition 2]
     """
 
     cells: int
@@ -41,7 +42,14 @@ class CountColumns:
 
     @classmethod
     def of(cls, marginal: Marginal, *, resolution: int = 1) -> CountColumns:
-        """The sums of a marginal, in steps of 1/resolution."""
+        """The sums of a marginal, in steps of 1/resolution.
+
+        Those of a moment are rounded once, when all rows are summed: where low and high are whole numbers of
+        steps, they move no further for that (`query.moment.Moment.steps`).
+        """
+        if (moment := marginal.moment) is not None:
+            low, high = moment.low * resolution, moment.high * resolution
+            return cls(marginal.size, floor(low), ceil(high))
         return cls(marginal.size, *lattice_bounds(marginal.where, resolution))
 
     @classmethod
@@ -58,13 +66,42 @@ class CountColumns:
 
     @property
     def longest(self) -> Sensitivity:
-        return Sensitivity(self.high, self.high**2)
+        most = max(self.high, -self.low)
+        return Sensitivity(most, most**2)
 
     @property
     def farthest(self) -> Sensitivity:
+        within = self.high - self.low
         if self.cells == 1:
-            return Sensitivity(self.high - self.low, (self.high - self.low) ** 2)
-        return Sensitivity(2 * self.high, 2 * self.high**2)
+            return Sensitivity(within, within**2)
+        most = max(self.high, -self.low)
+        return Sensitivity(max(2 * most, within), max(2 * most**2, within**2))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedColumns:
+    """Each row gives one unit of `resolution` steps to one cell, parts of it to each of `parts` sums there.
+
+    Parts are nowhere negative and add up to 1, so that a column is a mean of the `parts` unit vectors of its
+    cell. Norms are convex: without rounding no column is longer than a unit vector, and no two are farther apart
+    than two of them, which is 1 and √2 in Euclidean norm, 1 and 2 in L1. Each sum is rounded when all rows are
+    summed, which takes a difference of d steps to at most ⌈d⌉ < d + 1. With Σd = Q, over p parts, Σ⌈d⌉ < Q + p
+    and Σ⌈d⌉² < Σd² + 2Σd + p ≤ Q² + 2Q + p; of two rows Σd ≤ 2Q and Σd² ≤ 2Q².
+    """
+
+    parts: int
+    resolution: int
+
+    @property
+    def longest(self) -> Sensitivity:
+        unit, parts = self.resolution, self.parts
+        return Sensitivity(unit + parts - 1, unit**2 + 2 * unit + parts)
+
+    @property
+    def farthest(self) -> Sensitivity:
+        """Twice the longest column, as joint accounting wants it: one row moves half of what two do."""
+        longest = self.longest
+        return Sensitivity(2 * longest.l1, 2 * longest.l2_squared)
 
 
 ONE_COUNT = CountColumns(1, low=0)

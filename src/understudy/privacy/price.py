@@ -53,7 +53,7 @@ class Price:
         """A share of the price, or a multiple of it."""
         return Price(self.currency, self.amount * exact(share, "share"))
 
-    def __truediv__(self, parts: int) -> Price:
+    def __truediv__(self, parts: int | Fraction) -> Price:
         """One of so many equal parts."""
         return Price(self.currency, self.amount / parts)
 

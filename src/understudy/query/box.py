@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Domain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.moment import Moment
 
 Words = NDArray[np.uint64]
 Cells = NDArray[np.bool_]
@@ -141,7 +142,9 @@ def from_text(text: str, shape: tuple[int, ...]) -> Cells:
 def plain(marginal: Marginal) -> dict[str, object]:
     """A question as plain values, to be written down."""
     factors = [[list(f.clique), f.weights.ravel().tolist()] for f in marginal.where.factors]
-    return {"by": list(marginal.by), "where": factors}
+    moment = marginal.moment
+    summed = {} if moment is None else {"moment": [moment.kind, list(moment.names)]}
+    return {"by": list(marginal.by), "where": factors, **summed}
 
 
 def from_plain(domain: Domain, written: Mapping[str, object]) -> Marginal:
@@ -150,4 +153,6 @@ def from_plain(domain: Domain, written: Mapping[str, object]) -> Marginal:
     for names, weights in written["where"]:  # type: ignore[union-attr]
         table = np.array(weights).reshape(domain.shape(domain.clique(names)))
         where = where & LinearQuery.table(domain, domain.clique(names), table)
-    return Marginal(domain, tuple(written["by"]), where)  # type: ignore[arg-type]
+    kind, names = written.get("moment", ("", ()))  # type: ignore[misc]
+    moment = Moment(kind, tuple(names)) if kind else None  # type: ignore[arg-type]
+    return Marginal(domain, tuple(written["by"]), where, moment)  # type: ignore[arg-type]

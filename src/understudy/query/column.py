@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-ColumnKind = Literal["key", "value"]
+ColumnKind = Literal["key", "value", "derived"]
 ColumnType = Literal["int", "float", "text", "bool", "date"]
 
 _TYPES: dict[type, ColumnType] = {bool: "bool", int: "int", float: "float", str: "text", dt.date: "date"}
@@ -18,7 +18,8 @@ class Column:
     """A column of an answer.
 
     name  unique in its answer
-    kind  `key`: what groups are called, which the declaration makes public; or `value`: released numbers
+    kind  `key`: what groups are called, which the declaration makes public; `value`: released numbers, with
+          bounds; or `derived`: what a statement made of released rows, without bounds
     type  of its values in Python: `int`, `float`, `text`, `bool` or `date`. Released numbers are `float`, and the
           quantiles of dates `date`; any value may be missing. Labels of bins are `text`, and so is a column of
           keys of which some are labels, such as the cell of all other values beside whole numbers

@@ -35,14 +35,34 @@ def excludes(one: LinearQuery, other: LinearQuery) -> bool:
     return False
 
 
+def shares_a_unit(marginals: Sequence[Marginal]) -> bool:
+    """Whether marginals are moments of the same rows that add up to 1: each row gives one unit to all of them."""
+    first = marginals[0]
+    if first.moment is None or not first.moment.unit:  # also an end of a quantile, which is drawn alone
+        return False
+    kinds = [marginal.moment.kind if marginal.moment else "" for marginal in marginals]
+    alike = all(_same_rows(first, marginal) for marginal in marginals)
+    return alike and sorted(kinds) == sorted(first.moment.unit)
+
+
+def _same_rows(one: Marginal, other: Marginal) -> bool:
+    names = [marginal.moment.names if marginal.moment else () for marginal in (one, other)]
+    return names[0] == names[1] and one.by == other.by and one.where == other.where
+
+
 def disjoint_stacks(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...]:
     """The places of marginals, put together where no row counts in two of them.
 
     Each marginal goes to the first stack whose members all exclude it. Those with weights other than 0 and 1 stay
-    alone: they are measured on a lattice of their own. Every place is in one stack.
+    alone: they are measured on a lattice of their own. So do moments, but those that add up to 1, which are one
+    stack. Every place is in one stack.
     """
     stacks: list[list[int]] = []
     for place, marginal in enumerate(marginals):
+        if marginal.moment is not None:
+            if not any(place in stack for stack in stacks):
+                stacks.append(_unit_of(marginals, place))
+            continue
         home = None
         if marginal.where.is_counting and marginal.where.factors:
             home = next((found for found in stacks if _takes(marginals, found, marginal)), None)
@@ -53,7 +73,21 @@ def disjoint_stacks(marginals: Sequence[Marginal]) -> tuple[tuple[int, ...], ...
     return tuple(map(tuple, stacks))
 
 
+def _unit_of(marginals: Sequence[Marginal], place: int) -> list[int]:
+    """The places of the moments that add up to 1 with the one at `place`, alone where some are missing."""
+    first = marginals[place]
+    unit = first.moment.unit if first.moment else ()
+    found = [
+        i
+        for i, other in enumerate(marginals)
+        if i >= place and other.moment is not None and other.moment.kind in unit and _same_rows(first, other)
+    ]
+    return found if found and shares_a_unit([marginals[i] for i in found]) else [place]
+
+
 def _takes(marginals: Sequence[Marginal], stack: Sequence[int], new: Marginal) -> bool:
+    if any(marginals[place].moment is not None for place in stack):
+        return False
     held = [marginals[place].where for place in stack]
     return all(where.is_counting and excludes(where, new.where) for where in held)
 

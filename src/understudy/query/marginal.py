@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique, Domain
+from understudy.errors import QueryError
 from understudy.query.linear import LinearQuery
+from understudy.query.moment import Moment
 from understudy.query.projection import Projection
+from understudy.query.quantile_end import QuantileEnd
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,9 +26,12 @@ class Marginal:
 
     With an empty `by` this is the single query `where`; where `where` is left out every row counts, which is the
     plain marginal. Cells are disjoint, so one row contributes to one of them: adding a row moves the vector by
-    max f in one place, and replacing a row moves it by at most max f in each of two (`privacy.columns`). Raises a
-    `DomainError` where an attribute is unknown or named twice, and a `TooLargeError` where there are more than
-    `CELL_LIMIT` cells.
+    max f in one place, and replacing a row moves it by at most max f in each of two (`privacy.columns`). With a
+    `moment` a row does not count by its weight alone: it adds what the moment is of its measured values, if the
+    condition, which then only counts, holds for it; with a `QuantileEnd` nothing is summed, and each cell has one
+    end of an interval for a quantile of its rows. Raises a `DomainError` where an attribute is unknown or named
+    twice, a `TooLargeError` where there are more than `CELL_LIMIT` cells, and a `QueryError` where a moment is of
+    what is no measure.
 
     >>> from understudy.domain.attribute import Boolean, Categories
     >>> domain = Domain((Categories(name="sex", values=("F", "M")), Boolean(name="smoker")))
@@ -36,6 +42,7 @@ class Marginal:
     domain: Domain
     by: Clique
     where: LinearQuery = field(default=None)  # type: ignore[assignment]  # None stands for everyone
+    moment: Moment | QuantileEnd | None = None
     shape: tuple[int, ...] = field(init=False, compare=False)
     """The number of cells along each attribute of `by`."""
     size: int = field(init=False, compare=False)
@@ -47,6 +54,10 @@ class Marginal:
             object.__setattr__(self, "where", LinearQuery.everyone(self.domain))
         object.__setattr__(self, "shape", self.domain.allocatable_shape(self.by))
         object.__setattr__(self, "size", prod(self.shape))
+        if self.moment is not None:
+            self.moment.measures(self.domain)
+            if not self.where.is_counting:
+                raise QueryError("the condition of a moment has weights of 0 and 1")
 
     def __repr__(self) -> str:
         return f"Marginal({self.describe()!r}, {self.size:,} cells)"
@@ -58,24 +69,48 @@ class Marginal:
 
     @cached_property
     def clique(self) -> Clique:
-        """Every attribute that is read, by `by` or by `where`, in the order of the domain."""
+        """Every attribute whose cells are read, by `by` or by `where`, in the order of the domain."""
         return self.domain.clique({*self.by, *self.where.clique})
+
+    @cached_property
+    def reads(self) -> Clique:
+        """Every attribute that is read, by its cells or as a measure, in the order of the domain."""
+        return self.domain.clique({*self.clique, *(self.moment.names if self.moment else ())})
 
     @cached_property
     def key(self) -> str:
         """A name for the question: its words, and what identifies it; equal for two spellings of it."""
         meaning = repr([self.where.key, [self.domain[name].identity for name in self.clique]])
+        if self.moment is not None:
+            meaning += self.moment.key(self.domain)
         return f"{self.describe()} #{sha256(meaning.encode()).hexdigest()}"
 
     def describe(self) -> str:
         """The question in words, for people who read a ledger."""
         by = f" by {', '.join(self.by)}" if self.by else ""
-        return f"{self.where.describe()}{by}"
+        summed = f"{self.moment.describe()} over " if self.moment else ""
+        return f"{summed}{self.where.describe()}{by}"
 
     def answer(self, projection: Projection) -> NDArray[np.float64]:
-        """The share of all rows that is in each cell, weighted: an array of this marginal's `shape`."""
-        rates = projection.project(self.clique) * self.where.weights(self.clique)
-        return rates.sum(axis=tuple(i for i, name in enumerate(self.clique) if name not in self.by))
+        """The share of all rows that is in each cell, weighted: an array of this marginal's `shape`.
+
+        For a moment every row is taken to have the representative of its bin.
+        """
+        rates = projection.project(self.reads) * self.grid_weights()
+        return rates.sum(axis=tuple(i for i, name in enumerate(self.reads) if name not in self.by))
+
+    def grid_weights(self) -> NDArray[np.float64]:
+        """What a row in each cell of `reads` adds, if it has the representatives of its bins."""
+        weights = self.where.weights(self.reads)
+        if self.moment is None:
+            return weights
+        if isinstance(self.moment, QuantileEnd):
+            raise QueryError("a quantile is no sum of what rows add")
+        places = []
+        for attribute in self.moment.measures(self.domain):
+            shape = [attribute.size if name == attribute.name else 1 for name in self.reads]
+            places.append(attribute.positions.reshape(shape))
+        return weights * self.moment.value(places)
 
     def labels(self) -> list[tuple[str, ...]]:
         """The labels of all cells in C order: for each cell a label of each attribute of `by`."""

@@ -9,15 +9,15 @@ ledger, which charges nothing twice, refuses another question under it, and tell
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from understudy.errors import LedgerError, RequestConflictError, SourceError, StoreError, UnderstudyError
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
-from understudy.project import PreparedQuestion, Purchase
+from understudy.project import PreparedQuestion, QuestionPurchase
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import ANSWERED, Asked, AskedQuestion, KeptReply
 from understudy.server.config import ServerConfig
@@ -39,10 +39,17 @@ Portions = Iterator[list[tuple[int, Given]]]
 
 @dataclass(frozen=True, slots=True)
 class GateReply:
-    """What became of a question: `body` is the JSON document that tells it. One that waits has no answer yet."""
+    """What became of a question: `body` is the JSON document that tells it. One that waits has no answer yet.
+
+    `answer` is the part of the document that is the answer (of one that waits: all of it), for doors that send no
+    JSON; `id` and `request` are those of the question.
+    """
 
     body: bytes
     is_waiting: bool = False
+    answer: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    id: str = ""
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,7 @@ class Answering:
             source="repeat",
             currency=known.nothing.currency,
         )
-        return _answered(id, asked, known.text)
+        return _answered(id, asked, known.text, known.plain)
 
     def kept_known(self, given: list[tuple[AskedBy, KnownAnswer]]) -> Portions[GateReply | None]:
         """Known answers for callers who gave request ids: kept, in one transaction, before they are sent.
@@ -122,7 +129,7 @@ class Answering:
             ]
         )
         yield [
-            (place, _answered(id, asked, known.text) if id else None)
+            (place, _answered(id, asked, known.text, known.plain) if id else None)
             for place, (id, (asked, known)) in enumerate(zip(ids, given, strict=True))
         ]
 
@@ -181,14 +188,16 @@ class Answering:
         """
         with table.use() as opened:
             told: list[tuple[int, GateReply | Exception]] = []
-            bought: list[tuple[int, Purchase]] = []
+            bought: list[tuple[int, QuestionPurchase]] = []
             for place, one in enumerate(asked):
                 try:
                     _check_pays(one.caller)
                     prepared = self._prepared(opened, one)
                     waiting = self._direct_waiting(opened, one, prepared)
                     if waiting is None:
-                        bought.append((place, Purchase(prepared, one.ledger_request, one.caller.analyst)))
+                        bought.append(
+                            (place, QuestionPurchase(prepared, one.ledger_request, one.caller.analyst))
+                        )
                     else:
                         told.append((place, waiting))
                 except Exception as error:
@@ -218,8 +227,8 @@ class Answering:
             else:
                 answers.append((place, asked, _reply(asked, outcome, asked.ledger_request, budget)))
         kept = self._asked.keep_all([reply for _, _, reply in answers]) if answers else []
-        for (place, asked, _), found in zip(answers, kept, strict=True):
-            told.append((place, found if isinstance(found, Exception) else _resent(found, asked)))
+        for (place, asked, reply), found in zip(answers, kept, strict=True):
+            told.append((place, found if isinstance(found, Exception) else _sent(found, asked, reply)))
         return told
 
     def _prepared(self, opened: OpenTable, asked: AskedBy) -> PreparedQuestion[Told]:
@@ -245,7 +254,7 @@ class Answering:
         if found is None:
             return None
         if found.state == ANSWERED and found.answer_text:
-            return _resent(found, asked)
+            return _answered(found.id, asked, found.answer_text, found.answer)
         kept = self._approvals.find(asked.inquiry.table, asked.caller.analyst, asked.request)
         return None if kept is None else _of_approval(found, kept)
 
@@ -325,9 +334,11 @@ class Answering:
         budget = opened.project.ledger.budget
         if not asked.inquiry.is_direct and answer.source != "uncertified":
             again = as_repeat(answer)
-            text = encoded(answer_as_plain(again, budget)).decode()
-            self._shelf.keep(self._key(asked, opened.generation), KnownAnswer(text, again.cost))
-        return _resent(self._asked.keep(_reply(asked, answer, name, budget)), asked)
+            plain = answer_as_plain(again, budget)
+            known = KnownAnswer(plain, encoded(plain).decode(), again.cost)
+            self._shelf.keep(self._key(asked, opened.generation), known)
+        reply = _reply(asked, answer, name, budget)
+        return _sent(self._asked.keep(reply), asked, reply)
 
     def _key(self, asked: AskedBy, generation: int) -> Key:
         return asked.inquiry.table, generation, self.whose(asked.caller), asked.inquiry.question
@@ -335,14 +346,15 @@ class Answering:
 
 def _reply(asked: AskedBy, answer: Told, name: str, budget: Budget) -> KeptReply:
     """An answer as it is kept under its request, and sent."""
-    inquiry = asked.inquiry
+    inquiry, plain = asked.inquiry, answer_as_plain(answer, budget)
     return KeptReply(
         table=inquiry.table,
         analyst=asked.caller.analyst,
         question=inquiry.question,
         request=asked.request,
         terms=inquiry.terms,
-        answer=encoded(answer_as_plain(answer, budget)).decode(),
+        answer=encoded(plain).decode(),
+        plain=plain,
         price=answer.cost,
         share=budget.share(answer.cost),
         source=answer.source,
@@ -433,20 +445,24 @@ def _of_approval(found: AskedQuestion, kept: Approval) -> GateReply:
         "state": "waiting",
         "approval": approval_as_plain(kept),
     }
-    return GateReply(encoded(told), is_waiting=True)
+    return GateReply(encoded(told), is_waiting=True, answer=told, id=found.id, request=found.request)
 
 
-def _resent(found: AskedQuestion, asked: AskedBy) -> GateReply:
-    """The reply of a question that was kept: the same bytes whenever it is sent."""
-    return _answered(found.id, asked, found.answer_text)
+def _sent(found: AskedQuestion, asked: AskedBy, reply: KeptReply) -> GateReply:
+    """The reply of a question that was just kept; the one that was kept before, where there was one."""
+    plain = reply.plain if found.answer_text is reply.answer else found.answer
+    return _answered(found.id, asked, found.answer_text, plain)
 
 
-def _answered(id: str, asked: AskedBy, answer: str) -> GateReply:
+def _answered(id: str, asked: AskedBy, answer: str, plain: Mapping[str, Any] | None) -> GateReply:
     """The document of an answer, put together from parts that are JSON already: ids need no escapes."""
     question, table = _quoted(asked.inquiry.question), _quoted(asked.inquiry.table)
     return GateReply(
         f'{{"answer":{answer},"id":"{id}","question":{question},"request":"{asked.request}",'
-        f'"state":"{ANSWERED}","table":{table}}}'.encode()
+        f'"state":"{ANSWERED}","table":{table}}}'.encode(),
+        answer=plain or {},
+        id=id,
+        request=asked.request,
     )
 
 

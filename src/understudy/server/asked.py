@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import ParameterError, RequestConflictError, UnderstudyError
@@ -73,7 +73,10 @@ class AskedQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptReply:
-    """A question with the JSON of its answer, as it is to be kept; what each part is says `AskedQuestion`."""
+    """A question with the JSON of its answer, as it is to be kept; what each part is says `AskedQuestion`.
+
+    `plain` is what that JSON says, for whoever sends it.
+    """
 
     table: str
     analyst: str
@@ -85,6 +88,7 @@ class KeptReply:
     share: float
     source: str
     ledger_request: str = ""
+    plain: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def check(self) -> None:
         """Refuse a text that cannot be written down, with a `ParameterError`."""

@@ -23,7 +23,6 @@ def check(config: ServerConfig) -> list[str]:
     Tables are opened and no row of them is read. Where a server is running already its addresses and locks are
     not looked at.
     """
-    check_doors(config)
     found = [line for name in config.tables for line in _check_table(config, name)]
     if config.tls is not None:
         _check_tls(config)
@@ -38,17 +37,6 @@ def check(config: ServerConfig) -> list[str]:
             check_free(address)
     doors = ", ".join(f"{name} {address}" for name, address in config.listen.all.items())
     return [*found, f"Its addresses are free: {doors}."]
-
-
-def check_doors(config: ServerConfig) -> None:
-    """Refuse an address for a door that this version does not have: it would be shut without a word."""
-    if config.listen.postgres is not None:
-        raise DeclarationError(
-            "this version does not speak the protocol of Postgres yet",
-            remedy="Remove `postgres:` from `listen:`",
-            field="listen.postgres",
-            file=config.file.name if config.file else "",
-        )
 
 
 def check_free(address: Address) -> None:

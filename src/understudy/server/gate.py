@@ -48,7 +48,7 @@ from understudy.server.pace import RateLimiter, ResponseGrid
 from understudy.server.pauses import Pauses
 from understudy.server.prices import priced
 from understudy.server.problems import Problem, problem_of
-from understudy.server.queue import FairQueue, Together, stopping
+from understudy.server.queue import FairQueue, SharedWork, stopping
 from understudy.server.shelf import KnownAnswer
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Caller, Tokens
@@ -88,9 +88,9 @@ class Gate:
         self.looks = FairQueue("look", threads=LOOK_THREADS, **limits)
         self.free = FairQueue("free", threads=FREE_THREADS, **limits)
         self.answering = Answering(config, self.asked, self.approvals)
-        self._keeping = Together(self._keep_known)
+        self._keeping = SharedWork(self._keep_known)
         self._direct = {
-            name: Together(partial(self._direct_all, table)) for name, table in house.tables.items()
+            name: SharedWork(partial(self._direct_all, table)) for name, table in house.tables.items()
         }
         self._flying: dict[tuple[str, str, str], tuple[Inquiry, asyncio.Task[GateReply]]] = {}
         self._is_stopping = False

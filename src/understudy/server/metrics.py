@@ -39,12 +39,14 @@ class Metrics:
         ] = {}
 
     def note_request(self, door: str, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request. A method that HTTP does not know is counted as `other`."""
+        """Count a request. A method that no door knows (those of HTTP, and `SQL`) is counted as `other`."""
         key = (door, method, route, status)
         found = self._counted.get(key)
         if found is None:
             shown = (
-                method if method in {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} else "other"
+                method
+                if method in {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "SQL"}
+                else "other"
             )
             count = self._requests.labels(door, shown, route, str(status)).inc
             found = self._counted[key] = count, self._seconds.labels(door, route).observe

@@ -21,6 +21,7 @@ from understudy.errors import (
     OvertakenError,
     RequestConflictError,
     SourceError,
+    StatementError,
     StoreError,
     TooLargeError,
     TooLongError,
@@ -139,6 +140,7 @@ def away() -> Problem:
 _FIELDS: dict[type[UnderstudyError], tuple[str, ...]] = {
     InsufficientBudgetError: ("requested", "remaining", "currency", "limit"),
     RequestConflictError: ("request",),
+    StatementError: ("reason",),
     TooLargeError: ("cells", "limit"),
     TooLongError: ("limit",),
     UnreadableError: ("attributes", "when"),

@@ -4,7 +4,7 @@ Each analyst has a line of their own. Whoever has work waiting gets the next fre
 hundred questions of one analyst delay another's by one of them and not by a hundred. At most `at_once` pieces of
 an analyst run together and at most `waiting` wait; the next is refused with a 429. Pieces that name the same
 resource (`alone`, such as a session, whose purchases follow one another anyway) run one at a time, so that no
-thread is held by one that only waits. Pieces of one kind of work that is cheaper for many at once (`Together`,
+thread is held by one that only waits. Pieces of one kind of work that is cheaper for many at once (`SharedWork`,
 such as debits that share a transaction) are taken from the lines in the same turns, as many as wait, and done by
 one thread: the interpreter runs one thread at a time, and every change between threads takes time.
 
@@ -36,7 +36,7 @@ Told = Iterable[list[tuple[int, Any]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Together:
+class SharedWork:
     """A kind of work that one thread does for many at once.
 
     `work` gets what is asked for, the items of at most `MOST_TOGETHER` pieces, and yields their outcomes in
@@ -53,7 +53,7 @@ class _Piece:
     analyst: str
     alone: str
     done: asyncio.Future[Any]
-    together: Together | None = None
+    together: SharedWork | None = None
     item: Any = None
 
 
@@ -67,7 +67,7 @@ class FairQueue:
         self._lines: OrderedDict[str, deque[_Piece]] = OrderedDict()
         self._of: dict[str, int] = {}
         self._busy: set[str] = set()
-        self._doing: set[Together] = set()
+        self._doing: set[SharedWork] = set()
         self._active = 0
         self._is_closed = False
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
@@ -90,7 +90,7 @@ class FairQueue:
         done: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
         return await self._queued(_Piece(work, analyst, alone, done))
 
-    async def run_together(self, together: Together, item: Any, *, analyst: str) -> Any:
+    async def run_together(self, together: SharedWork, item: Any, *, analyst: str) -> Any:
         """Have `together` done for an item, with others', when it is the analyst's turn; raises as `run` does."""
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         return await self._queued(_Piece(None, analyst, "", done, together, item))
@@ -131,7 +131,7 @@ class FairQueue:
             self._doing.add(piece.together)
             self._pool.submit(self._do_together, loop, piece.together, pieces)
 
-    def _next(self, wanted: Together | None) -> _Piece | None:
+    def _next(self, wanted: SharedWork | None) -> _Piece | None:
         """The piece whose turn it is, out of its line; of those that are done together, where `wanted` says so."""
         for analyst, line in self._lines.items():
             if self._of.get(analyst, 0) >= self._at_once:
@@ -166,7 +166,9 @@ class FairQueue:
         with suppress(RuntimeError):  # the loop was closed: nobody waits any more
             loop.call_soon_threadsafe(self._finish, [(piece, outcome)], None)
 
-    def _do_together(self, loop: asyncio.AbstractEventLoop, together: Together, pieces: list[_Piece]) -> None:
+    def _do_together(
+        self, loop: asyncio.AbstractEventLoop, together: SharedWork, pieces: list[_Piece]
+    ) -> None:
         """Runs on a thread: do the work of some pieces, and tell each portion of outcomes as it comes."""
         left = dict(enumerate(pieces))
         failure: BaseException = RuntimeError("the work ended without an outcome for every piece")
@@ -194,7 +196,7 @@ class FairQueue:
             else:
                 piece.done.set_result(outcome)
 
-    def _finish(self, told: list[tuple[_Piece, Any]], together: Together | None) -> None:
+    def _finish(self, told: list[tuple[_Piece, Any]], together: SharedWork | None) -> None:
         """A thread is free again."""
         self._tell(told)
         self._active -= 1

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from understudy.answer.answer import Answer
+from understudy.answer.around_answer import AroundAnswer
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.privacy.budget import Budget
 
@@ -36,6 +37,9 @@ def as_repeat(answer: Told) -> Told:
             answer, cost=nothing, source="repeat" if answer.source == "measured" else answer.source
         )
     sources = tuple("repeat" if source == "measured" else source for source in answer.sources)
+    if isinstance(answer, AroundAnswer):
+        inner = tuple(as_repeat(one) for one in answer.inner)
+        return replace(answer, cost=nothing, sources=sources, inner=inner)
     return replace(answer, cost=nothing, sources=sources)
 
 

@@ -13,6 +13,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvicorn
 import uvloop
@@ -30,6 +31,9 @@ from understudy.server.metrics import Metrics
 from understudy.server.one_server import only_server
 from understudy.server.pages.door import add_pages
 from understudy.server.store import ServerStore
+
+if TYPE_CHECKING:
+    from understudy.server.pg.door import PgDoor
 
 STOP_SECONDS = 20.0
 """Within which a server that is told to stop finishes what it has begun."""
@@ -69,6 +73,7 @@ class Service:
         self.addresses: dict[str, Address] = {}
         self.agents: AgentDoor | None = None
         self._approving: asyncio.Task[None] | None = None
+        self._postgres: PgDoor | None = None
 
     async def run(self, announce: Callable[[str], None], *, signals: bool = True) -> None:
         """Open the doors, and keep them open until `stop` is set or a signal comes; then close in order."""
@@ -93,24 +98,57 @@ class Service:
                 self.addresses[name] = Address(address.host, listening.getsockname()[1])
                 servers.append(_Server(self._configured(app, name, address)))
                 tasks.append(asyncio.create_task(servers[-1].serve(sockets=[listening])))
+            if config.listen.postgres is not None:
+                await self._open_postgres(config.listen.postgres)
             self._approving = asyncio.create_task(run_approved(self.gate))
             tasks.append(self._approving)
             scheme = "http" if config.tls is None else "https"
             announce(f"Serving {', '.join(self.gate.house.tables)} at {scheme}://{self.addresses['http']}")
+            if "postgres" in self.addresses:
+                place = self.addresses["postgres"]
+                announce(
+                    f"Programs of Postgres: psql 'host={place.host} port={place.port} user=NAME dbname=understudy'"
+                )
             LOG.info("started", extra={name: str(address) for name, address in self.addresses.items()})
             await self.stop.wait()
         finally:
             LOG.info("stopping")
-            ended = await self.gate.close(STOP_SECONDS)
+            ended = await self._closed()
             for server in servers:
                 server.should_exit = True
-            if self._approving is not None:
-                self._approving.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.agents.close()
             await self.rooms.releases.close()
             self.rooms.boards.close()
             LOG.info("stopped", extra={"finished": ended})
+
+    async def _open_postgres(self, address: Address) -> None:
+        """Open the door for programs that speak Postgres, and the desk behind it."""
+        # Late: a parser and a catalog, which a server without this door need not load.
+        from understudy.answer.around_question import shared_desk
+        from understudy.server.pg.asking import SharedDesk
+        from understudy.server.pg.door import PgDoor
+        from understudy.server.pg.served_catalog import ServedCatalog
+        from understudy.server.pg.synthetic import SyntheticRows
+
+        listening = bound(address)
+        self.addresses["postgres"] = Address(address.host, listening.getsockname()[1])
+        catalog = ServedCatalog(self.gate.house, self.rooms.releases, shared_desk())
+        synthetic = SyntheticRows(shared_desk(), self.rooms.releases)
+        shared = SharedDesk(self.gate, catalog, synthetic)
+        self._postgres = PgDoor(self.gate, shared, self.metrics)
+        await self._postgres.open(listening)
+        asyncio.get_running_loop().run_in_executor(None, catalog.start)  # nobody waits for it
+
+    async def _closed(self) -> bool:
+        """Refuse new work and finish what is under way, at every door; returns whether all of it ended in time."""
+        closing = None if self._postgres is None else asyncio.create_task(self._postgres.close())
+        ended = await self.gate.close(STOP_SECONDS)
+        if self._approving is not None:
+            self._approving.cancel()
+        if closing is not None:
+            await closing
+        return ended
 
     def _agent_door(self, app: FastAPI) -> AgentDoor:
         """The port of HTTP: agents at /mcp, then the lane of questions, then everything else."""

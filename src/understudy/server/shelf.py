@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 from understudy.privacy.cost import Cost
 
@@ -18,8 +19,9 @@ Key = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """An answer as everybody who asks again gets it, as JSON, and the nothing that it then costs."""
+    """An answer as everybody who asks again gets it: as plain values, as JSON, and the nothing that it costs."""
 
+    plain: dict[str, Any]
     text: str
     nothing: Cost
 

@@ -74,4 +74,4 @@ class AnswerMemory:
 
 def identity(marginal: Marginal) -> Identity:
     """A key of a question about one domain, equal for equal questions and quickly made."""
-    return (marginal.by, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))
+    return (marginal.by, marginal.moment, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))

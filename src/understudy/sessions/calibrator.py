@@ -78,7 +78,7 @@ class Calibrator:
         """The smallest price at which `cells` counts of a marginal are all within the width, except with
         probability `share`.
         """
-        if not marginal.where.is_counting:
+        if marginal.moment is not None or not marginal.where.is_counting:
             return self.curator.calibration.price_of(marginal, error=self.width, beta=share)
         sensitivity = self.curator.calibration.sensitivity(marginal)
         return _price_within(self.currency, sensitivity, self.width, share, cells)

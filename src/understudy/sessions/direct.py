@@ -29,14 +29,18 @@ from understudy.sessions.knowledge import (
     boxes_of,
     nearest,
 )
+from understudy.sessions.moment_bounds import moment_intervals
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
 
 
 def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     """Intervals for the counts of a marginal's cells, in people, from what was released.
 
-    None where its condition is no box and nothing can be deduced.
+    None where its condition is no box and nothing can be deduced. Sums of a moment are bounded by the counts of
+    the bins of its measure.
     """
+    if marginal.moment is not None:
+        return moment_intervals(marginal, lambda counted: intervals(knowledge, counted))
     where = marginal.where
     if where.largest == 0:
         return IntervalTable(np.zeros(marginal.shape), np.zeros(marginal.shape))

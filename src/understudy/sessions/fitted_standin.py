@@ -14,7 +14,7 @@ Cost        Time: a fit after each purchase that is followed by such a question,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from understudy.domain.domain import Clique, Domain
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
+from understudy.query.moment import Moment
 from understudy.sessions.direct import intervals
 from understudy.sessions.knowledge import UNBOUNDED, Knowledge, ReleasedTable
 from understudy.sessions.marginals_class import ReleasedMarginals
@@ -81,10 +82,14 @@ class FittedStandin:
     def counts(self, knowledge: Knowledge, marginal: Marginal) -> Values:
         """The stand-in's counts of a marginal's cells, in people, moved into the intervals that are known."""
         domain = marginal.domain
-        if domain.size(marginal.clique) <= MOST_SCALED_CELLS:
-            table = self._scaled(marginal.clique) * marginal.where.weights(marginal.clique)
-            gone = tuple(i for i, name in enumerate(marginal.clique) if name not in marginal.by)
+        if domain.size(marginal.reads) <= MOST_SCALED_CELLS:
+            table = self._scaled(marginal.reads) * marginal.grid_weights()
+            gone = tuple(i for i, name in enumerate(marginal.reads) if name not in marginal.by)
             counts = table.sum(axis=gone)
+        elif isinstance(marginal.moment, Moment):  # as if all values lay in the middle
+            middle = marginal.moment.value([np.full(1, 0.5)] * len(marginal.moment.names))
+            counts = middle * self.counts(knowledge, replace(marginal, moment=None))
+            counts = counts.reshape(marginal.shape)
         elif not marginal.by:
             counts = np.array(self.rows * self.model.answer(marginal.where))
         else:

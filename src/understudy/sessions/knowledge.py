@@ -386,8 +386,10 @@ def nearest(known: IntervalTable, estimate: Values | None, width: float) -> tupl
 
 
 def boxes_of(marginal: Marginal) -> Box | None:
-    """The box that a marginal is taken of; None where its condition is no box or touches its own cells."""
-    box = Box.of(marginal.where)
+    """The box that a marginal is taken of; None where its condition is no box or touches its own cells, or where
+    it is no count.
+    """
+    box = Box.of(marginal.where) if marginal.moment is None else None
     if box is None or set(box.sides) & set(marginal.by):
         return None
     return box

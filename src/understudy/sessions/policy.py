@@ -136,6 +136,8 @@ class PurchasePolicy:
     @made.register
     def _(self, purchase: DirectPurchase, charged: Cost) -> None:
         self._allowance.asked(purchase.marginal)
+        if purchase.marginal.moment is not None:
+            return  # no class of counts would have answered it
         if purchase.marginal.by:
             self._marginals_rental.pay(purchase.marginal, purchase.price)
         elif (box := Box.of(purchase.marginal.where)) is not None and not self._terms.is_direct:
@@ -162,7 +164,7 @@ class PurchasePolicy:
     def served(self, knowledge: Knowledge, marginal: Marginal) -> None:
         """Remember a question that was answered for nothing: classes that do so have paid off."""
         self._allowance.asked(marginal)
-        box = None if marginal.by else Box.of(marginal.where)
+        box = None if marginal.by or marginal.moment else Box.of(marginal.where)
         if box is not None:
             self._ski_rental.serve(box, self._single_price, knowledge)
 
@@ -266,7 +268,7 @@ class PurchasePolicy:
         Raises as `direct` does.
         """
         ahead, direct = self._terms.ahead(asked), self.direct(knowledge, marginal, asked=asked)
-        if self._terms.is_direct:
+        if self._terms.is_direct or marginal.moment is not None:
             return direct
         if marginal.by:
             order = self._marginals_rental.due(

@@ -67,7 +67,7 @@ class Population:
         """
         if self.half_width is None:
             return None
-        where, same = answer.query.where, answer.query.size == 1
+        where, same = answer.query.where, answer.query.size == 1 and answer.query.moment is None
         if same and where.smallest == where.largest:
             return answer.error
         return np.full(answer.value.shape, width + rows * self.drift)

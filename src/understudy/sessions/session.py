@@ -35,6 +35,7 @@ from understudy.curator.curator import Curator
 from understudy.errors import (
     InsufficientBudgetError,
     ParameterError,
+    QueryError,
     RefusedError,
 )
 from understudy.ledger.asking_lock import AskingLock
@@ -45,6 +46,7 @@ from understudy.privacy.cost import Cost
 from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.quantile_end import QuantileEnd
 from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number
 from understudy.sessions.asking import Asking, digest
@@ -106,7 +108,9 @@ class Session:
         self.rows = self._promise.rows
         self.width = self._promise.width
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
-        self._reader = QuestionReader.of(curator.declaration, counts_everyone=False, size=text_size)
+        self._reader = QuestionReader.of(
+            curator.declaration, counts_everyone=False, measured="positions", size=text_size
+        )
         self._asked = 0
         self._fitting = AskingLock("session")
         self._standin: tuple[int, FittedStandin] | None = None
@@ -239,6 +243,8 @@ class Session:
         return self._as_counts(self._answers(marginals, asking, uncertified=uncertified))
 
     def _check(self, marginals: Sequence[Marginal]) -> None:
+        if any(isinstance(marginal.moment, QuantileEnd) for marginal in marginals):
+            raise QueryError("a session answers quantiles from bins", remedy="ask in SQL, or ask the project")
         check_cells(marginals, self.max_cells)
         self.curator.check_readable(marginals)
 

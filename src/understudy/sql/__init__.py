@@ -9,7 +9,7 @@ A compiled statement is public: the room imports `domain`, `query` and `errors`,
 Curator, a session, a release) can answer it. Start with `sql.compiler.SqlCompiler`.
 """
 
-from understudy.sql.compiled import CompiledSql, Estimate
+from understudy.sql.compiled import CompiledAround, CompiledSql, Estimate
 from understudy.sql.compiler import SqlCompiler, compile_sql
 
-__all__ = ["CompiledSql", "Estimate", "SqlCompiler", "compile_sql"]
+__all__ = ["CompiledAround", "CompiledSql", "Estimate", "SqlCompiler", "compile_sql"]

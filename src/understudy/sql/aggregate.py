@@ -245,6 +245,3 @@ def _after(cells: Floats) -> Floats:
     """For each cell the sum over those after it."""
     from_here = np.cumsum(cells[:, ::-1], axis=1)[:, ::-1]
     return np.concatenate([from_here[:, 1:], np.zeros((len(cells), 1))], axis=1)
-
-
-Aggregate = Count | Sum | Mean | Quantile

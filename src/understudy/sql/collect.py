@@ -16,12 +16,16 @@ from understudy.domain.domain import Domain
 from understudy.errors import QueryError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.sql import predicate
-from understudy.sql.aggregate import Aggregate, Bounds, Count, Mean, Quantile, Sum
+from understudy.sql.aggregate import Bounds, Count, Mean, Quantile, Sum
+from understudy.sql.casts import zero_or_one
 from understudy.sql.evaluate import Evaluator, Node, chain, only, shown, used
 from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.grid import Bools, Clique, Floats, Nothing, Numbers, Truths, Value
 from understudy.sql.group import Tally
-from understudy.sql.scalar import zero_or_one
+from understudy.sql.measure_collect import SPREADS, MeasureCollector, Measured
+from understudy.sql.measured import Family, MeasuredQuantile
+
+Aggregate = Count | Sum | Mean | Quantile | Measured
 
 UNEVEN = 4
 """Half widths of bins are measured, not bounded by the widest one, when that is so many times the median."""
@@ -66,22 +70,42 @@ class Weighted:
 
 
 class Collector:
-    """Aggregates of one statement. `register` reads a node; `settle` then says what each one is."""
+    """Aggregates of one statement. `register` reads a node; `settle` then says what each one is.
+
+    Those of measures are read by a `MeasureCollector`, where there is one.
+    """
 
     def __init__(
-        self, domain: Domain, grid: Evaluator, where: LinearQuery, *, grouped: bool, rows_public: bool
+        self,
+        domain: Domain,
+        grid: Evaluator,
+        where: LinearQuery,
+        *,
+        shared: bool,
+        cells: bool = True,
+        measured: Family | None = None,
+        person: tuple[str, int] | None = None,
     ) -> None:
+        """`shared` says that everybody knows how many rows there are, and that they are one group.
+
+        `cells` says that every group is a cell of the attributes that it is made of.
+        """
         self.domain = domain
         self.grid = grid
         self.where = where
-        self._shared = rows_public and not grouped
+        self._person = person
+        self._shared = shared
+        self._measures = (
+            None if measured is None else MeasureCollector(domain, grid, measured, shared=shared, cells=cells)
+        )
         self._settled: dict[int, Aggregate] = {}
         self._sums: dict[int, Weighted] = {}
 
     def register(self, node: Node) -> str:
         """Read an aggregate; the answer is the kind of its values."""
         name = id(node)
-        if name not in self._settled and name not in self._sums:
+        measured = self._measures is not None and name in self._measures
+        if name not in self._settled and name not in self._sums and not measured:
             self._read(name, node)
         found = self._settled.get(name)
         return "date" if isinstance(found, Quantile) and found.attribute.kind == "date" else "real"
@@ -93,6 +117,8 @@ class Collector:
                 measured.add(weighted.rows.key)
         for name, weighted in self._sums.items():
             self._settled[name] = self._sum(weighted, weighted.rows.key in measured)
+        if self._measures is not None:
+            self._settled.update(self._measures.settle(self._settled))
         return self._settled
 
     # ---- reading
@@ -105,9 +131,10 @@ class Collector:
             node = node.this
         inner = node.this if isinstance(node, exp.WithinGroup) else node
         if isinstance(inner.this, exp.Distinct):
-            raise QueryError(
-                f"{shown(node)}: DISTINCT is not answered", remedy="GROUP BY lists every declared value"
-            )
+            self._settled[name] = Count(Tally(self._people(node, query)))
+            return
+        if self._measures is not None and self._measures.register(name, node, query):
+            return
         if isinstance(node, exp.Count):
             self._settled[name] = Count(self._count(node, query))
         elif isinstance(node, exp.CountIf):
@@ -127,6 +154,33 @@ class Collector:
 
     def _conjunction(self, query: LinearQuery, *more: Factor) -> LinearQuery:
         return conjunction(self.domain, self.grid.scope, [*query.factors, *more])
+
+    def _people(self, node: Node, query: LinearQuery) -> LinearQuery:
+        """count(DISTINCT x) where x says whose row it is: the people, each of whom has one row."""
+        only(node, "big_int")
+        of = node.this.expressions
+        column = of[0].unnest() if len(of) == 1 else None
+        if isinstance(node, exp.Count) and isinstance(column, exp.Column) and self._person is not None:
+            whose, most = self._person
+            if column.name.lower() == whose.lower():
+                if most == 1:
+                    return query
+                raise QueryError(
+                    f"{shown(node)}: a person has up to {most} rows, and rows are what is counted",
+                    remedy=f"the number of people lies between count(*) / {most} and count(*)",
+                    suggestions=(f"count(*) / {most}", "count(*)"),
+                )
+        if not isinstance(node, exp.Count):
+            raise QueryError(
+                f"{shown(node)}: DISTINCT belongs to no aggregate but count", remedy="leave it out"
+            )
+        listed = ", ".join(shown(part) for part in of)
+        raise QueryError(
+            f"{shown(node)}: how many different values occur is not a count of people",
+            remedy=f"SELECT {listed}, count(*) … GROUP BY {listed} counts the people of each declared value; "
+            "where every row is a person, count(*) counts them",
+            suggestions=("count(*)",),
+        )
 
     def _count(self, node: Node, query: LinearQuery) -> Tally:
         only(node, "big_int")
@@ -206,7 +260,7 @@ class Collector:
 
     # ---- quantiles
 
-    def _quantile(self, node: Node, query: LinearQuery) -> Quantile:
+    def _quantile(self, node: Node, query: LinearQuery) -> Quantile | MeasuredQuantile:
         reader = _QUANTILES.get(type(node))
         if reader is None:
             raise _refused(node)
@@ -215,6 +269,10 @@ class Collector:
         wanted = 0.5 if level is None else self.grid.constant(level, "the level of a quantile")
         if isinstance(wanted, bool) or not isinstance(wanted, int | float) or not 0 <= wanted <= 1:
             raise QueryError("the level of a quantile is a number between 0 and 1")
+        if self._measures is not None:
+            by_value = self._measures.quantile(query, attribute, float(wanted))
+            if by_value is not None:
+                return by_value
         return Quantile(Tally(query, attribute.name), attribute, float(wanted), continuous)
 
     def _attribute(self, node: Node) -> Bins:
@@ -285,9 +343,11 @@ def _refused(node: Node) -> QueryError:
             remedy="quantile_disc(x, 0.01) or 0.99 comes close",
             suggestions=(f"quantile_disc({shown(node.this)}, {level})",),
         )
-    if isinstance(node, exp.Stddev | exp.StddevSamp | exp.StddevPop | exp.Variance | exp.VariancePop):
-        remedy = "avg(x * x) - avg(x) * avg(x) is the variance"
-        return QueryError(f"{shown(node)} is not answered", remedy=remedy)
+    if isinstance(node, SPREADS):
+        remedy = (
+            "it needs attributes with a declared resolution; avg(x * x) - avg(x) * avg(x) is the variance"
+        )
+        return QueryError(f"{shown(node)} is not answered here", remedy=remedy)
     remedy = "there are count, sum, avg, median and quantile_cont"
     known = ("count", "sum", "avg", "median", "quantile_cont")
     return QueryError(f"{shown(node)} is not answered", remedy=remedy, suggestions=known)

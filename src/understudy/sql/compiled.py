@@ -8,22 +8,30 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sqlglot import exp
 
 from understudy.domain.attribute import Attribute, unique_label
 from understudy.errors import QueryError
 from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
-from understudy.sql.aggregate import Aggregate, Folded
-from understudy.sql.evaluate import Evaluator, Leaf, Node, as_date
+from understudy.query.moment import Moment
+from understudy.query.quantile_end import QuantileEnd
+from understudy.sql.aggregate import Folded
+from understudy.sql.collect import Aggregate
+from understudy.sql.constants import as_date
+from understudy.sql.evaluate import Evaluator, Leaf, Node
 from understudy.sql.grid import Floats, Nothing, Numbers, Scope, Texts, Truths, Value
 from understudy.sql.group import AXIS, Grouping, Part, Tally
-from understudy.sql.read import Order, Statement
+from understudy.sql.read import Statement
 from understudy.sql.scalar import FUNCTIONS
+from understudy.sql.sorting import Sorted, ranks, surely_sorted
 
 Key = str | int | float | bool | dt.date | None
 """A value that comes from the declaration: what a group is called."""
@@ -52,6 +60,16 @@ class CompiledSql:
     marginals: tuple[Marginal, ...]
     key: str
     program: SqlProgram = field(repr=False)
+    grouped_by: tuple[str, ...] = ()
+    """The attributes that GROUP BY lists as they are."""
+    text: str = field(default="", repr=False)
+    """The statement itself, where it was taken out of a larger one."""
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows that `evaluate` can give, which is public."""
+        groups, limit = int(self.program.listed.sum()), self.program.statement.limit
+        return groups if limit is None else min(groups, limit)
 
     def evaluate(
         self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
@@ -63,6 +81,19 @@ class CompiledSql:
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
         return self.program.rows(arrays, widths, inf if rows is None else float(rows))
+
+    def is_in_order(
+        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
+    ) -> bool | None:
+        """Whether the rows that `evaluate` gives are surely those, in that order, if all cells are within errors.
+
+        None where ORDER BY goes by public names, or there is none. An order by released numbers is sure where the
+        bounds of neighbours do not overlap, and neither do those of the last row and of any that LIMIT cut off.
+        """
+        if not self.program.sorts_released:
+            return None
+        arrays, widths = self._shaped(values), self._shaped(errors)
+        return self.program.is_in_order(arrays, widths, inf if rows is None else float(rows))
 
     def reach(
         self,
@@ -100,6 +131,46 @@ class CompiledSql:
 
 
 @dataclass(frozen=True, eq=False)
+class CompiledAround:
+    """A statement around private SELECTs: `outer` is made of the rows that the `inner` ones release.
+
+    outer  SQL in the dialect of DuckDB, in which the rows of inner statement i are the table `released_<i>`. It is
+           for `understudy.desk` alone: it is made of an analyst's words, and its result has no bounds
+    inner  the statements over the table, each of which is answered with bounds
+    """
+
+    outer: str
+    inner: tuple[CompiledSql, ...]
+
+    @cached_property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """All that is ever measured: the marginals of the inner statements, each once."""
+        found = {_of(marginal): marginal for part in self.inner for marginal in part.marginals}
+        return tuple(found.values())
+
+    @property
+    def grouped_by(self) -> tuple[str, ...]:
+        """The attributes that some inner GROUP BY lists as they are."""
+        return tuple({name: None for part in self.inner for name in part.grouped_by})
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """For each inner statement the places of its marginals among all."""
+        place = {_of(marginal): i for i, marginal in enumerate(self.marginals)}
+        return tuple(tuple(place[_of(marginal)] for marginal in part.marginals) for part in self.inner)
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for statements that ask the same, as far as their words show it."""
+        return sha256(repr([self.outer, [part.key for part in self.inner]]).encode()).hexdigest()
+
+
+def _of(marginal: Marginal) -> tuple[str, tuple[str, ...], str]:
+    """What a marginal counts, or sums up."""
+    return marginal.where.key, marginal.by, marginal.moment.describe() if marginal.moment else ""
+
+
+@dataclass(frozen=True, eq=False)
 class SqlProgram:
     """The public part of a statement: groups, their names, and expressions over released numbers."""
 
@@ -110,6 +181,8 @@ class SqlProgram:
     names: tuple[list[Key] | None, ...]
     """For each column the names of the groups, or None where its values are released."""
     parts: Mapping[tuple[str, str], Sequence[tuple[int, Part]]]
+    listed: NDArray[np.bool_]
+    """The groups that WHERE leaves possible; the others are no rows of the result."""
 
     def rows(
         self, values: Sequence[Floats], errors: Sequence[Floats], most: float
@@ -143,6 +216,9 @@ class SqlProgram:
             if names is not None:
                 columns.append([None] * len(chosen))
                 continue
+            if any(called.name.lower() in ("low", "high") for called in item.node.find_all(exp.Anonymous)):
+                columns.append([None] * len(chosen))  # an end of bounds says nothing of the population
+                continue
             released, expected = self._column(item.node, full), self._column(item.node, wide, whole=False)
             columns.append([_distance(released, expected, i) for i in chosen])
         return list(zip(*columns, strict=True))
@@ -173,22 +249,41 @@ class SqlProgram:
         parts = [part for _, part in places]
         value = self.grouping.fold(tally, parts, [values[i] for i, _ in places])
         error = self.grouping.fold(tally, parts, [errors[i] for i, _ in places])
-        return Folded(*(np.clip(part, 0, most) for part in (value, value - error, value + error)))
+        least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
+        return Folded(*(np.clip(part, least, largest) for part in (value, value - error, value + error)))
 
     # ---- which rows, in which order
 
-    def _chosen(self, leaf: Leaf) -> list[int]:
+    @property
+    def sorts_released(self) -> bool:
+        """Whether ORDER BY goes by released numbers."""
+        return any(id(term.node) not in self.fixed for term in self.statement.order)
+
+    def is_in_order(self, values: Sequence[Floats], errors: Sequence[Floats], most: float) -> bool:
+        """What `CompiledSql.is_in_order` returns."""
+        leaf = self._estimates(values, errors, most, discretised=True)
+        listed, count = self._chosen(leaf, cut=False), self.grouping.count
+        evaluator = _evaluator(count, leaf, released=True)
+        terms = [Sorted.of(evaluator.value(term.node), term, count) for term in self.statement.order]
+        start = self.statement.offset
+        end = len(listed) if self.statement.limit is None else min(start + self.statement.limit, len(listed))
+        return surely_sorted([term for term in terms if term is not None], listed, start, end)
+
+    def _chosen(self, leaf: Leaf, *, cut: bool = True) -> list[int]:
         count = self.grouping.count
         evaluator = _evaluator(count, leaf, released=True)
         order = np.arange(count)
         keys: list[NDArray[np.int64]] = []
         for term in reversed(self.statement.order):
-            keys.extend(_ranks(evaluator.value(term.node), term, count))
+            keys.extend(ranks(evaluator.value(term.node), term, count))
         if keys:
             order = np.lexsort(keys)
         if self.statement.having is not None:
             kept = np.broadcast_to(evaluator.condition(self.statement.having).true, (count,))
             order = order[kept[order]]
+        order = order[self.listed[order]]
+        if not cut:
+            return order.tolist()
         start = self.statement.offset
         end = None if self.statement.limit is None else start + self.statement.limit
         return order[start:end].tolist()
@@ -204,9 +299,17 @@ class SqlProgram:
                 released: ColumnType = "date" if self._column(item.node, leaf).kind == "date" else "float"
                 columns.append(Column(item.name, "value", released))
             else:
-                columns.append(Column(item.name, "key", type_of(names)))
+                kept = [name for name, is_listed in zip(names, self.listed, strict=True) if is_listed]
+                columns.append(Column(item.name, "key", type_of(kept)))
         self._chosen(leaf)
         return tuple(columns)
+
+
+def _reach_of(moment: Moment | QuantileEnd, rows: float) -> tuple[float, float]:
+    """The least and the most that a moment can add up to over so many rows; a place is between 0 and 1."""
+    if isinstance(moment, QuantileEnd):
+        return 0.0, 1.0
+    return (float(moment.low) * rows if moment.low else 0.0), float(moment.high) * rows
 
 
 def _evaluator(count: int, leaf: Leaf, *, released: bool = False, whole: bool = True) -> Evaluator:
@@ -237,6 +340,7 @@ def _estimate(full: Numbers, bare: Numbers, i: int) -> Estimate:
     inner_low, inner_high = max(float(bare.low[i]), low), min(float(bare.high[i]), high)
     point = min(max(float(full.point[i]), low), high)
     wider = max(inner_low - low, high - inner_high, 0.0) if low > -inf and high < inf else 0.0
+    wider = min(wider, high - low) if low > -inf and high < inf else wider
     missing = bool(full.null[i] or full.unknown[i])
     if full.kind == "date":
         days = [as_date(part) for part in (point, low, high)]
@@ -252,22 +356,6 @@ def _distance(released: Numbers, expected: Numbers, i: int) -> float | None:
     point = min(max(float(released.point[i]), float(released.low[i])), float(released.high[i]))
     off = max(float(expected.high[i]) - point, point - float(expected.low[i]), 0.0)
     return off if off < inf else None
-
-
-def _ranks(value: Value, term: Order, count: int) -> list[NDArray[np.int64]]:
-    """Two sort keys of a term, the weaker one first: the rank of the value, and whether it is missing."""
-    if isinstance(value, Nothing):
-        return []
-    missing = np.broadcast_to(value.null, (count,))
-    if isinstance(value, Truths):
-        ranks = np.broadcast_to(value.true, (count,)).astype(np.int64)
-    else:
-        raw = value.point if isinstance(value, Numbers) else value.values.astype(str)
-        _, ranks = np.unique(np.broadcast_to(raw, (count,)), return_inverse=True)
-        ranks = np.where(np.broadcast_to(value.unknown, (count,)), count, ranks.reshape(-1))
-    ranks = -ranks if term.descending else ranks
-    first = missing.astype(np.int64) * (-1 if term.nulls_first else 1)
-    return [np.where(missing, 0, ranks), first]
 
 
 def group_names(value: Value, count: int, attribute: Attribute | None = None) -> list[Key] | None:

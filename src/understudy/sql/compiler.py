@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from threading import Lock
 
@@ -11,21 +12,26 @@ import numpy as np
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from understudy.domain.attribute import Attribute, close_to, listed
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
 from understudy.query.marginal import Marginal
 from understudy.query.text_size import USUAL, TextSize
-from understudy.sql.aggregate import Aggregate
-from understudy.sql.collect import Collector, factors_of
-from understudy.sql.compiled import CompiledSql, Key, SqlProgram, group_names
-from understudy.sql.evaluate import Constant, Evaluator, Node, chain, shown
+from understudy.sql.around import split
+from understudy.sql.attributes import attribute_of, grid_evaluator
+from understudy.sql.collect import Aggregate, Collector, factors_of
+from understudy.sql.compiled import CompiledAround, CompiledSql, Key, SqlProgram, group_names
+from understudy.sql.dates import closed_end, finest_grain
+from understudy.sql.evaluate import Evaluator, Node, chain, shown, uncast
 from understudy.sql.factors import conjunction
-from understudy.sql.grid import Bools, Numbers, Scope, Truths, Value, of_attribute, of_mask
+from understudy.sql.grid import Numbers, Value, of_attribute
 from understudy.sql.group import AXIS, Grouping, Part, grouping
-from understudy.sql.read import Statement, read, tokens_of
+from understudy.sql.measured import Family
+from understudy.sql.merge import nested, simplified
+from understudy.sql.read import Statement, read
+from understudy.sql.remedies import unknown
 from understudy.sql.scalar import FUNCTIONS
+from understudy.sql.tokens import parsed, tokens_of
 
 MAX_MARGINALS = 64
 """Marginals that one statement may need; they share its price."""
@@ -43,12 +49,16 @@ def compile_sql(
     *,
     tables: Collection[str],
     rows_public: bool = False,
+    measured: Family | None = None,
+    person: tuple[str, int] | None = None,
     size: TextSize = USUAL,
-) -> CompiledSql:
+) -> CompiledSql | CompiledAround:
     """A SELECT statement about `domain`, or a `QueryError` that says what to write instead. Reads no data.
 
-    `tables` are the names that may stand after FROM; `rows_public` says that the number of all rows is known, and
-    `size` how long the statement may be.
+    A statement around private SELECTs gives a `CompiledAround`, any other a `CompiledSql`.
+    `tables` are the names that may stand after FROM; `rows_public` says that the number of all rows is known,
+    `measured` which moments of measures are bought (without, measures are summed by their bins), `person` which
+    column says whose row it is, and how many rows each may have, and `size` how long the statement may be.
 
     >>> from understudy.domain.attribute import Categories
     >>> domain = Domain((Bins.between("age", [0, 18, 65, 120]), Categories(name="sex", values=("F", "M"))))
@@ -59,7 +69,8 @@ def compile_sql(
     Traceback (most recent call last):
     understudy.errors.QueryError: 17 is not a bin edge of age; nearest: 0 and 18: try age < 0 or age < 18
     """
-    return _understood(tokens_of(text, size), text, domain, tables, rows_public=rows_public)
+    meant = _Meant(domain, tuple(tables), rows_public, measured, person)
+    return _understood(tokens_of(text, size), text, meant)
 
 
 class SqlCompiler:
@@ -70,37 +81,44 @@ class SqlCompiler:
     """
 
     def __init__(
-        self, domain: Domain, *, tables: Collection[str], rows_public: bool, size: TextSize = USUAL
+        self,
+        domain: Domain,
+        *,
+        tables: Collection[str],
+        rows_public: bool,
+        measured: Family | None = None,
+        person: tuple[str, int] | None = None,
+        size: TextSize = USUAL,
     ) -> None:
-        self.domain = domain
-        self.tables = tuple(tables)
-        self.rows_public = rows_public
-        self.size = size
-        self._seen: OrderedDict[Hashable, CompiledSql] = OrderedDict()
+        self._meant = _Meant(domain, tuple(tables), rows_public, measured, person)
+        self._size = size
+        self._seen: OrderedDict[Hashable, CompiledSql | CompiledAround] = OrderedDict()
         self._lock = Lock()
 
-    def compile(self, text: str) -> CompiledSql:
+    def compile(self, text: str) -> CompiledSql | CompiledAround:
         if (found := self._recall(text)) is not None:
             return found
-        tokens = tokens_of(text, self.size)
+        tokens = tokens_of(text, self._size)
         words = tuple(_word(token) for token in tokens)
         if (found := self._recall(words)) is None:
-            fresh = _understood(tokens, text, self.domain, self.tables, rows_public=self.rows_public)
-            names = tuple(column.name for column in fresh.columns)
+            fresh = _understood(tokens, text, self._meant)
+            names = (
+                () if isinstance(fresh, CompiledAround) else tuple(column.name for column in fresh.columns)
+            )
             found = self._recall((fresh.key, names)) or fresh
             self._remember((fresh.key, names), found)
         self._remember(words, found)
         self._remember(text, found)
         return found
 
-    def _recall(self, key: Hashable) -> CompiledSql | None:
+    def _recall(self, key: Hashable) -> CompiledSql | CompiledAround | None:
         with self._lock:
             found = self._seen.get(key)
             if found is not None:
                 self._seen.move_to_end(key)
             return found
 
-    def _remember(self, key: Hashable, compiled: CompiledSql) -> None:
+    def _remember(self, key: Hashable, compiled: CompiledSql | CompiledAround) -> None:
         cells = sum(f.weights.size for m in compiled.marginals for f in m.where.factors)
         cells += sum(marginal.size for marginal in compiled.marginals)
         if cells > REMEMBERED_CELLS:
@@ -118,89 +136,83 @@ def _word(token: Token) -> tuple[str, str]:
     return kind, token.text if quoted or token.token_type == TokenType.VAR else token.text.upper()
 
 
-# ---- the grid of the declared attributes
-
-
-def grid_evaluator(domain: Domain) -> Evaluator:
-    """Expressions over the cells of a domain."""
-    scope = Scope.of(domain)
-
-    def leaf(node: Node) -> Value | None:
-        return of_attribute(attribute_of(domain, node)) if isinstance(node, exp.Column) else None
-
-    def compare(node: Node, operator: str, constant: Constant) -> Truths:
-        attribute = attribute_of(domain, node)
-        return of_mask((attribute.name,), attribute.compare(operator, constant))
-
-    def cut(node: Node, clique: Clique, undecided: Bools) -> QueryError:
-        return _cut_bin(domain, node, clique, undecided)
-
-    return Evaluator(scope, leaf, compare_attribute=compare, cut=cut, functions=FUNCTIONS)
-
-
-def attribute_of(domain: Domain, node: Node) -> Attribute:
-    """The attribute that a column names: exactly, or up to case where that is one attribute only."""
-    name = node.name
-    if name in domain:
-        return domain[name]
-    alike = [attribute for attribute in domain if attribute.name.lower() == name.lower()]
-    if len(alike) == 1:
-        return alike[0]
-    hint = "a text stands in single quotes"
-    if getattr(node.this, "quoted", False):  # as other languages write a text
-        text = "'" + name[:60].replace("'", "''") + "'"
-        hint = f"in SQL double quotes name a column; if it is a value, write {text}"
-    close = close_to(name[:60], domain.names)
-    raise QueryError(
-        f"there is no attribute {name[:60]!r}",
-        remedy=f"the domain has: {listed(close, domain.names, '`domain.names`')}; {hint}",
-        suggestions=close,
-    )
-
-
-def _cut_bin(domain: Domain, node: Node, clique: Clique, undecided: Bools) -> QueryError:
-    cell = tuple(int(i) for i in np.argwhere(np.atleast_1d(undecided))[0])
-    for name, code in zip(clique, cell, strict=False):
-        attribute = domain[name]
-        if isinstance(attribute, Bins) and code < attribute.proper_size:
-            edges = (*attribute.starts, attribute.upper)
-            return QueryError(
-                f"{shown(node)} cuts the bin {attribute.labels[code]} of {name}: it holds for some of its values "
-                f"and not for others",
-                remedy=f"Let it change at an edge, {edges[code]} or {edges[code + 1]}",
-                suggestions=(str(edges[code]), str(edges[code + 1])),
-            )
-    return QueryError(f"{shown(node)} is not decided by the declared cells")
-
-
 # ---- compiling
 
 
-def _understood(
-    tokens: list[Token], text: str, domain: Domain, tables: Collection[str], *, rows_public: bool
-) -> CompiledSql:
+@dataclass(frozen=True)
+class _Meant:
+    """What a statement is about: the attributes, the names of the table, and what is public about its rows."""
+
+    domain: Domain
+    tables: tuple[str, ...]
+    rows_public: bool
+    measured: Family | None
+    person: tuple[str, int] | None
+
+
+def _understood(tokens: list[Token], text: str, meant: _Meant) -> CompiledSql | CompiledAround:
+    domain, tables = meant.domain, meant.tables
     try:
-        return _compiled(read(tokens, text, domain, tables), domain, rows_public=rows_public)
+        query = simplified(parsed(tokens, text, domain), tables, domain)
+        if isinstance(query, exp.Select) and next(nested(query), None) is None:
+            return _compiled(read(query, domain, tables), meant)
+        taken = split(query, tables)
+        inner = [
+            replace(
+                _compiled(read(part, domain, tables), meant), text=part.sql(dialect="duckdb", comments=False)
+            )
+            for part in taken.inner
+        ]
     except RecursionError:
         raise QueryError(
             "the statement is nested too deep", remedy="write it with fewer parentheses"
         ) from None
+    _check_marginals(sum(len(part.marginals) for part in inner))
+    return CompiledAround(taken.outer.sql(dialect="duckdb", comments=False), tuple(inner))
 
 
-def _compiled(statement: Statement, domain: Domain, *, rows_public: bool) -> CompiledSql:
+def _compiled(statement: Statement, meant: _Meant) -> CompiledSql:
+    domain = meant.domain
+    statement = _as_named(statement, domain)
     grid = grid_evaluator(domain)
     where = conjunction(
         domain, grid.scope, [] if statement.where is None else factors_of(grid, statement.where)
     )
     groups = _groups(statement, domain, grid)
-    collector = Collector(domain, grid, where, grouped=bool(statement.group), rows_public=rows_public)
+    listed = groups.possible(where) if statement.group else np.ones(1, bool)
+    shared = meant.rows_public and not statement.group
+    cells = not groups.conditions and groups.count == groups.group_of.size
+    collector = Collector(
+        domain, grid, where, shared=shared, cells=cells, measured=meant.measured, person=meant.person
+    )
     leaves = _Leaves(statement, groups, grid, collector)
     names = tuple(_names(domain, item.node, groups, leaves) for item in statement.items)
-    columns = SqlProgram(statement, groups, {}, {}, names, {}).dry_run(leaves)
+    columns = SqlProgram(statement, groups, {}, {}, names, {}, listed).dry_run(leaves)
     aggregates = collector.settle()
     parts, marginals = _marginals(groups, aggregates)
-    program = SqlProgram(statement, groups, aggregates, leaves.fixed, names, parts)
-    return CompiledSql(columns, tuple(marginals), _key(program, marginals), program)
+    program = SqlProgram(statement, groups, aggregates, leaves.fixed, names, parts, listed)
+    plain = [node.unnest() for node in statement.group]
+    by = tuple(attribute_of(domain, node).name for node in plain if isinstance(node, exp.Column))
+    return CompiledSql(columns, tuple(marginals), _key(program, marginals), program, by)
+
+
+def _as_named(statement: Statement, domain: Domain) -> Statement:
+    """The statement with columns in bins not cast to text: the names of their groups are texts already."""
+
+    def named(node: Node) -> Node:
+        column = uncast(node)
+        if column is node.unnest() or not isinstance(column, exp.Column):
+            return node
+        value = of_attribute(attribute_of(domain, column))
+        is_binned = isinstance(value, Numbers) and bool((value.known & ~value.exact).any())
+        return column if is_binned else node
+
+    return replace(
+        statement,
+        items=tuple(replace(item, node=named(item.node)) for item in statement.items),
+        group=tuple(named(node) for node in statement.group),
+        order=tuple(replace(term, node=named(term.node)) for term in statement.order),
+    )
 
 
 def _groups(statement: Statement, domain: Domain, grid: Evaluator) -> Grouping:
@@ -211,8 +223,30 @@ def _groups(statement: Statement, domain: Domain, grid: Evaluator) -> Grouping:
         if isinstance(of, exp.Column):
             attributes.append(attribute_of(domain, of).name)
         else:
-            expressions.append((shown(of), grid.value(of)))
+            value = grid.value(of)
+            if isinstance(value, Numbers) and bool((value.known & ~value.exact).any()):
+                raise _crosses(grid, of)
+            expressions.append((shown(of), value))
     return grouping(domain, grid.scope, attributes, expressions)
+
+
+def _crosses(grid: Evaluator, node: Node) -> QueryError:
+    """Why an expression makes no groups: it is not the same for all values of a bin; and what would make some."""
+    column = next(column for column in node.find_all(exp.Column))
+    name = shown(column)
+    tries = [f"bin_start({name})"]
+    value = grid.value(column)
+    why = ""
+    if isinstance(value, Numbers) and value.kind == "date":
+        if (grain := finest_grain(value)) is not None:
+            tries.insert(0, f"date_trunc('{grain}', {name})")
+        if (day := closed_end(value)) is not None:
+            why = f" (the last bin of {column.name} holds its upper edge {day}; a day earlier, it would not)"
+    return QueryError(
+        f"{shown(node)} varies inside a bin of {column.name}, so it makes no groups{why}",
+        remedy=f"group by {' or by '.join(tries)}, or by a CASE on its edges",
+        suggestions=tries,
+    )
 
 
 class _Leaves:
@@ -225,11 +259,14 @@ class _Leaves:
         self._collector = collector
         roots = [item.node for item in statement.items] + [term.node for term in statement.order]
         roots += [statement.having] if statement.having is not None else []
+        for called in (node for root in roots for node in root.find_all(exp.Anonymous)):
+            if called.name.lower() not in FUNCTIONS:
+                raise unknown(called, shown(called))
         self._aggregated = {id(part) for root in roots for part in _above_aggregates(root)}
-        if not any(id(item.node) in self._aggregated for item in statement.items):
+        if not statement.group and not any(id(item.node) in self._aggregated for item in statement.items):
             raise QueryError(
-                "rows are private: SELECT needs an aggregate, such as count(*)"
-                + ("" if statement.group else ", and GROUP BY what it is listed by")
+                "rows are private: SELECT needs an aggregate, such as count(*)",
+                remedy="GROUP BY what it is listed by; SELECT DISTINCT lists the declared values",
             )
 
     def __call__(self, node: Node) -> Value | None:
@@ -278,7 +315,7 @@ def _marginals(
     groups: Grouping, aggregates: dict[int, Aggregate]
 ) -> tuple[dict[tuple[str, str], list[tuple[int, Part]]], list[Marginal]]:
     """Every marginal once, whatever the number of aggregates that need it."""
-    places: dict[tuple[str, Clique], int] = {}
+    places: dict[tuple[str, Clique, str], int] = {}
     marginals: list[Marginal] = []
     parts: dict[tuple[str, str], list[tuple[int, Part]]] = {}
     for aggregate in aggregates.values():
@@ -287,17 +324,22 @@ def _marginals(
                 continue
             parts[tally.key] = []
             for part in groups.parts(tally):
-                name = (part.marginal.where.key, part.marginal.by)
+                moment = part.marginal.moment.describe() if part.marginal.moment else ""
+                name = (part.marginal.where.key, part.marginal.by, moment)
                 if name not in places:
                     places[name] = len(marginals)
                     marginals.append(part.marginal)
                 parts[tally.key].append((places[name], part))
-    if len(marginals) > MAX_MARGINALS:
+    _check_marginals(len(marginals))
+    return parts, marginals
+
+
+def _check_marginals(count: int) -> None:
+    if count > MAX_MARGINALS:
         raise QueryError(
-            f"the statement needs {len(marginals)} marginals, and at most {MAX_MARGINALS} share one price",
+            f"the statement needs {count} marginals, and at most {MAX_MARGINALS} share one price",
             remedy="ask for fewer aggregates, or in two statements",
         )
-    return parts, marginals
 
 
 # ---- the canonical name
@@ -309,6 +351,7 @@ def _key(program: SqlProgram, marginals: list[Marginal]) -> str:
         [marginal.key for marginal in marginals],
         program.grouping.clique,
         sha256(program.grouping.group_of.tobytes()).hexdigest(),
+        sha256(program.listed.tobytes()).hexdigest(),
         [
             names if names is not None else _canonical(program, item.node)
             for item, names in zip(statement.items, program.names, strict=True)

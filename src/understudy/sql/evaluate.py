@@ -6,9 +6,8 @@ parser may produce is refused. Nothing of the text is passed on to a database.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isfinite, prod
 from typing import Any
 
@@ -18,6 +17,7 @@ from sqlglot import exp
 from understudy.domain.attribute import same_text
 from understudy.errors import QueryError
 from understudy.sql import interval, predicate
+from understudy.sql.constants import Constant, alike, plain
 from understudy.sql.grid import (
     Bools,
     Clique,
@@ -36,7 +36,6 @@ from understudy.sql.remedies import unknown
 
 Node = exp.Expr
 Leaf = Callable[[Node], Value | None]
-Constant = str | int | float | bool | dt.date
 
 COMPARISONS: dict[type[Node], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -52,10 +51,12 @@ ARITHMETIC = {
     exp.Pow: interval.power,
 }
 
+_T = exp.DataType.Type
+TEXT_TYPES = (_T.VARCHAR, _T.TEXT, _T.CHAR, _T.NVARCHAR, _T.NCHAR, _T.NAME, _T.BPCHAR)
+"""The types of texts, whatever a database calls them."""
+
 MAX_WORK = 1 << 25
 """Cells of all intermediate values of one statement together."""
-
-_EPOCH = dt.date(1970, 1, 1)
 
 
 def shown(node: Node) -> str:
@@ -77,12 +78,26 @@ def only(node: Node, *allowed: str) -> None:
         )
 
 
+def uncast(node: Node) -> Node:
+    """A column, also where it is cast to text: it is compared, and names groups, as what it is."""
+    node = node.unnest()
+    if (
+        isinstance(node, exp.Cast)
+        and node.to.this in TEXT_TYPES
+        and isinstance(node.this.unnest(), exp.Column)
+    ):
+        return node.this.unnest()
+    return node
+
+
 class Evaluator:
     """Values of nodes in one scope. `leaf` knows what columns and aggregates are worth there.
 
     `compare_attribute` compares an attribute with a constant by its own rules and with its own messages;
-    `cut` explains an undecided cell. `released` says that released numbers may be compared, by their points: in
-    HAVING and ORDER BY, but not in the SELECT list, where no interval would be honest.
+    `cut` explains an undecided cell. `bins` says between which edges the cells of a
+    binned attribute lie. `functions` are by type or, those that the parser does not know, by name. `released` says
+    that released numbers may be compared, by their points: in HAVING and ORDER BY, but not in the SELECT list,
+    where no interval would be honest.
     """
 
     def __init__(
@@ -92,7 +107,8 @@ class Evaluator:
         *,
         compare_attribute: Callable[[Node, str, Constant], Truths | None] | None = None,
         cut: Callable[[Node, Clique, Bools], QueryError] | None = None,
-        functions: dict[type[Node], Callable[[Evaluator, Any], Value]],
+        bins: Callable[[Node], tuple[Numbers, Numbers] | None] | None = None,
+        functions: Mapping[type[Node] | str, Callable[[Evaluator, Any], Value]],
         released: bool = False,
     ) -> None:
         self.scope = scope
@@ -101,6 +117,7 @@ class Evaluator:
         self._leaf = leaf
         self._compare_attribute = compare_attribute
         self._cut = cut
+        self._bins = bins
         self._functions = functions
 
     # ---- by type
@@ -110,7 +127,8 @@ class Evaluator:
         if found is not None:
             return found
         kind = type(node)
-        handler = _HANDLERS.get(kind) or self._functions.get(kind)
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else kind
+        handler = self._functions.get(name) or _HANDLERS.get(kind)
         if handler is None:
             raise unknown(node, shown(node))
         value = handler(self, node)
@@ -163,6 +181,10 @@ class Evaluator:
             raise QueryError(f"{what} must be a constant, not {shown(node)}")
         return found
 
+    def bins(self, node: Node) -> tuple[Numbers, Numbers] | None:
+        """Where the bin of each cell starts and stops, where a node is an attribute with bins; None elsewhere."""
+        return None if self._bins is None else self._bins(node.unnest())
+
     # ---- operators
 
     def compare(self, node: Node, operator: str, left: Node, right: Node) -> Truths:
@@ -177,7 +199,7 @@ class Evaluator:
         if (found := self._with_constant(predicate.FLIPPED[operator], right, left)) is not None:
             return found
         one, other = self.value(left), self.value(right)
-        one, other = _as_date(one, other), _as_date(other, one)
+        one, other = alike(one, other), alike(other, one)
         holds, undecided = predicate.compare(self.scope, operator, one, other)
         if undecided.any() and self._cut is not None:
             raise self._cut(node, holds.clique, undecided)
@@ -185,7 +207,8 @@ class Evaluator:
 
     def _with_constant(self, operator: str, left: Node, right: Node) -> Truths | None:
         """The comparison of an attribute with a constant, where that is what it is."""
-        if self._compare_attribute is None or not isinstance(left.unnest(), exp.Column):
+        left = uncast(left)
+        if self._compare_attribute is None or not isinstance(left, exp.Column):
             return None
         if any(True for _ in right.find_all(exp.Column)):
             return None
@@ -193,53 +216,7 @@ class Evaluator:
         if isinstance(value, Nothing) or (isinstance(value, Numbers) and value.null.any()):
             return predicate.unknown_everywhere()
         found = plain(value)
-        return None if found is None else self._compare_attribute(left.unnest(), operator, found)
-
-
-def plain(value: Value) -> Constant | None:
-    """A constant value as Python writes it; None when it varies, is missing or is not one number."""
-    if value.clique or isinstance(value, Nothing):
-        return None
-    if isinstance(value, Truths):
-        return bool(value.true) if value.true or value.false else None
-    if value.null or value.unknown:
-        return None
-    if isinstance(value, Texts):
-        return str(value.values[()])
-    if not value.exact:
-        return None
-    if value.kind == "date":
-        return as_date(float(value.point))
-    return int(value.point) if value.kind == "integer" else float(value.point)
-
-
-def as_date(days: float) -> dt.date:
-    """The day of a number of days since 1970-01-01."""
-    try:
-        return _EPOCH + dt.timedelta(days=int(np.floor(days)))
-    except OverflowError:
-        raise QueryError("a date lies outside the calendar, the years 1 to 9999") from None
-
-
-def of_date(day: dt.date) -> Numbers:
-    """A day as a constant."""
-    return constant(float((day - _EPOCH).days), "date")
-
-
-def read_date(words: str) -> Numbers:
-    """A day written as 2024-12-31, as a constant."""
-    try:
-        return of_date(dt.date.fromisoformat(words.strip()))
-    except ValueError:
-        raise QueryError(f"{words[:40]!r} is not a day", remedy="write it as 2024-12-31") from None
-
-
-def _as_date(value: Value, beside: Value) -> Value:
-    """A text beside a date is a date."""
-    wanted = isinstance(beside, Numbers) and beside.kind == "date"
-    if wanted and isinstance(value, Texts) and not value.clique and not value.null:
-        return read_date(str(value.values[()]))
-    return value
+        return None if found is None else self._compare_attribute(left, operator, found)
 
 
 # ---- the nodes that are part of the language itself
@@ -264,7 +241,8 @@ def _literal(_: Evaluator, node: Node) -> Value:
     return constant(number, "real")
 
 
-def _arithmetic(evaluator: Evaluator, node: Node) -> Value:
+def arithmetic(evaluator: Evaluator, node: Node) -> Value:
+    """An operator between two numbers."""
     only(node, "typed", "safe")
     operation = ARITHMETIC[type(node)]
     return operation(evaluator.scope, evaluator.number(node.this), evaluator.number(node.expression))
@@ -272,6 +250,11 @@ def _arithmetic(evaluator: Evaluator, node: Node) -> Value:
 
 def _comparison(evaluator: Evaluator, node: Node) -> Value:
     only(node)
+    if isinstance(node.expression, exp.Any):  # x = ANY (ARRAY[…])
+        listed = node.expression.this.unnest()
+        if not isinstance(node, exp.EQ) or not isinstance(listed, exp.Array | exp.Tuple):
+            raise QueryError(f"{shown(node)}: ANY is not in the language", remedy="write x IN ('a', 'b')")
+        return _one_of(evaluator, node, listed.expressions)
     return evaluator.compare(node, COMPARISONS[type(node)], node.this, node.expression)
 
 
@@ -328,8 +311,12 @@ def _in(evaluator: Evaluator, node: Node) -> Value:
     if used(node) & {"query", "unnest", "field"}:
         raise QueryError("IN needs a list of values in parentheses, such as district in ('A', 'B')")
     only(node)
+    return _one_of(evaluator, node, node.expressions)
+
+
+def _one_of(evaluator: Evaluator, node: Node, items: list[Node]) -> Value:
     found: Truths | None = None
-    for item in node.expressions:
+    for item in items:
         one = evaluator.compare(node, "=", node.this, item)
         found = one if found is None else predicate.either(evaluator.scope, found, one)
     if found is None:
@@ -347,6 +334,19 @@ def _is(evaluator: Evaluator, node: Node) -> Value:
     holds = evaluator.condition(node.this)
     wanted = holds.true if node.expression.this else holds.false
     return Truths(holds.clique, wanted, ~wanted)
+
+
+def _distinct_from(evaluator: Evaluator, node: Node) -> Value:
+    """IS [NOT] DISTINCT FROM: a comparison in which two missing values are equal."""
+    only(node)
+    evaluator.check_open(node)
+    equal = evaluator.compared(node, "=", node.this, node.expression)
+    one, other = (predicate.is_null(evaluator.value(part)) for part in (node.this, node.expression))
+    both = predicate.both(evaluator.scope, one, other)
+    clique = evaluator.scope.union(equal.clique, both.clique)
+    same = equal.over(evaluator.scope, clique).true | both.over(evaluator.scope, clique).true
+    found = Truths(clique, same, ~same)
+    return ~found if isinstance(node, exp.NullSafeNEQ) else found
 
 
 def _like(evaluator: Evaluator, node: Node) -> Value:
@@ -370,8 +370,10 @@ _HANDLERS: dict[type[Node], Callable[[Evaluator, Any], Value]] = {
     exp.Between: _between,
     exp.In: _in,
     exp.Is: _is,
+    exp.NullSafeEQ: _distinct_from,
+    exp.NullSafeNEQ: _distinct_from,
     exp.Like: _like,
     exp.ILike: _like,
-    **dict.fromkeys(ARITHMETIC, _arithmetic),
+    **dict.fromkeys(ARITHMETIC, arithmetic),
     **dict.fromkeys(COMPARISONS, _comparison),
 }

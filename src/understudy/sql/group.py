@@ -17,6 +17,8 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError, TooLargeError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.moment import Moment
+from understudy.query.quantile_end import QuantileEnd
 from understudy.sql.factors import conjunction, is_nobody
 from understudy.sql.grid import MAX_REGION, Floats, Numbers, Scope, Texts, Truths, Value
 
@@ -30,14 +32,18 @@ MAX_APART = 32
 
 @dataclass(frozen=True)
 class Tally:
-    """A weight for every row, to be summed in each group, and in each cell of `over` where that is named."""
+    """A weight for every row, to be summed in each group, and in each cell of `over` where that is named.
+
+    With a `moment` the query counts the rows, and each adds what the moment is of its measured values.
+    """
 
     query: LinearQuery
     over: str = ""
+    moment: Moment | QuantileEnd | None = None
 
     @cached_property
     def key(self) -> tuple[str, str]:
-        return self.query.key, self.over
+        return self.query.key, self.over if self.moment is None else self.moment.describe()
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +88,7 @@ class Grouping:
                 for condition, groups in self.conditions
             ]
         return [
-            Part(Marginal(self.domain, by, query), groups, self._possible(query, by))
+            Part(Marginal(self.domain, by, query, tally.moment), groups, self._possible(query, by))
             for query, groups in pieces
             if not is_nobody(query)
         ]
@@ -99,6 +105,14 @@ class Grouping:
                 possible = np.moveaxis(possible, part.marginal.by.index(tally.over), -1)
             np.add.at(total, part.groups, possible.reshape(-1, width))
         return total if tally.over else total[:, 0]
+
+    def possible(self, where: LinearQuery) -> NDArray[np.bool_]:
+        """Which groups a row that meets the condition can be in; the others are left out, as in SQL.
+
+        The factors of a condition share no attribute, so a cell is possible where each of them has some weight.
+        """
+        cells = np.broadcast_to(self._possible(where, self.clique) > 0, self.domain.shape(self.clique))
+        return np.bincount(self.group_of, weights=cells.reshape(-1), minlength=self.count) > 0
 
     def _possible(self, query: LinearQuery, by: Clique) -> Floats:
         """1 in the cells where some row could have a weight, 0 elsewhere."""

@@ -191,6 +191,11 @@ def rising(
     return settled(scope, mapped, what)
 
 
+def half_away(values: Floats) -> Floats:
+    """The nearest whole number, halves away from 0."""
+    return np.copysign(np.floor(np.abs(values) + 0.5), values)
+
+
 def floor(scope: Scope, value: Numbers) -> Numbers:
     """The floor; just below a whole number that is not reached, it is one less."""
     rounded = rising(scope, value, np.floor, "floor", kind="integer")

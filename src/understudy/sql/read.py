@@ -1,32 +1,26 @@
 """Reading a SELECT statement: what it is made of, or a refusal that says what to write instead.
 
-Length and nesting are bounded on the tokens, before the parser sees them. Of the parse tree only the clauses that
-are named here are read; a statement with any other is refused.
+Of the parse tree only the clauses that are named here are read; a statement with any other is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokenizer_core import Token, TokenType
 
 from understudy.domain.domain import Domain
 from understudy.errors import QueryError
-from understudy.query.text_size import USUAL, TextSize
 from understudy.sql.evaluate import Node, shown, used
+from understudy.sql.tokens import EXAMPLE, check_depth
 
-MAX_NESTING = 20
 MAX_GROWN = 2_000
-"""Nodes of the expressions that names of the SELECT list stand for, all together."""
-"""Parentheses, CASE and signs inside each other, as the tokens show it."""
-MAX_DEPTH = 60
-"""Levels of the parse tree; a chain of AND or of OR is one."""
+"""Nodes of the expressions that names stand for, all together."""
 
-EXAMPLE = "SELECT district, count(*) FROM town WHERE age < 30 GROUP BY district"
+SCHEMA = "public"
+CATALOG = "understudy"
+"""What may stand before the name of the table: Postgres has every table in a schema and in a database."""
 
 
 @dataclass(frozen=True)
@@ -59,65 +53,9 @@ class Statement:
     offset: int
 
 
-def tokens_of(text: str, size: TextSize = USUAL) -> list[Token]:
-    """The words of a statement, within the limits on its size."""
-    size.check(text)
-    try:
-        tokens = Dialect.get_or_raise("duckdb").tokenize(text)
-    except TokenError:
-        raise QueryError(
-            "cannot read the words of the statement", remedy=f"is a quote open? It reads: {EXAMPLE}"
-        ) from None
-    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
-        tokens.pop()
-    _check_tokens(tokens, size)
-    return tokens
-
-
-_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
-_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
-_SIGNS = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.DAT}
-_STARTS = {
-    TokenType.WITH: "WITH is not answered: write one SELECT over the table itself",
-    TokenType.FROM: "start with SELECT",
-    TokenType.L_PAREN: "start with SELECT, without parentheses around it",
-    TokenType.VALUES: "VALUES holds no private table",
-}
-
-
-def _check_tokens(tokens: Sequence[Token], size: TextSize) -> None:
-    if not tokens:
-        raise QueryError("an empty statement", remedy=f"a statement reads: {EXAMPLE}")
-    size.check_words(len(tokens))
-    first = tokens[0].token_type
-    if first != TokenType.SELECT:
-        problem = _STARTS.get(first, f"only SELECT is answered, not {tokens[0].text[:20]}")
-        raise QueryError(problem, remedy=f"a statement reads: {EXAMPLE}")
-    depth = signs = 0
-    previous = tokens[0]
-    for token in tokens[1:]:
-        kind = token.token_type
-        if kind == TokenType.SEMICOLON:
-            raise QueryError("one statement at a time: what follows the semicolon is not read")
-        depth += (kind in _OPENING) - (kind in _CLOSING)
-        signs = signs + 1 if kind in _SIGNS else 0
-        if depth + signs > MAX_NESTING:
-            raise QueryError(f"parentheses, CASE and NOT may be nested {MAX_NESTING} deep")
-        if (
-            previous.token_type == TokenType.NUMBER
-            and token.start == previous.end + 1
-            and kind == TokenType.VAR
-        ):
-            raise QueryError(f"{previous.text[:20]}{token.text[:20]} is not a number")
-        previous = token
-
-
-def read(tokens: list[Token], text: str, domain: Domain, tables: Collection[str]) -> Statement:
-    """The statement that the tokens make, about one of the `tables`."""
-    select = _parsed(tokens, text, domain)
-    _check_depth(select)
+def read(select: exp.Select, domain: Domain, tables: Collection[str]) -> Statement:
+    """The statement that a tree is, about one of the `tables`; `sql.merge` took sub-queries into it before."""
     _check_clauses(select)
-    _check_readable(select)
     qualifiers = _table(select, tables)
     for column in select.find_all(exp.Column):
         _check_column(column, qualifiers)
@@ -132,7 +70,7 @@ def read(tokens: list[Token], text: str, domain: Domain, tables: Collection[str]
     return Statement(
         items=items,
         where=select.args["where"].this if select.args.get("where") else None,
-        group=group,
+        group=_distinct(select, items, group),
         having=_substituted(having.this, aliases, domain, alias_first=False) if having else None,
         order=tuple(_ordered(o, items, aliases, domain) for o in order.expressions) if order else (),
         limit=_bound(select.args.get("limit"), "LIMIT"),
@@ -140,85 +78,28 @@ def read(tokens: list[Token], text: str, domain: Domain, tables: Collection[str]
     )
 
 
-def _parsed(tokens: list[Token], text: str, domain: Domain) -> exp.Select:
-    try:
-        trees = Dialect.get_or_raise("duckdb").parser().parse(tokens, text)
-    except ParseError as error:
-        raise QueryError(
-            f"cannot read the statement {_place(error)}",
-            remedy=_unquoted(tokens, domain) or f"it reads: {EXAMPLE}",
-        ) from None
-    except (ValueError, ArithmeticError):  # the parser makes numbers of what is none: a->1e9
-        raise QueryError(
-            "cannot read the statement: it has a number that is none", remedy=f"it reads: {EXAMPLE}"
-        ) from None
-    if len(trees) != 1 or not isinstance(trees[0], exp.Select):
-        raise QueryError("one SELECT is answered, no UNION and nothing else", remedy=f"it reads: {EXAMPLE}")
-    return trees[0]
+def _distinct(select: exp.Select, items: tuple[Item, ...], group: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The groups of a statement: SELECT DISTINCT a, b without aggregates is GROUP BY a, b."""
+    distinct = select.args.get("distinct")
+    if distinct is None:
+        return group
+    if distinct.args.get("on"):
+        raise QueryError("DISTINCT ON is not answered", remedy="GROUP BY lists every declared value")
+    if group or any(item.node.find(exp.AggFunc) for item in items):
+        return group  # every key is listed, or `sql.merge` would have taken it apart: the rows differ already
+    return tuple(item.node for item in items if item.node.find(exp.Column))
 
 
-def _unquoted(tokens: list[Token], domain: Domain) -> str:
-    """What to say of a word of SQL that is an attribute as well, such as order; empty where there is none."""
-    names = {name.casefold(): name for name in domain.names}
-    plain = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
-    for token in tokens:
-        if token.token_type not in plain and (name := names.get(token.text.casefold())) is not None:
-            return (
-                f'{token.text} is a word of SQL: write "{name}" in double quotes where the attribute is meant'
-            )
-    return ""
-
-
-def _place(error: ParseError) -> str:
-    first = error.errors[0] if error.errors else {}
-    near = str(first.get("highlight") or "")[:30]
-    return f"at line {first.get('line', 1)}, column {first.get('col', 1)}" + (
-        f", near {near!r}" if near else ""
-    )
-
-
-def _check_depth(root: Node) -> None:
-    stack: list[tuple[Node, int]] = [(root, 0)]
-    while stack:
-        node, depth = stack.pop()
-        if depth > MAX_DEPTH:
-            raise QueryError(
-                "an expression is nested too deep",
-                remedy="write IN (…) for a long chain, or ask in two statements",
-            )
-        for child in node.iter_expressions():
-            chained = type(child) is type(node) and isinstance(node, exp.And | exp.Or)
-            stack.append((child, depth + (not chained)))
-
-
-_TESTS = (
-    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Not,
-)  # fmt: skip
-_TERMS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv)
-
-
-def _check_readable(select: exp.Select) -> None:
-    """Refuse what the parser left incomplete, or other databases read otherwise: a + b % c, a = b IS NULL."""
-    for node in select.walk():
-        if any(required and node.args.get(name) is None for name, required in node.arg_types.items()):
-            raise QueryError("an operand is missing in the statement", remedy=f"it reads: {EXAMPLE}")
-        children = list(node.iter_expressions())
-        mixed = isinstance(node, exp.Mod) and any(isinstance(child, _TERMS) for child in children)
-        tested = isinstance(node, _TESTS[:-1]) and any(isinstance(child, _TESTS) for child in children)
-        if mixed or tested:
-            raise QueryError(
-                f"{shown(node)} can be read in two ways", remedy="put parentheses around its parts"
-            )
-
-
-_CLAUSES = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset", "kind"}
+ROWS_JOINED = (
+    "rows are not joined: they are private",
+    "aggregate first: FROM (SELECT sex, count(*) AS n FROM … GROUP BY sex) AS a JOIN (SELECT …) AS b USING (sex)",
+)
+_CLAUSES = {
+    "expressions", "from_", "where", "group", "having", "order", "limit", "offset", "kind", "distinct",
+}  # fmt: skip
 _REFUSED = {
-    "joins": ("joins are not answered", "one table is declared, name one table after FROM"),
-    "laterals": ("joins are not answered", "one table is declared, name one table after FROM"),
-    "distinct": ("DISTINCT is not answered", "GROUP BY lists every declared value"),
-    "with_": ("WITH is not answered", "write one SELECT over the table itself"),
-    "windows": ("window functions are not answered", "use GROUP BY"),
-    "qualify": ("QUALIFY is not answered", "use HAVING on the rows of GROUP BY"),
+    "joins": ROWS_JOINED,
+    "laterals": ROWS_JOINED,
     "sample": ("samples are not answered", "every question is about the whole table"),
     "into": ("INTO is not answered", "nothing is written"),
     "locks": ("locks are not answered", "nothing is written"),
@@ -243,13 +124,13 @@ def _table(select: exp.Select, tables: Collection[str]) -> set[str]:
     if source is None:
         raise QueryError("FROM is missing", remedy=f"write FROM {known}", suggestions=names)
     table = source.this
-    if isinstance(table, exp.Subquery):
-        raise QueryError("sub-queries are not answered", remedy=f"write FROM {known}", suggestions=names)
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise QueryError("tables are not made by functions", remedy=f"write FROM {known}", suggestions=names)
-    if extra := used(table) - {"this", "alias"}:
-        problem = "a sample or version of a table" if "db" not in extra else "another database"
-        raise QueryError(f"{problem} is not answered", remedy=f"write FROM {known}", suggestions=names)
+    if used(table) - {"this", "alias", "db", "catalog", "only"}:
+        raise QueryError(
+            "a sample or version of a table is not answered", remedy=f"write FROM {known}", suggestions=names
+        )
+    check_place(table, names)
     if table.name.lower() not in {name.lower() for name in tables}:
         raise QueryError(
             f"there is no table {table.name[:60]!r}", remedy=f"write FROM {known}", suggestions=names
@@ -260,15 +141,36 @@ def _table(select: exp.Select, tables: Collection[str]) -> set[str]:
     return {table.name.lower(), alias.name.lower()} if alias is not None else {table.name.lower()}
 
 
+def check_place(table: exp.Table, names: Collection[str]) -> None:
+    """Refuse a table of another schema than `public`, or of another database than ours."""
+    for kind, part, ours in (("schema", table.db, SCHEMA), ("database", table.catalog, CATALOG)):
+        if part and part.lower() != ours:
+            known = " or ".join(sorted(names))
+            raise QueryError(
+                f"there is no {kind} {part[:60]!r} here",
+                remedy=f"write FROM {known}",
+                suggestions=sorted(names),
+            )
+
+
 def _check_column(column: exp.Column, qualifiers: set[str]) -> None:
     if isinstance(column.this, exp.Star):
         raise QueryError(
             "* stands for rows, which are private", remedy="ask for count(*) or another aggregate"
         )
-    if used(column) - {"this", "table"}:
+    if used(column) - {"this", "table", "db", "catalog"}:
         raise QueryError(f"{shown(column)}: columns have one name", remedy="quote it with double quotes")
+    place = (column.args.get("db"), SCHEMA), (column.args.get("catalog"), CATALOG)
+    if any(part is not None and part.name.lower() != ours for part, ours in place):
+        raise QueryError(
+            f"{shown(column)}: columns have one name",
+            remedy="quote it with double quotes where it holds a dot",
+        )
     if column.table and column.table.lower() not in qualifiers:
-        raise QueryError(f"there is no table {column.table[:60]!r} in this statement")
+        raise QueryError(
+            f"there is no table {column.table[:60]!r} in this statement",
+            remedy="qualify columns with the table's name or with its alias after FROM, or not at all",
+        )
 
 
 def _aliases(select: exp.Select) -> Iterator[tuple[str, Node]]:
@@ -283,8 +185,12 @@ def _items(select: exp.Select) -> tuple[Item, ...]:
     for item in select.expressions:
         node = item.this if isinstance(item, exp.Alias) else item
         if isinstance(node, exp.Star) or isinstance(item, exp.Aliases):
-            raise QueryError("rows are private", remedy="name aggregates instead, such as SELECT count(*)")
-        name = item.alias if isinstance(item, exp.Alias) else _name(node)
+            raise QueryError(
+                "rows are private",
+                remedy="name aggregates instead, such as SELECT count(*); DISTINCT columns list declared values",
+                suggestions=(f"SELECT count(*) FROM {select.args['from_'].this.name}",),
+            )
+        name = item.alias if isinstance(item, exp.Alias) else name_of(node)
         unique, number = name, 1
         while unique.lower() in taken:
             unique, number = f"{name}_{number}", number + 1
@@ -295,7 +201,8 @@ def _items(select: exp.Select) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def _name(node: Node) -> str:
+def name_of(node: Node) -> str:
+    """What a column without a name of its own is called."""
     if isinstance(node, exp.Column):
         return node.name
     return node.sql(dialect="duckdb", normalize_functions="lower")
@@ -358,16 +265,19 @@ def _substituted(node: Node, aliases: dict[str, Node], domain: Domain, *, alias_
     if isinstance(node, exp.Column):
         return named(node)
     changed = node.transform(named)
-    _check_depth(changed)
+    check_depth(changed)
     return changed
 
 
 def _bound(node: Node | None, clause: str) -> int | None:
     if node is None:
         return None
-    if not isinstance(node, exp.Limit | exp.Offset) or used(node) - {"this", "expression"}:
-        raise QueryError(f"{clause} takes a whole number of rows, such as {clause} 10")
-    number = node.expression
+    if isinstance(node, exp.Fetch):  # FETCH FIRST 10 ROWS ONLY
+        options = node.args.get("limit_options")
+        plain = options is None or not (options.args.get("percent") or options.args.get("with_ties"))
+        number = node.args.get("count") if plain else None
+    else:
+        number = node.expression if not used(node) - {"this", "expression"} else None
     if not isinstance(number, exp.Literal) or number.args.get("is_string") or not str(number.this).isdigit():
         raise QueryError(f"{clause} takes a whole number of rows, such as {clause} 10")
     return int(str(number.this)[:15])

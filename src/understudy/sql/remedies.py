@@ -9,9 +9,14 @@ from sqlglot import exp
 from understudy.errors import QueryError
 
 SCALARS = (
-    "abs, ceil, coalesce, concat, contains, day, ends_with, exp, extract, floor, greatest, if, ifnull, least, "
-    "left, length, ln, log, log2, log10, lower, mod, month, nullif, power, quarter, reverse, right, round, sign, "
-    "sqrt, starts_with, substr, trim, trunc, upper, year"
+    "abs, bin_start, bin_stop, ceil, coalesce, concat, contains, date, date_part, date_trunc, day, ends_with, "
+    "exp, extract, floor, greatest, high, if, ifnull, least, left, length, ln, log, log2, log10, low, lower, "
+    "make_date, mod, month, nullif, power, quarter, reverse, right, round, sign, sqrt, starts_with, substr, "
+    "to_date, trim, trunc, upper, width_bucket, year"
+)
+AGGREGATES = (
+    "count, count_if, sum, avg, stddev, stddev_pop, variance, var_pop, covar_samp, covar_pop, median, quantile, "
+    "quantile_cont, quantile_disc, approx_quantile, percentile_cont, percentile_disc"
 )
 
 REMEDIES: dict[type[exp.Expr], tuple[str, str]] = {
@@ -28,7 +33,9 @@ REMEDIES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.RegexpLike: ("regular expressions are not answered", "use LIKE"),
     exp.RegexpFullMatch: ("regular expressions are not answered", "use LIKE"),
     exp.SimilarTo: ("regular expressions are not answered", "use LIKE"),
-    exp.Interval: ("intervals of time are not added", "compare with the date itself, date '2024-12-31'"),
+    exp.Interval: ("an interval of time is added to a date", "write date '2024-12-31' + interval '1 month'"),
+    exp.CurrentDate: ("today is not in the language", "write the day itself, date '2024-12-31'"),
+    exp.CurrentTimestamp: ("this moment is not in the language", "write the day itself, date '2024-12-31'"),
     exp.Filter: ("FILTER belongs to an aggregate", "count(*) FILTER (WHERE …)"),
     exp.WithinGroup: ("WITHIN GROUP belongs to percentile_cont and percentile_disc", ""),
     exp.Alias: ("a name (AS) can be given to a column of the SELECT list only", ""),
@@ -43,7 +50,13 @@ def unknown(node: exp.Expr, words: str) -> QueryError:
     for kind, (problem, remedy) in REMEDIES.items():
         if isinstance(node, kind):
             return QueryError(f"{words}: {problem}", remedy=remedy)
-    called = node.name if isinstance(node, exp.Anonymous) else node.key
-    close = difflib.get_close_matches(called.lower(), SCALARS.split(", "), n=3, cutoff=0.6)
-    remedy = f"its functions are {SCALARS}"
-    return QueryError(f"{words} is not in the language", remedy=remedy, suggestions=close)
+    known = [*AGGREGATES.split(", "), *SCALARS.split(", ")]
+    if not isinstance(node, exp.Anonymous):
+        close = difflib.get_close_matches(node.key.lower(), known, n=3, cutoff=0.6)
+        return QueryError(
+            f"{words} is not in the language", remedy=f"its functions are {SCALARS}", suggestions=close
+        )
+    name = node.name[:60]
+    close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    remedy = f"did you mean {close[0]}?" if close else f"its functions are {AGGREGATES}, {SCALARS}"
+    return QueryError(f"the function {name} is not in the language", remedy=remedy, suggestions=close)

@@ -11,16 +11,9 @@ import numpy as np
 from sqlglot import exp
 
 from understudy.errors import QueryError
-from understudy.sql import choice, interval, words
-from understudy.sql.evaluate import Evaluator, Node, as_date, only, read_date, shown
-from understudy.sql.grid import (
-    Floats,
-    Numbers,
-    Scope,
-    Texts,
-    Truths,
-    Value,
-)
+from understudy.sql import casts, choice, dates, ends, interval, words
+from understudy.sql.evaluate import Evaluator, Node, arithmetic, only, shown
+from understudy.sql.grid import Floats, Numbers, Scope, Value
 
 # ---- numbers
 
@@ -41,11 +34,6 @@ def _on_numbers(function: Callable[[Scope, Numbers], Numbers], *allowed: str) ->
     return handler
 
 
-def half_away(values: Floats) -> Floats:
-    """The nearest whole number, halves away from 0."""
-    return np.copysign(np.floor(np.abs(values) + 0.5), values)
-
-
 def _round(evaluator: Evaluator, node: Node) -> Value:
     only(node, "decimals")
     digits = 0
@@ -58,7 +46,7 @@ def _round(evaluator: Evaluator, node: Node) -> Value:
     number = evaluator.number(node.this)
     kind = "integer" if digits <= 0 or number.kind == "integer" else "real"
     return interval.rising(
-        evaluator.scope, number, lambda x: half_away(x * scale) / scale, "round", kind=kind
+        evaluator.scope, number, lambda x: interval.half_away(x * scale) / scale, "round", kind=kind
     )
 
 
@@ -101,83 +89,20 @@ def _extreme(function: Callable[[Scope, Numbers, Numbers], Numbers]) -> Any:
 
 # ---- dates
 
-_PARTS = ("year", "quarter", "month", "day")
+
+def _sum_or_moved(evaluator: Evaluator, node: Node) -> Value:
+    """a + b and a - b, of numbers, of a date and days, or of a date and an interval."""
+    left, right = node.this, node.expression
+    if isinstance(right.unnest(), exp.Interval):
+        return dates.moved(evaluator, left, right.unnest(), -1 if isinstance(node, exp.Sub) else 1)
+    if isinstance(left.unnest(), exp.Interval) and isinstance(node, exp.Add):
+        return dates.moved(evaluator, right, left.unnest(), 1)
+    return arithmetic(evaluator, node)
 
 
-def _date_part(evaluator: Evaluator, part: str, node: Node) -> Value:
-    value = evaluator.value(node)
-    if not isinstance(value, Numbers) or value.kind != "date":
-        raise QueryError(f"{part} needs a date, and {shown(node)} is none")
-    shape = value.point.shape
-    cells = zip(value.point.ravel(), value.low.ravel(), value.high.ravel(), strict=True)
-    parts = np.array([_part_of(part, *map(float, days)) for days in cells], np.float64).reshape(*shape, 3)
-    point, low, high = (np.asarray(parts[..., i]) for i in range(3))
-    return replace(value, point=point, low=low, high=high, kind="integer")
-
-
-def _part_of(part: str, point: float, low: float, high: float) -> tuple[int, int, int]:
-    """A part of the representative day, and its range over the days of the cell."""
-    middle, first, last = as_date(point), as_date(low), as_date(high)
-    if part == "year":
-        return middle.year, first.year, last.year
-    if part == "day":
-        same = (first.year, first.month) == (last.year, last.month)
-        return middle.day, first.day if same else 1, last.day if same else 31
-    same = first.year == last.year
-    months = (middle.month, first.month if same else 1, last.month if same else 12)
-    return months if part == "month" else tuple((month + 2) // 3 for month in months)  # type: ignore[return-value]
-
-
-def _calendar(part: str) -> Any:
-    def handler(evaluator: Evaluator, node: Node) -> Value:
-        only(node)
-        return _date_part(evaluator, part, node.this)
-
-    return handler
-
-
-def _extract(evaluator: Evaluator, node: Node) -> Value:
-    only(node)
-    part = str(node.this.name).lower()
-    if part not in _PARTS:
-        raise QueryError(f"extract takes {', '.join(_PARTS)}, not {part[:40]!r}")
-    return _date_part(evaluator, part, node.expression)
-
-
-def _cast(evaluator: Evaluator, node: Node) -> Value:
-    only(node, "to")
-    wanted = node.args["to"].this
-    value = evaluator.value(node.this)
-    if isinstance(value, Truths) and wanted in (*_WHOLE, *_REAL):
-        return zero_or_one(value)
-    if wanted in _REAL and isinstance(value, Numbers) and value.kind != "date":
-        return replace(value, kind="real")
-    if wanted in _WHOLE and isinstance(value, Numbers) and value.kind == "integer":
-        return value
-    if wanted == exp.DataType.Type.DATE:
-        if isinstance(value, Numbers) and value.kind == "date":
-            return value
-        if isinstance(value, Texts) and not value.clique and not value.null:
-            return read_date(str(value.values[()]))
-    if wanted in _TEXT and isinstance(value, Texts):
-        return value
-    raise QueryError(
-        f"{shown(node)}: this cast is not in the language", remedy="use floor, round or a literal"
-    )
-
-
-def zero_or_one(value: Truths) -> Numbers:
-    """A condition as a number."""
-    ones = value.true.astype(np.float64)
-    return Numbers(value.clique, ones, ones, ones, null=value.null, kind="integer")
-
-
-_T = exp.DataType.Type
-_WHOLE = (_T.INT, _T.BIGINT, _T.SMALLINT, _T.TINYINT)
-_REAL = (_T.DOUBLE, _T.FLOAT)
-_TEXT = (_T.VARCHAR, _T.TEXT)
-
-FUNCTIONS: dict[type[Node], Callable[[Evaluator, Any], Value]] = {
+FUNCTIONS: dict[type[Node] | str, Callable[[Evaluator, Any], Value]] = {
+    exp.Add: _sum_or_moved,
+    exp.Sub: _sum_or_moved,
     exp.Abs: _on_numbers(interval.absolute),
     exp.Floor: _on_numbers(interval.floor),
     exp.Ceil: _on_numbers(interval.ceiling),
@@ -207,10 +132,28 @@ FUNCTIONS: dict[type[Node], Callable[[Evaluator, Any], Value]] = {
     exp.StartsWith: words.found(str.startswith),
     exp.EndsWith: words.found(str.endswith),
     exp.Contains: words.found(str.__contains__),
-    exp.Extract: _extract,
-    exp.Year: _calendar("year"),
-    exp.Quarter: _calendar("quarter"),
-    exp.Month: _calendar("month"),
-    exp.Day: _calendar("day"),
-    exp.Cast: _cast,
+    exp.Extract: dates.extract,
+    exp.Year: dates.calendar("year"),
+    exp.Quarter: dates.calendar("quarter"),
+    exp.Month: dates.calendar("month"),
+    exp.Day: dates.calendar("day"),
+    exp.DayOfMonth: dates.calendar("day"),
+    exp.Week: dates.calendar("week"),
+    exp.DayOfWeek: dates.calendar("dow"),
+    exp.DayOfWeekIso: dates.calendar("isodow"),
+    exp.DayOfYear: dates.calendar("doy"),
+    exp.TimestampTrunc: dates.truncated,
+    exp.DateTrunc: dates.truncated,
+    exp.Date: dates.as_day,
+    exp.DateFromParts: dates.from_parts,
+    exp.UnixToTime: dates.from_text,
+    "date_part": dates.date_part,
+    "to_date": dates.from_text,
+    exp.Cast: casts.cast,
+    exp.TryCast: casts.cast,
+    exp.WidthBucket: ends.width_bucket,
+    "bin_start": ends.bin_end("bin_start"),
+    "bin_stop": ends.bin_end("bin_stop"),
+    "low": ends.bound("low"),
+    "high": ends.bound("high"),
 }

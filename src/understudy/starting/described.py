@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import Any
 
+import numpy as np
+
 from understudy.curator.column_curator import FoundKeys
 from understudy.declaration import cells
 from understudy.declaration.outline import OutlineEntry, scalar
@@ -33,17 +35,18 @@ DIGITS = 4
 class StartedColumn:
     """What became of one column: a line of the declaration, and what is known of it for the summary.
 
-    `kind` is a type of the declaration, empty where the column was left out; `why` says why. `bins` are labels and
-    noisy counts, and `missing` about how many rows have no value there, of `rows` that were read.
+    `kind` is a type of the declaration, empty where the column was left out; `why` says why. `keys` are values
+    of text with noisy counts, `quarters` the numbers or days below which about a quarter, half and three
+    quarters of the rows lie, and `missing` about how many rows have no value there.
     """
 
     name: str
     kind: str
     why: str
     entry: OutlineEntry
-    bins: tuple[tuple[str, float], ...] = ()
+    keys: tuple[tuple[str, float], ...] = ()
     missing: float = 0.0
-    middle: str = ""
+    quarters: tuple[str, ...] = ()
 
 
 def left_out(name: str, why: str) -> StartedColumn:
@@ -70,7 +73,8 @@ def of_numbers(name: str, reading: NumberReading, found: ColumnProfile, why: str
     fields = {"type": kind, "edges": f"[{', '.join(map(str, edges))}]"} | _intake(reading)
     if kind == "integer" and edges[-1] - edges[0] < 2 * BINS:  # a cell for each number
         fields = {"type": kind, "bounds": f"[{edges[0]}, {edges[-1]}]"} | _intake(reading)
-    if found.missing > 2 * found.deviation:
+    missing = found.missing if found.missing > 2 * found.deviation else 0.0
+    if missing:
         fields["null"] = "true"
     counts = _merged(numbers, found.counts, [_number(edge) for edge in edges])
     return StartedColumn(
@@ -78,9 +82,9 @@ def of_numbers(name: str, reading: NumberReading, found: ColumnProfile, why: str
         kind,
         f"{why}, about {labels[0]} to {labels[-1]}",
         OutlineEntry(name, fields, {}),
-        tuple((f"{a} to {b}", count) for a, b, count in zip(labels, labels[1:], counts, strict=False)),
-        found.missing,
-        _middle(labels, counts),
+        (),
+        missing,
+        tuple(_below(labels, counts, share) for share in (0.25, 0.5, 0.75)),
     )
 
 
@@ -109,8 +113,6 @@ def of_keys(name: str, found: FoundKeys, why: str) -> StartedColumn:
         f"{why}: {many} that about {found.threshold:,} rows or more hold each",
         entry,
         tuple((label, float(count)) for label, count in listed.items()),
-        0.0,
-        next(iter(listed)),
     )
 
 
@@ -160,14 +162,11 @@ def _merged(numbers: Sequence[float], counts: Sequence[float], edges: Sequence[f
     return found
 
 
-def _middle(labels: Sequence[str], counts: Sequence[float]) -> str:
-    """The edge nearest to the median."""
-    half, reached = sum(counts) / 2, 0.0
-    for label, count in zip(labels[1:], counts, strict=False):
-        reached += count
-        if reached >= half:
-            return label
-    return labels[-1]
+def _below(labels: Sequence[str], counts: Sequence[float], share: float) -> str:
+    """The edge below which about that share of the counts lies."""
+    reached = np.cumsum(counts)
+    place = int(np.argmin(np.abs(reached - share * reached[-1])))
+    return labels[place + 1]
 
 
 def _intake(reading: NumberReading) -> dict[str, str]:

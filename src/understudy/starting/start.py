@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from understudy.curator.column_curator import ColumnCurator
 from understudy.declaration.declaration import SourceSpec
 from understudy.declaration.outline import Outline, OutlineEntry, name_from, scalar
-from understudy.errors import RefusedError, SourceError
+from understudy.errors import LedgerError, RefusedError, SourceError
 from understudy.ledger.place import ledger_place
 from understudy.ledger.store import DurableLedger
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.column_profile.profile import SHARES, ColumnProfiling
-from understudy.noise.samplers import NoiseSource
 from understudy.output import write_file
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
@@ -36,6 +36,9 @@ from understudy.table.column_reader import ColumnReader, NumberReading, ValueKin
 from understudy.table.source import open_source
 from understudy.table.text_file import is_text, read_header
 from understudy.table.writing import reads_as_value
+
+if TYPE_CHECKING:
+    from understudy.noise.samplers import NoiseSource
 
 PART = Fraction(1, 10)
 """What is spent of the budget."""
@@ -103,17 +106,17 @@ def start(
     read, has no rows, or has too few for the budget, and where `target` is there and may not be replaced.
     """
     known = _is_started(target, data, overwrite=overwrite)
-    part = exact(delta, "delta") * KEYS_DELTA
-    budget = Budget.of(epsilon, delta, key_delta=part)
+    budget = budget_of(epsilon, delta)
     spec = _spec(data, table=table, encoding=encoding, delimiter=delimiter)
     source = open_source(spec, base=Path(), candid=True)
     ledger = None
     try:
         name = name_from(data.name.split(".")[0])
         ledger = DurableLedger(ledger_place("", base=target.resolve().parent, environ=environ), name, budget)
+        _check_not_lost(ledger, target)
         reader = ColumnReader(source)
         curator = ColumnCurator(reader, ledger, Relation(neighbours), noise=noise)
-        purchase = _Purchase(reader, curator, budget, only_known=target if known else None)
+        purchase = _StartPurchases(reader, curator, budget, only_known=target if known else None)
         columns = purchase.made()
         cost, spent = type(budget.cap)(purchase.units), purchase.delta
         reader.forget()
@@ -145,7 +148,27 @@ def start(
     )
 
 
-class _Purchase:
+def budget_of(epsilon: Number, delta: Number) -> Budget:
+    """The budget of a table that is started: half of its delta is for keys, in a number that YAML can say."""
+    keys = exact(float(exact(delta, "delta") * KEYS_DELTA))
+    return Budget.of(epsilon, delta, key_delta=keys)
+
+
+def columns_of(
+    data: Path, *, table: str = "", encoding: str = "utf-8", delimiter: str | None = None
+) -> tuple[str, ...]:
+    """The names of a file's columns, as `start` would read them. Reads no row."""
+    _check_there(data)
+    source = open_source(
+        _spec(data, table=table, encoding=encoding, delimiter=delimiter), base=Path(), candid=True
+    )
+    try:
+        return tuple(ColumnReader(source).kinds())
+    finally:
+        source.close()
+
+
+class _StartPurchases:
     """The purchases of one start, in their order; each is a debit under a name of its own."""
 
     def __init__(
@@ -278,19 +301,36 @@ def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
 
     Raises a SourceError where there is no such table, and where another file is in the place of the declaration.
     """
-    if not data.exists():
-        raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
+    _check_there(data)
     if not target.exists() or overwrite:
         if target.exists() and target.samefile(data):
             raise SourceError(f"{target} is the table itself: write elsewhere with --output")
         return False
-    try:
-        first = target.read_text(encoding="utf-8")[: len(WRITTEN) + 2]
-    except (OSError, UnicodeDecodeError):
-        first = ""
-    if first != f"# {WRITTEN}":
+    if not _is_written(target):
         raise _there(target)
     return True
+
+
+def _check_there(data: Path) -> None:
+    if not data.exists():
+        raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
+
+
+def _is_written(target: Path) -> bool:
+    """Whether a file was written by a start."""
+    try:
+        return target.read_text(encoding="utf-8").startswith(f"# {WRITTEN}")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _check_not_lost(ledger: DurableLedger, target: Path) -> None:
+    """Refuse to begin a ledger beside a declaration that was paid for in one: that one is gone."""
+    if target.exists() and _is_written(target) and not ledger.is_begun:
+        raise LedgerError(
+            f"{target} was paid for in a ledger that is not in {ledger.place} any more",
+            remedy="Put the ledger back; or, to begin anew knowingly, remove the declaration. Nothing was spent",
+        )
 
 
 def _there(target: Path) -> SourceError:
@@ -342,7 +382,7 @@ def _settings(
     )
 
 
-def _heading(budget: Budget, cost: Cost, delta: Fraction, purchase: _Purchase) -> tuple[str, ...]:
+def _heading(budget: Budget, cost: Cost, delta: Fraction, purchase: _StartPurchases) -> tuple[str, ...]:
     own = f", delta {float(delta):.3g}" if delta else ""
     return (
         f"{WRITTEN}: bounds, bins and keys were bought privately, and may be published.",

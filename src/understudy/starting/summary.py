@@ -1,4 +1,4 @@
-"""A page about a table that was started: each column with its bins or keys, what was left out, and what it cost.
+"""A page about a table that was started: each column with its quarters or keys, what was left out, and the cost.
 
 Everything on it was released with noise, and may be published with the declaration.
 """
@@ -21,7 +21,7 @@ from understudy.starting.described import StartedColumn
 from understudy.starting.start import Started
 
 MOST_DRAWN = 40
-"""Columns whose bins are drawn."""
+"""Columns of text whose values are drawn."""
 
 MOST_BARS = 16
 """Bars of one column."""
@@ -32,6 +32,7 @@ GLOSSARY = {
         "this page, and in the declaration, says of nobody whether they are in the table."
     ),
     "about": "A count with noise. The noise is the same for small and large counts.",
+    "a quarter below": "The end of a bin below which about a quarter of the rows lie.",
     "left out": "A column of which the declaration has no attribute. It can be declared by hand.",
     "key": "A value of a column of text that enough rows hold; rarer ones are counted together as `other`.",
 }
@@ -41,8 +42,9 @@ def summary(started: Started, *, made: str = "") -> str:
     """The page."""
     budget, cost = started.budget, started.cost
     left = [column for column in started.columns if not column.kind]
+    texts = [column for column in started.kept if column.keys]
     rows = [
-        [column.name, column.kind, column.why, column.middle, _about(column.missing)]
+        [column.name, column.kind, column.why, *(column.quarters or ("", "", "")), _about(column.missing)]
         for column in started.kept
     ]
     delta = f"delta {float(started.delta):.3g}" if started.delta else ""
@@ -64,14 +66,22 @@ def summary(started: Started, *, made: str = "") -> str:
         section(
             "Columns",
             table(
-                ["column", "type", "what was found", "middle, or most frequent", "without a value, about"],
+                [
+                    "column",
+                    "type",
+                    "what was found",
+                    "a quarter below",
+                    "half below",
+                    "three quarters below",
+                    "missing",
+                ],
                 rows,
-                numbers=(4,),
+                numbers=(3, 4, 5, 6),
                 words="The columns that were declared",
                 stack=True,
             ),
         ),
-        section("Where the values lie", "".join(map(_drawn, started.kept[:MOST_DRAWN]))),
+        section("Values of text", "".join(map(_drawn, texts[:MOST_DRAWN]))) if texts else "",
         section(
             "Left out",
             table(["column", "why"], [[c.name, c.why] for c in left], words="Columns left out", stack=True),
@@ -79,7 +89,7 @@ def summary(started: Started, *, made: str = "") -> str:
         if left
         else "",
         glossary(GLOSSARY),
-        lead="What is known of the table's columns without a look at any single row.",
+        lead="Where the values of each column lie, from counts with noise that say nothing of any single row.",
         made=made,
     )
 
@@ -94,13 +104,11 @@ def _about(count: float) -> str:
 
 
 def _drawn(column: StartedColumn) -> str:
-    if not column.bins:
-        return ""
     lines = [
         PlotBar(label, max(count, 0.0), hint=f"{label}: about {count:,.0f}")
-        for label, count in column.bins[:MOST_BARS]
+        for label, count in column.keys[:MOST_BARS]
     ]
-    more = len(column.bins) - MOST_BARS
+    more = len(column.keys) - MOST_BARS
     note = paragraph(f"{many(more, 'more value')} are in the declaration.", "note") if more > 0 else ""
-    drawing = bars(lines, words=f"About how many rows are in each bin of {column.name}", unit="rows, about")
+    drawing = bars(lines, words=f"About how many rows hold each value of {column.name}", unit="rows, about")
     return figure(drawing, column.name) + note

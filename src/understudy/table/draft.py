@@ -28,6 +28,7 @@ from understudy.declaration.outline import (
     unquoted,
     unreviewed,
 )
+from understudy.declaration.round_edges import round_edges, round_step
 from understudy.declaration.skew import Cut, cut_of
 from understudy.domain.attribute import Attribute
 from understudy.errors import SourceError
@@ -220,7 +221,7 @@ def _cut(column: ColumnSummary) -> Cut | None:
     low, high = _rounded(column)
     if column.kind == "integer" and high - low < 2 * cells.BINS:
         return None
-    equal = cells.round_edges(low, high, column.kind)
+    equal = round_edges(low, high, column.kind)
     return cut_of(equal, column.sample, whole=column.kind == "integer")
 
 
@@ -296,7 +297,7 @@ def _rounded(column: ColumnSummary) -> tuple[Any, Any]:
     low, high = Fraction(column.low), Fraction(column.high)
     if column.kind == "integer" and high - low < 2 * cells.BINS:
         return low, max(high, low + 1)
-    step = cells.round_step(low, high, column.kind)
+    step = round_step(low, high, column.kind)
     first, last = floor(low / step), ceil(high / step)
     return first * step, max(last, first + 1) * step
 

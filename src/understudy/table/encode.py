@@ -177,6 +177,32 @@ def _bin(attribute: Bins, number: Expression, dialect: Dialect) -> Expression:
     return dialect.place(number, _edges(attribute.starts, number))
 
 
+def step_of(attribute: Bins, column: Expression, dialect: Dialect) -> Expression:
+    """The step of a measure nearest to each value of a column that was taken in: the rule of `Bins.step_of`.
+
+    Values are cut to the bounds before anything is computed, in a type that holds both, so that nothing overflows
+    and no cast fails; a number that is not one lies above every bound for the engines, and is replaced at the end.
+    """
+    assert attribute.resolution is not None
+    number, missing = as_number(attribute, column, dialect)
+    if number.type().is_integer() and attribute.kind == "integer":
+        first, step = int(attribute.starts[0]), int(attribute.resolution)
+        inside: Expression = (
+            ibis.greatest(ibis.least(number, int(attribute.upper)), first).cast("int64") - first
+        )
+        steps = (
+            inside
+            if step == 1
+            else ((inside + step // 2).cast("float64") / float(step)).floor().cast("int64")
+        )
+    else:
+        low, high = float(attribute.starts[0]), float(attribute.upper)
+        inside = ibis.greatest(ibis.least(number.cast("float64"), ibis.literal(high)), ibis.literal(low))
+        steps = ((inside - low) / float(attribute.resolution) + 0.5).floor().cast("int64")
+    cut = ibis.greatest(ibis.least(steps, attribute.steps), 0).cast("int64")
+    return ibis.ifelse(missing, ibis.literal(0, type="int64"), cut)
+
+
 def _edges(edges: tuple[Edge, ...], number: Expression) -> list[Edge]:
     """Edges as the numbers that they are compared with: an engine may hold days as `day_number`."""
     if number.type().is_integer():

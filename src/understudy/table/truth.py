@@ -17,12 +17,14 @@ from understudy.domain.domain import CELL_LIMIT, Clique, Domain
 from understudy.errors import ClosedError, QueryError, TooLargeError
 from understudy.query.marginal import Marginal
 from understudy.query.tables import RememberedTables
+from understudy.query.told_cells import grouped_by
 from understudy.table.coded_copy import CodedCopy
 from understudy.table.counts import MarginalCounter
 from understudy.table.fork import look_lock
 from understudy.table.source import Source
 
 if TYPE_CHECKING:
+    from understudy.table.moments import StepTable
     from understudy.table.view_reader import Codes, ViewReader
 
 CACHE_BYTES = 1 << 30
@@ -72,6 +74,7 @@ class Truth:
         self._counted: OrderedDict[Clique, Counts] = OrderedDict()
         self._expected: tuple[Clique, ...] = ()
         self._places: tuple[Clique, NDArray[np.intp]] | None = None
+        self._finer: Truth | None = None
         self._tables = RememberedTables(
             domain, lambda clique: self._count_codes([clique], iter(self._kept or ()))[clique]
         )
@@ -117,7 +120,7 @@ class Truth:
             if self._closed:
                 return
             self._closed = True
-            self._kept, self._places = None, None
+            self._kept, self._places, self._finer = None, None, None
             self._counted.clear()
             self._tables.forget()
             self.source.close()
@@ -242,7 +245,9 @@ class Truth:
         """Refuse what `sums_of` could not hold, or does not belong here. Reads no data."""
         if any(marginal.domain != self.domain for marginal in marginals):
             raise QueryError("the question is about another domain")
-        self._check_cells(m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS)
+        counted = [m for m in marginals if m.moment is None]
+        self._check_cells(m.clique for m in counted if self.domain.size(m.clique) <= DENSE_CELLS)
+        self._check_cells(grouped_by(m) for m in marginals if m.moment is not None)
 
     def sums(self, marginal: Marginal, *, resolution: int = 1) -> Counts:
         """For each cell the sum of its rows' weights, in steps of 1/resolution, each weight rounded to one."""
@@ -251,19 +256,67 @@ class Truth:
     def sums_of(self, marginals: Sequence[Marginal], *, resolution: int = 1) -> list[Counts]:
         """The sums of many marginals: one pass for all small cliques, and one for each that is too large."""
         self.check_size(marginals)
+        if any(marginal.moment is not None for marginal in marginals):
+            return self._with_moments(marginals, resolution)
         if len(marginals) == 1 and self._in_memory():
             known = self._known(marginals[0], resolution)
             if known is not None:
                 return [known]
-        dense = {m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS}
         with self._look() as look:
-            counts = self._counts(look, sorted(dense)) if dense else {}
-            return [
-                self._weigh(marginal, counts[marginal.clique], resolution)
-                if marginal.clique in counts
-                else self._sums_by_row(look, marginal, resolution)
-                for marginal in marginals
-            ]
+            return self._summed(look, marginals, resolution)
+
+    def refined(self, domain: Domain) -> Truth:
+        """The same rows, counted in the cells of a domain with more edges (`domain.refinement`).
+
+        It shares the source and its lock, keeps no codes, and goes with this one when that is closed.
+        """
+        if self._finer is None or self._finer.domain != domain:
+            finer = Truth(self.source, domain, self.unit)
+            finer._lock = self._lock
+            self._finer = finer
+        return self._finer
+
+    def step_tables(self, marginal: Marginal) -> list[StepTable]:
+        """For each cell of a marginal the steps of the measure of its quantile, and how many rows lie at each."""
+        from understudy.table.moments import step_tables
+
+        self.check_size([marginal])
+        with self._look() as look:
+            if look is not None:
+                return step_tables(look, marginal, self.unit)
+            with self.source.look() as values:
+                return step_tables(values, marginal, self.unit)
+
+    def _with_moments(self, marginals: Sequence[Marginal], resolution: int) -> list[Counts]:
+        """Sums of which some are moments: all in one look, at one state of the table."""
+        from understudy.table.moments import moment_sums
+
+        places = [i for i, marginal in enumerate(marginals) if marginal.moment is not None]
+        counted = [i for i in range(len(marginals)) if i not in places]
+        with self._look() as look:
+            found = dict(
+                zip(counted, self._summed(look, [marginals[i] for i in counted], resolution), strict=True)
+            )
+            wanted = [marginals[i] for i in places]
+            if look is not None:
+                moments = moment_sums(look, wanted, self.unit, resolution=resolution)
+            else:  # what is kept in memory are codes, and a measure's values are in the table alone
+                with self.source.look() as values:
+                    moments = moment_sums(values, wanted, self.unit, resolution=resolution)
+        found.update(zip(places, moments, strict=True))
+        return [found[i] for i in range(len(marginals))]
+
+    def _summed(
+        self, look: ViewReader | None, marginals: Sequence[Marginal], resolution: int
+    ) -> list[Counts]:
+        dense = {m.clique for m in marginals if self.domain.size(m.clique) <= DENSE_CELLS}
+        counts = self._counts(look, sorted(dense)) if dense else {}
+        return [
+            self._weigh(marginal, counts[marginal.clique], resolution)
+            if marginal.clique in counts
+            else self._sums_by_row(look, marginal, resolution)
+            for marginal in marginals
+        ]
 
     def _weigh(self, marginal: Marginal, counts: Counts, resolution: int) -> Counts:
         steps = np.rint(marginal.where.weights(marginal.clique) * resolution).astype(np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from understudy.declaration.declaration import Unit
 from understudy.domain.attribute import Attribute
+from understudy.domain.bins import MEASURE_BITS, Bins
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import SourceError
 from understudy.table.dialect import Expression
-from understudy.table.encode import cell_of, code_type, staged, taken_column
+from understudy.table.encode import cell_of, code_type, staged, step_of, taken_column
 from understudy.table.engine import Columns, Engine, View
 from understudy.table.fit import Fit, Misfits, misfit
 
@@ -25,6 +26,12 @@ COUNTED_ATTRIBUTES = 400
 
 Codes = dict[str, NDArray[np.unsignedinteger]]
 """For each attribute, one code for each row of a batch."""
+
+Product = tuple[str, ...]
+"""Measures whose steps are multiplied; one that stands twice is squared."""
+
+Sums = dict[Product, list[int]]
+"""Exact sums of products of steps over the rows of each cell."""
 
 WORD_BITS = 62
 """Bits of a packed integer: codes travel in as few numbers as hold them."""
@@ -52,11 +59,59 @@ class ViewReader:
         for batch in self._view.rows(coded):
             yield {name: batch[column] for name, column in columns.items()}
 
-    def coded(self, domain: Domain, clique: Clique, unit: Unit | None) -> Expression:
-        """The rows as codes, of the clique's attributes at least."""
+    def coded(
+        self, domain: Domain, clique: Clique, unit: Unit | None, measures: Sequence[str] = ()
+    ) -> Expression:
+        """The rows as codes, of the clique's attributes at least, and as steps of the measures."""
+        steps = step_columns(domain, measures, self._engine)
         if unit is not None:
-            return at_most(self._expression, domain, unit, self._engine)
-        return coded_rows(self._expression, domain, domain.names if self._text else clique, self._engine)
+            return at_most(self._expression, domain, unit, self._engine, **steps)
+        names = domain.names if self._text else domain.clique({*clique, *measures})
+        return coded_rows(self._expression, domain, names, self._engine, **steps)
+
+    def step_counts(
+        self, domain: Domain, rows: Expression, cell: Expression, name: str
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+        """How many rows of each cell lie at each step of a measure, for those that any lies at: batch by batch."""
+        flat = rows.select(cell=cell, step=rows[step_name(domain, name)])
+        counted = flat.group_by("cell", "step").aggregate(n=flat.count())
+        for batch in self._view.groups(counted):
+            yield _whole(batch, "cell"), _whole(batch, "step"), _whole(batch, "n")
+
+    def sums(
+        self, domain: Domain, rows: Expression, cell: Expression, size: int, of: Sequence[Product]
+    ) -> Sums:
+        """Exact sums of products of steps, for each number below `size` that `cell` can be; one GROUP BY.
+
+        A product of two steps has up to 52 bits, and is summed in two words of 26: each sum is a whole number of
+        64 bits for up to 2^36 rows, whatever the values are. The empty product counts rows.
+        """
+        indexed = {"cell": cell}
+        for i, product in enumerate(of):
+            value: Expression = ibis.literal(1, type="int64")
+            for name in product:
+                value = value * rows[step_name(domain, name)]
+            low = value % (1 << MEASURE_BITS) if len(product) > 1 else value
+            indexed[f"low{i}"] = low
+            if len(product) > 1:
+                high = ((value - low).cast("float64") / float(1 << MEASURE_BITS)).floor().cast("int64")
+                indexed[f"high{i}"] = high
+        flat = rows.select(**indexed)
+        words = [name for name in indexed if name != "cell"]
+        # Engines sum in a wider type than Ibis believes; by way of a decimal it is cast in earnest.
+        whole = {name: flat[name].sum().cast("decimal(38, 0)").cast("int64") for name in words}
+        summed = flat.group_by("cell").aggregate(**whole)
+        total = {name: np.zeros(size, np.int64) for name in words}
+        for batch in self._view.groups(summed):
+            place = _whole(batch, "cell")
+            for name in words:
+                np.add.at(total[name], place, _whole(batch, name))
+        found: Sums = {}
+        for i, product in enumerate(of):
+            low = total[f"low{i}"].tolist()
+            high = total[f"high{i}"].tolist() if len(product) > 1 else [0] * size
+            found[product] = [(h << MEASURE_BITS) + w for h, w in zip(high, low, strict=True)]
+        return found
 
     def _packed(self, domain: Domain, clique: Clique, coded: Expression) -> Iterator[Codes]:
         words = _words(domain.project(clique))
@@ -169,7 +224,26 @@ def md5(text: str) -> str:
     ...
 
 
-def at_most(rows: Any, domain: Domain, unit: Unit, engine: Engine) -> Any:
+def step_name(domain: Domain, name: str) -> str:
+    """The column of a measure's steps, beside that of its codes."""
+    return f"step_{domain.position(name)}"
+
+
+def step_columns(
+    domain: Domain, measures: Sequence[str], engine: Engine
+) -> dict[str, Callable[[Any], Expression]]:
+    """For each measure the column of its steps, of rows that were staged."""
+
+    def column(attribute: Bins) -> Callable[[Any], Expression]:
+        return lambda rows: step_of(attribute, taken_column(rows, attribute), engine.dialect)
+
+    found = {step_name(domain, name): domain[name] for name in dict.fromkeys(measures)}
+    return {name: column(attribute) for name, attribute in found.items() if isinstance(attribute, Bins)}
+
+
+def at_most(
+    rows: Any, domain: Domain, unit: Unit, engine: Engine, **kept: Callable[[Any], Expression]
+) -> Any:
     """At most `max_rows` coded rows of each unit, those with the smallest keyed hash; rows of nobody go.
 
     Which rows stay depends on the unit's own rows alone, so adding or removing a unit changes at most
@@ -181,21 +255,24 @@ def at_most(rows: Any, domain: Domain, unit: Unit, engine: Engine) -> Any:
         unit_of = rows[unit.column]
         return engine.dialect.composed(unit_of) if unit_of.type().is_string() else unit_of
 
-    coded = coded_rows(known, domain, domain.names, engine, unit=whose)
+    coded = coded_rows(known, domain, domain.names, engine, unit=whose, **kept)
     codes = [coded[_column(domain, name)] for name in domain.names]
     key: Expression = ibis.literal(unit.key)
     digest = key.concat(*(part for code in codes for part in ("|", code.cast("string"))))
-    rank = ibis.row_number().over(group_by=coded.unit, order_by=[md5(digest), *codes])
+    values = [coded[name] for name in kept]  # rows of equal codes are told apart by what is summed of them
+    rank = ibis.row_number().over(group_by=coded.unit, order_by=[md5(digest), *codes, *values])
     ranked = coded.mutate(rank=rank)
     return ranked.filter(ranked.rank < unit.max_rows)
 
 
 def check_compiles(rows: Any, engine: Engine, domain: Domain, unit: Unit | None) -> None:
     """Have the engine plan what every look will ask of it. Reads no row."""
+    measures = [a.name for a in domain if isinstance(a, Bins) and a.resolution is not None]
+    steps = step_columns(domain, measures, engine)
     if unit is None:
-        engine.prepare(coded_rows(rows, domain, domain.names, engine))
+        engine.prepare(coded_rows(rows, domain, domain.names, engine, **steps))
     else:
-        engine.prepare(at_most(rows, domain, unit, engine))
+        engine.prepare(at_most(rows, domain, unit, engine, **steps))
 
 
 Word = tuple[tuple[Attribute, int], ...]

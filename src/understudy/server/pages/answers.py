@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from understudy.answer.sql_answer import UNCERTIFIED_ORDER
 from understudy.pages.svg import line, rectangle
 from understudy.server.pages import words
 
@@ -92,6 +93,7 @@ class ShownAnswer:
     source: str
     share: float
     population: str
+    remark: str = ""
 
     @property
     def single(self) -> Released | None:
@@ -128,8 +130,16 @@ def shown_answer(plain: Mapping[str, Any]) -> ShownAnswer:
     return ShownAnswer(
         keys=keys, columns=columns, rows=rows, beta=float(plain.get("beta") or 0.0),
         source=str(plain.get("source", "")), share=float(plain.get("share") or 0.0),
-        population=_population(plain),
+        population=_population(plain), remark=_remark(plain),
     )  # fmt: skip
+
+
+def _remark(plain: Mapping[str, Any]) -> str:
+    """What is to be known of an answer besides its bounds: that it has none, or that its order is not sure."""
+    if plain.get("bounds") == "none":
+        made = "These rows were made of released ones, and have no bounds."
+        return f"{made} {plain.get('problem', '')}".strip()
+    return UNCERTIFIED_ORDER if plain.get("order") == "uncertified" else ""
 
 
 Rows = tuple[tuple[tuple[str, ...], tuple[Released, ...]], ...]

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from understudy.answer.reader import is_sql
+
 
 def copies(base: str, table: str, question: str, terms: Mapping[str, Any]) -> dict[str, str]:
     """The same question for programs, by the name of what it is written in.
@@ -17,7 +19,6 @@ def copies(base: str, table: str, question: str, terms: Mapping[str, Any]) -> di
     """
     price = {name: terms[name] for name in ("epsilon", "rho", "error") if terms.get(name) is not None}
     given = "".join(f", {name}={value!r}" for name, value in price.items())
-    is_sql = question.lstrip().lower().startswith(("select", "with"))
     body = json.dumps({"question": question, **price}, ensure_ascii=False)
     address = f"{base}/v1/tables/{quote(table, safe='')}/ask"
     told = {
@@ -32,6 +33,6 @@ def copies(base: str, table: str, question: str, terms: Mapping[str, Any]) -> di
             f"  -d {shlex.quote(body)}\n"
         ),
     }
-    if is_sql:
+    if is_sql(question):
         told["SQL"] = question
     return told

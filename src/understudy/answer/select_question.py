@@ -1,0 +1,69 @@
+"""A SELECT statement as a question: the marginals that it needs, and the rows that their counts give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from understudy.answer.counts import SourceCounts
+from understudy.answer.sql_answer import SqlAnswer
+from understudy.query.column import Column
+from understudy.query.marginal import Marginal
+
+if TYPE_CHECKING:
+    from understudy.sql import CompiledSql
+
+
+@dataclass(frozen=True, eq=False)
+class SelectQuestion:
+    """A SELECT statement."""
+
+    text: str
+    compiled: CompiledSql
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        return self.compiled.marginals
+
+    @property
+    def words(self) -> str:
+        return self.text
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.compiled.columns
+
+    def answer(self, counts: SourceCounts) -> SqlAnswer:
+        """The statement's rows.
+
+        Their population error follows from those of the counts alone: these hold all at once except with
+        probability `population_beta`, and whatever is made of counts within their errors is within its own
+        (`CompiledSql.reach`). There is one only where every count has one.
+        """
+        centres = [cells.centre for cells in counts.cells]
+        widths = [cells.half_width for cells in counts.cells]
+        told = self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
+        answers = [cells.answer for cells in counts.cells]
+        reach, beta = None, None
+        expected = [
+            cells.answer.population_error + np.abs(cells.centre - cells.answer.value)
+            for cells in counts.cells
+            if cells.answer.population_error is not None
+        ]
+        if answers and len(expected) == len(answers):
+            reach = tuple(self.compiled.reach(centres, widths, expected, rows=counts.rows.bound))
+            beta = answers[0].population_beta
+        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound)
+        return SqlAnswer(
+            text=self.text,
+            columns=self.compiled.columns,
+            cells=tuple(told),
+            cost=counts.cost,
+            beta=counts.beta,
+            sources=tuple(answer.source for answer in answers),
+            population_error=reach,
+            population_beta=beta,
+            order=None if sorts is None else "certified" if sorts else "uncertified",
+        )

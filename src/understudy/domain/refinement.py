@@ -1,0 +1,57 @@
+"""A domain with more edges, for one question: its cells are parts of the declared ones.
+
+A question may cut an ordered attribute where no declared edge is. The edges that it names are public, as it is
+itself; the bins that they cut are counted in parts, and every declared cell is a union of cells of the refined
+domain.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.domain.bins import Bins, Ordered
+from understudy.domain.domain import Domain
+from understudy.errors import DomainError
+
+
+def refined(domain: Domain, name: str, edges: Iterable[Ordered]) -> Domain:
+    """The domain with more starts of bins in one attribute; raises a `DomainError` where that has none.
+
+    >>> refined(Domain((Bins.between("age", [0, 18, 65]),)), "age", [30])["age"].labels
+    ('0-17', '18-29', '30-65')
+    """
+    attribute = domain[name]
+    if not isinstance(attribute, Bins):
+        raise DomainError(f"{name} has no bins")
+    starts = tuple(sorted({*attribute.starts, *edges}))
+    finer = replace(attribute, starts=starts)
+    return Domain(tuple(finer if one.name == attribute.name else one for one in domain))
+
+
+def refines(fine: Domain, coarse: Domain) -> bool:
+    """Whether a domain is another one with more edges, or the same."""
+    return fine.names == coarse.names and all(
+        one == other
+        or (
+            isinstance(one, Bins)
+            and isinstance(other, Bins)
+            and set(other.starts) <= set(one.starts)
+            and other.starts[0] == one.starts[0]
+            and replace(one, starts=other.starts) == other
+        )
+        for one, other in zip(fine, coarse, strict=True)
+    )
+
+
+def coarse_cells(fine: Domain, coarse: Domain, name: str) -> NDArray[np.intp]:
+    """For each cell of an attribute of the finer domain the declared cell that it is a part of."""
+    one, other = fine[name], coarse[name]
+    if one == other or not isinstance(one, Bins) or not isinstance(other, Bins):
+        return np.arange(other.size)
+    proper = [bisect_right(other.starts, start) - 1 for start in one.starts]
+    return np.array([*proper, *range(other.proper_size, other.size)], np.intp)

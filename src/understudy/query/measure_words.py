@@ -1,0 +1,112 @@
+"""Questions about measures in the small language: ``avg income where age < 30 by sex``.
+
+They begin with the name of an aggregate and one measure, or two, in parentheses or not; conditions and groups
+follow as in a count, which reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Domain
+from understudy.errors import DomainError, QueryError
+from understudy.query.expression import parse
+from understudy.query.marginal import Marginal
+from understudy.query.moment import measure
+from understudy.query.text_size import USUAL, TextSize
+
+AGGREGATES = {
+    "sum": "sum",
+    "avg": "avg",
+    "average": "avg",
+    "mean": "avg",
+    "variance": "variance",
+    "stddev": "stddev",
+    "covariance": "covariance",
+    "median": "median",
+    "quantile": "quantile",
+}
+"""The words that begin a question about measures, and what each asks for."""
+
+_NAME = r"""(?:"(?:[^"]|"")*"|[^\s'"=<>!(),]+)"""
+_HEAD = re.compile(
+    rf"\s*(?P<word>{'|'.join(AGGREGATES)})\b\s*(?P<level>[01]?\.[0-9]+\s)?\s*(?P<open>\()?\s*(?P<first>{_NAME})"
+    rf"(?:\s*,\s*(?P<second>{_NAME}))?\s*(?P<close>\))?(?P<rest>(?:[\s(].*)?)$",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class MeasureWords:
+    """A parsed question about measures: `aggregate` of the measures over the rows of each cell of `marginal`.
+
+    `level` is that of a quantile; a median's is 1/2.
+    """
+
+    text: str
+    aggregate: str
+    measures: tuple[Bins, ...]
+    marginal: Marginal
+    level: Fraction | None = None
+
+
+def begins_with_measure(text: str) -> bool:
+    """Whether a question begins with the name of an aggregate of measures.
+
+    >>> begins_with_measure("avg income by sex"), begins_with_measure("count by sex")
+    (True, False)
+    """
+    word = re.match(r"\s*([a-z]+)", text, re.IGNORECASE)
+    return word is not None and word[1].lower() in AGGREGATES
+
+
+def parse_measure(text: str, domain: Domain, *, size: TextSize = USUAL) -> MeasureWords:
+    """A question about measures, or a `QueryError` that says what to write instead. Reads no data.
+
+    >>> town = Domain((Bins.measure("income", 0, 200_000), Bins.integers("rooms", 1, 4)))
+    >>> parse_measure("avg income where rooms < 3", town).aggregate
+    'avg'
+    """
+    size.check(text)
+    found = _HEAD.fullmatch(text)
+    if found is None or bool(found["open"]) != bool(found["close"]):
+        raise QueryError(
+            "a question about a measure names it after the aggregate",
+            remedy="write avg income where age < 30 by sex, or covariance age, income",
+        )
+    aggregate = AGGREGATES[found["word"].lower()]
+    if (aggregate == "quantile") != (found["level"] is not None):
+        raise QueryError(
+            "a quantile has a level, and nothing else has", remedy="write quantile 0.9 income by sex"
+        )
+    level = Fraction(1, 2) if aggregate == "median" else None
+    if found["level"] is not None:
+        level = Fraction(found["level"].strip())
+    names = [found["first"], *([found["second"]] if found["second"] else [])]
+    wanted = 2 if aggregate == "covariance" else 1
+    if len(names) != wanted:
+        raise QueryError(
+            f"{aggregate} is of {'two measures' if wanted == 2 else 'one measure'}, not of {len(names)}",
+            remedy="write avg income, or covariance age, income",
+        )
+    measures = tuple(_measure(domain, name) for name in names)
+    if len(set(measures)) < len(measures):
+        raise QueryError(
+            "a measure has a variance, and no covariance with itself", remedy=f"write variance {names[0]}"
+        )
+    counted = parse(f"count{found['rest'] or ''}", domain, size=size)
+    return MeasureWords(text.strip(), aggregate, measures, counted.marginal, level)
+
+
+def _measure(domain: Domain, written: str) -> Bins:
+    name = written[1:-1].replace('""', '"') if written.startswith('"') else written
+    try:
+        return measure(domain, domain[name].name)
+    except DomainError as error:
+        raise QueryError(error.problem, remedy=error.remedy, suggestions=error.suggestions) from None
+    except QueryError as error:
+        usual = f"in SQL averages are answered from bins: SELECT avg({name}) FROM town"
+        raise QueryError(error.problem, remedy=f"{error.remedy}; {usual}") from None

@@ -1,0 +1,124 @@
+"""The declared attributes as a grid: what a column is worth in every cell, and how constants compare with it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from sqlglot import exp
+
+from understudy.domain.attribute import Attribute, Mask, close_to, listed
+from understudy.domain.bins import Bins
+from understudy.domain.domain import Clique, Domain
+from understudy.errors import QueryError
+from understudy.sql.constants import Constant, is_number, plain, read_moment, read_number
+from understudy.sql.evaluate import Evaluator, Node, shown
+from understudy.sql.grid import Bools, Numbers, Scope, Truths, Value, of_attribute, of_mask
+from understudy.sql.scalar import FUNCTIONS
+
+
+def grid_evaluator(domain: Domain) -> Evaluator:
+    """Expressions over the cells of a domain."""
+    scope = Scope.of(domain)
+
+    def leaf(node: Node) -> Value | None:
+        return of_attribute(attribute_of(domain, node)) if isinstance(node, exp.Column) else None
+
+    def compare(node: Node, operator: str, constant: Constant) -> Truths | None:
+        attribute = attribute_of(domain, node)
+        mask = _compared(attribute, operator, constant)
+        return None if mask is None else of_mask((attribute.name,), mask)
+
+    def cut(node: Node, clique: Clique, undecided: Bools) -> QueryError:
+        return _cut_bin(domain, node, clique, undecided)
+
+    def bins(node: Node) -> tuple[Numbers, Numbers] | None:
+        attribute = attribute_of(domain, node) if isinstance(node, exp.Column) else None
+        return _edges(attribute) if isinstance(attribute, Bins) else None
+
+    return Evaluator(scope, leaf, compare_attribute=compare, cut=cut, bins=bins, functions=FUNCTIONS)
+
+
+def _compared(attribute: Attribute, operator: str, constant: Constant) -> Mask | None:
+    """An attribute compared with a constant by its own rules; None where its bins must decide.
+
+    Of a binned attribute a text is the label of a bin, a number in digits, or a day; a moment of time that is not
+    midnight lies inside a day, so it is compared as an interval is.
+    """
+    if isinstance(attribute, Bins) and isinstance(constant, str):
+        if attribute.kind == "date" and ".." not in constant:
+            day = plain(read_moment(constant)) if constant[:4].isdigit() else constant
+            if day is None:
+                return None
+            constant = day
+        elif attribute.kind != "date" and is_number(constant):
+            number = plain(read_number(constant))
+            assert number is not None
+            constant = number
+    try:
+        return attribute.compare(operator, constant)
+    except QueryError as error:
+        if attribute.kind != "date":
+            raise
+        tries = [_quoted(one) for one in error.suggestions]
+        refusal = QueryError(error.problem, remedy=_quoted(error.remedy), suggestions=tries)
+        refusal.cuts = error.cuts
+        raise refusal from None
+
+
+def _quoted(words: str) -> str:
+    """Days in quotes: without them SQL would subtract."""
+    return re.sub(r"([<>=] )(\d{4}-\d{2}-\d{2})", r"\1'\2'", words)
+
+
+def _edges(attribute: Bins) -> tuple[Numbers, Numbers]:
+    """Where the bin of each cell starts, and where it stops; missing where a cell is no bin."""
+    missing = np.arange(attribute.size) >= attribute.proper_size
+    kind = "date" if attribute.kind == "date" else attribute.kind
+    edges = [_as_number(edge) for edge in (*attribute.starts, attribute.upper)]
+    found = []
+    for part in (edges[:-1], edges[1:]):
+        values = np.zeros(attribute.size)
+        values[: attribute.proper_size] = part
+        found.append(Numbers((attribute.name,), values, values, values, null=missing, kind=kind))
+    return found[0], found[1]
+
+
+def _as_number(edge: object) -> float:
+    days = getattr(edge, "toordinal", None)
+    return float(days() - 719163) if days is not None else float(edge)  # type: ignore[arg-type]
+
+
+def attribute_of(domain: Domain, node: Node) -> Attribute:
+    """The attribute that a column names: exactly, or up to case where that is one attribute only."""
+    name = node.name
+    if name in domain:
+        return domain[name]
+    alike = [attribute for attribute in domain if attribute.name.lower() == name.lower()]
+    if len(alike) == 1:
+        return alike[0]
+    hint = "a text stands in single quotes"
+    if getattr(node.this, "quoted", False):  # as other languages write a text
+        text = "'" + name[:60].replace("'", "''") + "'"
+        hint = f"in SQL double quotes name a column; if it is a value, write {text}"
+    close = close_to(name[:60], domain.names)
+    raise QueryError(
+        f"there is no attribute {name[:60]!r}",
+        remedy=f"the domain has: {listed(close, domain.names, '`domain.names`')}; {hint}",
+        suggestions=close,
+    )
+
+
+def _cut_bin(domain: Domain, node: Node, clique: Clique, undecided: Bools) -> QueryError:
+    cell = tuple(int(i) for i in np.argwhere(np.atleast_1d(undecided))[0])
+    for name, code in zip(clique, cell, strict=False):
+        attribute = domain[name]
+        if isinstance(attribute, Bins) and code < attribute.proper_size:
+            edges = (*attribute.starts, attribute.upper)
+            return QueryError(
+                f"{shown(node)} cuts the bin {attribute.labels[code]} of {name}: it holds for some of its values "
+                f"and not for others",
+                remedy=f"Let it change at an edge, {edges[code]} or {edges[code + 1]}",
+                suggestions=(str(edges[code]), str(edges[code + 1])),
+            )
+    return QueryError(f"{shown(node)} is not decided by the declared cells")

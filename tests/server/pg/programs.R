@@ -1,0 +1,16 @@
+# What an R session does through DBI: list, read, a refusal.
+suppressPackageStartupMessages({ library(DBI); library(RPostgreSQL) })
+given <- commandArgs(trailingOnly = TRUE)
+connection <- dbConnect(dbDriver("PostgreSQL"), host = "127.0.0.1", port = as.integer(given[1]), user = given[2],
+                        password = given[3], dbname = "understudy")
+cat("exists", dbExistsTable(connection, "town"), "\n")
+cat("fields", dbListFields(connection, "town"), "\n")
+frame <- dbGetQuery(connection, "SELECT sex, count(*) AS n, avg(age) AS years FROM town GROUP BY sex ORDER BY n DESC")
+cat("classes", sapply(frame, class), "\n")
+cat("first", frame$sex[1], round(frame$n[1]), "\n")
+bounds <- dbGetQuery(connection, "SET understudy.bounds = on")
+wide <- dbGetQuery(connection, "SELECT sex, count(*) AS n FROM town GROUP BY sex")
+cat("inside", all(wide$n_low <= wide$n & wide$n <= wide$n_high), "\n")
+refused <- try(dbGetQuery(connection, "SELECT count(*) FROM town WHERE age < 28"), silent = TRUE)
+cat("refused", inherits(refused, "try-error") || is.null(refused), "\n")
+invisible(dbDisconnect(connection))

@@ -1,0 +1,250 @@
+"""Measures through a project: the price, the look, the bounds and the words, in SQL and in the small language."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import understudy as us
+from statistical import assert_at_most
+from understudy.declaration.file import parse
+from understudy.domain.bins import Bins
+from understudy.errors import DeclarationError, InsufficientBudgetError, QueryError
+from understudy.ledger import export
+
+ROWS = 3_000
+ATTRIBUTES = {
+    "sex": ["F", "M"],
+    "age": {"bounds": [17, 90], "resolution": 1},
+    "pay": {"type": "real", "bounds": [0, 1000], "resolution": 0.5, "null": True},
+}
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    draw = np.random.default_rng(5)
+    pay = np.where(draw.random(ROWS) < 0.1, np.nan, draw.lognormal(5, 1, ROWS))
+    return pd.DataFrame(
+        {"sex": draw.choice(["F", "M"], ROWS), "age": draw.integers(17, 91, ROWS), "pay": pay}
+    )
+
+
+def project(frame, *, pure: bool = False, neighbours: str = "add-remove", epsilon: float = 20.0, noise=None):
+    budget = {"epsilon": epsilon} if pure else {"epsilon": epsilon, "delta": 1e-9}
+    return us.declare(frame, attributes=ATTRIBUTES, name="t", neighbours=neighbours, noise=noise, **budget)
+
+
+def kept(frame: pd.DataFrame) -> pd.Series:
+    """The measured pay: cut to its bounds and rounded to its steps, missing values left out."""
+    known = frame["pay"].dropna().clip(0, 1000)
+    return np.floor(known * 2 + 0.5) / 2
+
+
+@pytest.mark.parametrize(("pure", "neighbours"), [(False, "add-remove"), (True, "replace")])
+def test_bounds_hold_and_a_quarter_of_them_does_not(frame, pure, neighbours):
+    """Averages, sums and deviations: all numbers of a run are within their bounds with probability 19/20."""
+    asked = "SELECT sex, avg(age), sum(pay), stddev_pop(age) FROM t GROUP BY sex"
+    groups = frame.assign(pay=kept(frame)).groupby("sex")
+    true = {sex: (g["age"].mean(), g["pay"].sum(), g["age"].std(ddof=0)) for sex, g in groups}
+    failures, quarter, runs = 0, 0, 8
+    with project(frame, pure=pure, neighbours=neighbours, epsilon=500) as opened:
+        for _ in range(runs):
+            told = opened.ask(asked, epsilon=1)
+            cells = [
+                (c, t)
+                for row in told.cells
+                if row[0] in true
+                for c, t in zip(row[1:], true[row[0]], strict=True)
+            ]
+            failures += any(not cell.low <= value <= cell.high for cell, value in cells)
+            quarter += any(abs(cell.value - value) > (cell.high - cell.low) / 8 for cell, value in cells)
+    assert_at_most(failures, runs, 0.05)
+    assert quarter > failures
+
+
+def test_nothing_is_looked_at_before_it_is_charged(frame, monkeypatch):
+    looked = []
+    with project(frame, epsilon=0.1) as opened:
+        monkeypatch.setattr(opened.curator._truth, "sums_of", lambda *a, **k: looked.append(a))
+        with pytest.raises(InsufficientBudgetError):
+            opened.ask("avg age by sex", epsilon=5)
+    assert not looked
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_groups_cost_what_one_group_costs_and_the_quote_is_charged(frame, pure):
+    with project(frame, pure=pure) as opened:
+        alone = opened.quote("SELECT avg(age) FROM t", epsilon=0.5)
+        grouped = opened.quote("SELECT sex, avg(age) FROM t GROUP BY sex", epsilon=0.5)
+        assert grouped.cost == alone.cost
+        told = opened.ask("SELECT sex, avg(age) FROM t GROUP BY sex", epsilon=0.5)
+        assert told.cost == grouped.cost
+        assert float(told.cost.amount) <= float(opened.quote("count", epsilon=0.5).cost.amount)
+
+
+def test_conditions_on_different_people_share_a_price(frame):
+    """Joint accounting knows where moments are: averages of women and of men cost together what one costs."""
+    with project(frame, pure=True) as opened:
+        first = opened.ask("avg age where sex = F", epsilon=0.5)
+        second = opened.ask("avg age where sex = M", epsilon=0.5)
+    assert float(first.cost.amount) == pytest.approx(0.5)
+    assert second.cost.units == 0
+
+
+def test_a_repeated_request_is_answered_from_the_ledger_and_the_ledger_verifies(frame, tmp_path):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "understudy.yml").write_text(
+        "understudy: 1\nname: t\nsource: t.csv\nneighbours: add-remove\nbudget: {epsilon: 2, delta: 1e-9}\n"
+        "attributes:\n  sex: {type: category, values: [F, M]}\n"
+        "  age: {type: integer, bounds: [17, 90], resolution: 1}\n"
+        "  pay: {type: real, bounds: [0, 1000], resolution: 0.5, null: true}\n"
+    )
+    answers = []
+    for _ in range(2):
+        with us.open(tmp_path / "understudy.yml") as opened:
+            answers.append(
+                opened.ask("SELECT sex, avg(pay), stddev(pay) FROM t GROUP BY sex", epsilon=0.5, request="r")
+            )
+            spent, url = opened.ledger.spent, opened.ledger.url
+    assert answers[0].cells == answers[1].cells
+    assert spent.units == answers[0].cost.units
+    verdict = export.verify(url, "t")
+    assert verdict["sound"], verdict["problems"]
+    assert verdict["spent_units"] == spent.units
+
+
+def test_small_language_and_sql_ask_for_the_same(frame):
+    with project(frame) as opened:
+        for small, select in (
+            ("avg age by sex", "SELECT sex, avg(age) FROM t GROUP BY sex"),
+            ("sum(pay) where age < 50", "SELECT sum(pay) FROM t WHERE age < 50"),
+            ("stddev pay", "SELECT stddev_pop(pay) FROM t"),
+            ("covariance age, pay sex = F", "SELECT covar_pop(age, pay) FROM t WHERE sex = 'F'"),
+        ):
+            one, other = opened.prepare(small, epsilon=1), opened.prepare(select, epsilon=1)
+            assert [m.key for m in one.question.marginals] == [m.key for m in other.question.marginals]
+            assert one.quote.cost == other.quote.cost
+            told = one.run()
+            assert told.unit.startswith(small.split()[0].partition("(")[0])
+            assert np.isfinite(told.error).all()
+            assert one.columns[-1].name == told.to_pandas().columns[len(told.query.by)]
+            (forecast,) = one.forecast() or (None,)
+            assert forecast is None or forecast.unit == told.unit
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["avg sex", "avg", "avg nothing", "avg age, pay", "covariance age", "covariance age, age", "avg (age by sex",
+     "avg age where", "sum pay by", "avg age by age by age", "variance 'age'"],
+)  # fmt: skip
+def test_a_mistake_is_refused_for_nothing(frame, question):
+    with project(frame) as opened:
+        with pytest.raises(QueryError) as refused:
+            opened.ask(question, epsilon=1)
+        assert refused.value.remedy
+        assert opened.ledger.spent.units == 0
+
+
+def test_a_group_that_may_be_empty_keeps_the_bounds_of_its_measure(frame):
+    with project(frame) as opened:
+        told = opened.ask("SELECT sex, avg(age) FROM t GROUP BY sex", epsilon=0.1)
+    nobody = next(row[1] for row in told.cells if row[0] == "other")
+    assert (nobody.low, nobody.high) == (17.0, 90.0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "size", "steps"),
+    [
+        ("type: integer, bounds: [17, 90], resolution: 1", 15, 73),
+        ("type: integer, bounds: [0, 9], resolution: 3", 10, 3),
+        ("type: real, bounds: [0, 200000], resolution: 0.01", 20, 20_000_000),
+        ("type: real, bounds: [0, 1], bins: 4, resolution: 0.125", 4, 8),
+        ("type: integer, edges: [0, 18, 65, 120], resolution: 1", 3, 120),
+    ],
+)
+def test_a_declaration_may_say_bounds_and_a_resolution_alone(fields, size, steps):
+    text = "understudy: 1\nname: t\nsource: t.csv\nbudget: {epsilon: 1}\nattributes:\n  x: {" + fields + "}\n"
+    attribute = parse(text).domain["x"]
+    assert isinstance(attribute, Bins)
+    assert (attribute.size, attribute.steps) == (size, steps)
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ("type: integer, bounds: [0, 10], resolution: 3", "whole number of steps"),
+        ("type: integer, bounds: [0, 10], resolution: 0.5", "whole one for an integer"),
+        ("type: real, bounds: [0, 1], bins: 2, resolution: -1", "positive number"),
+        ("type: real, bounds: [0, 1000000], resolution: 0.001", "steps between the bounds"),
+        ("type: date, bounds: [2000-01-01, 2001-01-01], resolution: 1", "means nothing for a date"),
+        ("type: category, values: [a], resolution: 1", "means nothing for a category"),
+    ],
+)
+def test_a_resolution_that_makes_no_sense_is_refused_with_its_line(fields, complaint):
+    text = "understudy: 1\nname: t\nsource: t.csv\nbudget: {epsilon: 1}\nattributes:\n  x: {" + fields + "}\n"
+    with pytest.raises(DeclarationError, match=complaint):
+        parse(text)
+
+
+def test_the_parts_of_a_price_are_the_best_for_an_average_that_may_be_anywhere():
+    from understudy.curator.pricing import BESIDE_MOMENTS
+
+    def expected(part: float) -> float:
+        """The mean squared error, for m² = 1/12, of a count that is paid `part` beside a moment that is paid 1."""
+        whole = 1 + part
+        return whole / 8 + whole / part / 24
+
+    assert expected(float(BESIDE_MOMENTS)) <= 1.001 * min(expected(p / 100) for p in range(5, 200))
+    assert isinstance(BESIDE_MOMENTS, Fraction)
+
+
+@pytest.mark.parametrize(("pure", "neighbours"), [(False, "replace"), (True, "add-remove")])
+def test_quantiles_lie_between_their_ends_in_sql_and_in_the_small_language(frame, pure, neighbours):
+    known = frame.assign(pay=kept(frame)).dropna()
+    true = known.groupby("sex")["pay"].quantile(0.9)
+    with project(frame, pure=pure, neighbours=neighbours, epsilon=200) as opened:
+        asked = "SELECT sex, median(age), quantile_cont(pay, 0.9) FROM t GROUP BY sex"
+        quoted = opened.quote(asked, epsilon=20)
+        told = opened.ask(asked, epsilon=20)
+        assert told.cost == quoted.cost
+        for row in told.cells:
+            if row[0] in true:
+                assert row[2].low <= true[row[0]] <= row[2].high
+                assert row[2].high - row[2].low < 200
+                assert row[2].low <= row[2].value <= row[2].high
+                assert row[1].low <= frame[frame["sex"] == row[0]]["age"].median() <= row[1].high
+        small = opened.ask("quantile 0.9 pay where sex = F", epsilon=20)
+        assert abs(float(small.value) - true["F"]) <= float(small.error)
+        assert small.unit == "quantile 0.9 of pay"
+        assert opened.quote("median pay", epsilon=1).noise == "exponential"
+        merged = "SELECT median(pay) FROM t GROUP BY CASE WHEN sex = 'F' THEN 1 ELSE 2 END"
+        assert all(m.moment is None for m in opened.prepare(merged, epsilon=1).question.marginals)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "quantile pay",
+        "quantile 2.5 pay",
+        "avg 0.5 pay",
+        "quantile 0.12345 pay",
+        "median sex",
+        "median pay, age",
+    ],
+)
+def test_a_quantile_that_makes_no_sense_is_refused_for_nothing(frame, question):
+    with project(frame) as opened:
+        with pytest.raises(QueryError):
+            opened.ask(question, epsilon=1)
+        assert opened.ledger.spent.units == 0
+
+
+def test_a_session_answers_quantiles_from_bins(frame):
+    with project(frame, neighbours="replace") as opened:
+        session = us.session(opened, alpha=0.05, queries=10)
+        assert session.ask("SELECT median(pay) FROM t").cells[0][0].discretisation > 0
+        with pytest.raises(QueryError, match="from bins"):
+            session.ask("median pay")
