@@ -166,13 +166,13 @@ def _value(kind: ColumnType, cell: Any) -> Any:
     return int(cell) if isinstance(cell, Decimal) else cell
 
 
-_LOCK = Lock()
+_lock = Lock()
 _DESK: list[Desk] = []
 
 
 def shared_desk() -> Desk:
     """The desk of this process, started when it is first needed and closed at the end."""
-    with _LOCK:
+    with _lock:
         if not _DESK:
             from understudy.desk.desk import Desk
 
@@ -187,8 +187,8 @@ def _closed() -> None:
 
 def _forget() -> None:
     """A child that was forked has no desk: the pipes of this one are its parent's."""
-    global _LOCK
-    _LOCK = Lock()
+    global _lock
+    _lock = Lock()
     _DESK.clear()
 
 
