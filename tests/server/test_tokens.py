@@ -105,9 +105,12 @@ def test_an_expired_token_stays_expired_after_a_kill_at_that_moment(state, clock
 
 
 def test_a_name_has_one_spelling(tokens):
-    tokens.make("Zoë")
+    for written in ("Zo\u00eb", "Zoe\u0308"):
+        token, secret = tokens.make(written)
+        assert token.analyst == tokens.find(secret, door="http").analyst == "Zo\u00eb"
+    assert tokens.make_link("Zoe\u0308")[0].analyst == "Zo\u00eb"
     with pytest.raises(ParameterError, match="no name"):
-        tokens.make("Zoe\u0308")
+        tokens.make(" Zo\u00eb")
 
 
 def test_links_that_nobody_used_are_forgotten(tokens, store, clock):
