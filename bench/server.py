@@ -4,7 +4,8 @@
     paid      questions that are measured directly, each under a request id of its own, by 32 clients
     free      a known question's time (99th percentile) alone, and while another analyst's purchases run
     fairness  a new question's time (95th percentile) alone, and while another analyst floods the server
-    start     CPU seconds until a server with 24,000 entries in its ledger answers
+    start     CPU seconds until a server with 24,000 entries in its ledger answers: over a table with a coded copy,
+              as `understudy init` drafts it; and without one, when the engine checks the table's columns first
     postgres  the Postgres door: a known question as a prepared statement, asked again by many clients, without and
               with a parameter; and CPU milliseconds of a connection with SCRAM
 
@@ -50,6 +51,7 @@ understudy: 1
 name: town
 source: town.parquet
 budget: {epsilon: 1000, delta: 1e-9}
+coded_copy: true
 attributes:
   age: {type: integer, edges: [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]}
   sex: {type: category, values: [F, M]}
@@ -323,6 +325,16 @@ def fairness(folder: Path, total: int) -> list[Verdict]:
     )
 
 
+def _started(folder: Path) -> float:
+    """CPU seconds of a start, the least of three: what the machine adds is no part of it."""
+    least = 1e9
+    for _ in range(3):
+        served = Served(folder)
+        served.stop()
+        least = min(least, served.start_cpu)
+    return least
+
+
 def start(folder: Path, entries: int) -> list[Verdict]:
     project = open_project(folder)
 
@@ -332,10 +344,12 @@ def start(folder: Path, entries: int) -> list[Verdict]:
     with ThreadPoolExecutor(CLIENTS) as pool:  # a question makes two entries: the debit and its answer
         list(pool.map(ask, range(entries // 2)))
     project.close()
-    served = Served(folder)
-    served.stop()
-    print(f"start: {served.start_cpu:.2f} CPU s with {entries:,} entries")
-    found = verdict("start", served.start_cpu, at_most(1.5, "{:.2f} CPU s"))
+    copied = _started(folder)
+    declared = (folder / "understudy.yml").read_text()
+    (folder / "understudy.yml").write_text(declared.replace("coded_copy: true\n", ""))
+    plain = _started(folder)
+    print(f"start: {copied:.2f} CPU s with {entries:,} entries, and {plain:.2f} without a coded copy")
+    found = verdict("start", copied, at_most(1.5, "{:.2f} CPU s"))
     return shown(found.of_full_size("entries", entries, 24_000))
 
 

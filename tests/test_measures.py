@@ -248,3 +248,16 @@ def test_a_session_answers_quantiles_from_bins(frame):
         assert session.ask("SELECT median(pay) FROM t").cells[0][0].discretisation > 0
         with pytest.raises(QueryError, match="from bins"):
             session.ask("median pay")
+
+
+def test_the_page_of_an_answer_names_its_aggregate(frame):
+    from understudy.server.pages.answers import _of_cells
+
+    with project(frame) as opened:
+        for question, name in (
+            ("avg age by sex", "avg"),
+            ("share sex = F", "share"),
+            ("count by sex", "people"),
+        ):
+            _, (column,), _ = _of_cells(opened.ask(question, epsilon=1).as_dict())
+            assert column.name == name

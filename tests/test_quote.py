@@ -10,7 +10,7 @@ from sqlalchemy.engine import URL
 
 import understudy as us
 from understudy.declaration.file import parse
-from understudy.errors import InsufficientBudgetError
+from understudy.errors import InsufficientBudgetError, QueryError
 from understudy.ledger.store import DurableLedger
 from understudy.noise.samplers import SeededNoise
 from understudy.table.source import in_memory
@@ -119,3 +119,17 @@ def test_a_request_that_was_charged_is_due_nothing(tmp_path):
         assert due is not None
         assert (due.cost.amount, due.payable) == (cost, name == "monday")
     ledger.close()
+
+
+def test_the_columns_of_an_answer_are_known_before_it_is_paid():
+    town = project("{epsilon: 1}", "replace")
+    sql = "SELECT area, count(*) AS n FROM town GROUP BY area"
+    columns = town.columns(sql)
+    assert [(column.name, column.kind, column.type) for column in columns] == [
+        ("area", "key", "text"),
+        ("n", "value", "float"),
+    ]
+    assert town.ledger.spent.units == 0
+    assert town.sql(sql, epsilon=0.1, analyst="ada").columns == columns
+    with pytest.raises(QueryError, match="there is no attribute"):
+        town.columns("SELECT colour, count(*) FROM town GROUP BY colour")

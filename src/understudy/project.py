@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Context, Decimal
@@ -19,7 +20,7 @@ from understudy.answer.reader import Asked, QuestionReader, ReadQuestion
 from understudy.answer.select_question import SelectQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.calibration import PreparedMeasurement
-from understudy.curator.curator import Curator
+from understudy.curator.curator import Curator, MeasurementOrder
 from understudy.curator.pricing import Noise, QuestionPrice, QuestionPricing
 from understudy.declaration.declaration import Declaration
 from understudy.declaration.file import copy_place, located, read, record_place
@@ -147,14 +148,15 @@ class PreparedQuestion(Generic[Given]):
         Raises an `InsufficientBudgetError` where the ledger cannot pay, and a `RequestConflictError` where the
         request was another question's; then nothing is charged and nothing is looked at.
         """
-        if request is not None and SEPARATOR in request:
-            raise ParameterError(
-                f"a request's name must not hold {SEPARATOR!r}, which numbers the purchases of a session"
-            )
+        _check_request(request)
         try:
             answers = self._performed(request, analyst)
         except InsufficientBudgetError as error:
             raise _told_in_epsilon(error, self._asked, self._curator.ledger.budget) from None
+        return self._answered(answers)
+
+    def _answered(self, answers: list[Answer]) -> Given:
+        """The question's own answer, made of what was measured for it."""
         cells = tuple(CellCounts(answer, answer.noisy, answer.error) for answer in answers)
         most = self._curator.rows_at_most
         least = most if self._curator.relation.rows_are_public and most is not None else 0
@@ -177,6 +179,22 @@ class PreparedQuestion(Generic[Given]):
                 raise
         return self._curator.perform(before, request=request, analyst=analyst, words=words)
 
+    def order(self, request: str | None, analyst: str) -> MeasurementOrder:
+        """The measurement of this question as the Curator takes many of them at once."""
+        _check_request(request)
+        return MeasurementOrder(self._measurement, request, analyst, self.question.words)
+
+    def outcome(self, told: list[Answer] | Exception, request: str | None, analyst: str) -> Given | Exception:
+        """The answer that an order of this question came to, or what `run` raises in its place."""
+        try:
+            if isinstance(told, RequestConflictError):  # perhaps the request was charged by version 0.1
+                return self.run(request=request, analyst=analyst)
+            if isinstance(told, InsufficientBudgetError):
+                return _told_in_epsilon(told, self._asked, self._curator.ledger.budget)
+            return told if isinstance(told, Exception) else self._answered(told)
+        except Exception as error:
+            return error
+
     def due(self, *, request: str | None = None, analyst: str = "") -> Due:
         """What `run` would be charged at this moment, with the same `request` and `analyst`. Writes nothing.
 
@@ -198,6 +216,15 @@ class PreparedQuestion(Generic[Given]):
         nothing = type(self.quote.cost)(0)
         errors = self._measurement.errors
         return forecast(self.question, errors, rows=float(rows), beta=self.quote.beta, nothing=nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPurchase:
+    """A prepared question, the request under which it is bought, and the analyst whose share pays."""
+
+    question: PreparedQuestion[Answer | SqlAnswer]
+    request: str | None = None
+    analyst: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -377,6 +404,33 @@ class Project:
         """
         return self._priced(self._reader.read(question), **price)
 
+    def run_all(
+        self, purchases: Sequence[QuestionPurchase]
+    ) -> Iterator[list[tuple[int, Answer | SqlAnswer | Exception]]]:
+        """`run` for several prepared questions of this project, whose debits and answers share transactions.
+
+        Each is charged, looked at and answered on its own, as if they were asked one after the other. Yields
+        portions, each as soon as its answers are kept: for some of the purchases, the place among them and the
+        answer, or what `run` would raise. Raises a `LedgerError` or a `SourceError` where the ledger or the table
+        fails all that are left; what was charged by then is found under its request.
+        """
+        told: list[tuple[int, Answer | SqlAnswer | Exception]] = []
+        orders: list[tuple[int, MeasurementOrder]] = []
+        for place, one in enumerate(purchases):
+            try:
+                orders.append((place, one.question.order(one.request, one.analyst)))
+            except ParameterError as error:
+                told.append((place, error))
+        if told:
+            yield told
+        for portion in self.curator.perform_all([order for _, order in orders]):
+            found = [(orders[i][0], answers) for i, answers in portion]
+            yield [
+                (place, one.question.outcome(answers, one.request, one.analyst))
+                for place, answers in found
+                for one in (purchases[place],)
+            ]
+
     def _priced(self, question: ReadQuestion[Given], **price: Unpack[PriceTerms]) -> PreparedQuestion[Given]:
         """The question with the noise that is best for it at its price; refused where it has too many cells."""
         check_cells(question.marginals, price.get("max_cells", MAX_CELLS))
@@ -419,6 +473,13 @@ def _noise_of(measured: PreparedMeasurement) -> str:
     if mechanisms and all(isinstance(mechanism, QuantileMechanism) for mechanism in mechanisms):
         return "exponential"
     return "laplace" if any(isinstance(m, LaplaceMechanism) for m in mechanisms) else "gaussian"
+
+
+def _check_request(request: str | None) -> None:
+    if request is not None and SEPARATOR in request:
+        raise ParameterError(
+            f"a request's name must not hold {SEPARATOR!r}, which numbers the purchases of a session"
+        )
 
 
 def _charged_now(due: Due) -> str:

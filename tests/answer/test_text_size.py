@@ -8,12 +8,15 @@ from unittest.mock import patch
 
 import pytest
 
+from people import write_project
 from understudy.answer.reader import QuestionReader
 from understudy.domain.attribute import Boolean, Categories
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import ParameterError, QueryError, TooLongError
+from understudy.project import open_project
 from understudy.query.text_size import MAX_CHARACTERS, MAX_WORDS, TextSize
+from understudy.sessions.session import session
 
 DOMAIN = Domain(
     (
@@ -132,3 +135,17 @@ def test_a_program_may_allow_more():
         assert reader(characters=20_000, words=5_000).read(text).marginals
     with pytest.raises(ParameterError):
         TextSize(words=0)
+
+
+def test_a_session_takes_questions_as_long_as_its_project_does(tmp_path):
+    """Over a Curator, which says nothing about texts, the usual size holds."""
+    write_project(tmp_path)
+    long = "count " + " or ".join("age < 18" for _ in range(600))
+    with open_project(tmp_path, text_size=TextSize(characters=100_000, words=10_000)) as project:
+        for table, fits in ((project, True), (project.curator, False)):
+            entered = session(table, alpha=0.2, lazily=True)
+            if fits:
+                assert entered.price(long).units > 0
+            else:
+                with pytest.raises(TooLongError):
+                    entered.price(long)

@@ -22,7 +22,7 @@ from understudy.ledger.witness import Witness
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import LaplaceNoise, Located, Span, as_plain, from_plain, from_text
 from understudy.privacy.joint import RULES, Joint, JointState
-from understudy.releases.folder import CERTIFICATE, STANDIN
+from understudy.releases.files import CERTIFICATE, STANDIN
 from understudy.releases.release import Release
 from understudy.releases.workload_file import as_workload
 from understudy.sql import SqlCompiler

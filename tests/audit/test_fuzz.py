@@ -31,7 +31,7 @@ from understudy.noise.samplers import SeededNoise
 from understudy.privacy.event import as_plain, from_plain, from_text
 from understudy.project import Project
 from understudy.query.expression import parse as ask
-from understudy.releases.folder import ANSWERS, CERTIFICATE, STANDIN
+from understudy.releases.files import ANSWERS, CERTIFICATE, STANDIN
 from understudy.releases.release import Release, release
 from understudy.releases.workload_file import as_workload
 from understudy_importers.formats import read as read_description

@@ -16,6 +16,7 @@ from understudy.cli import serve as serve_command
 from understudy.privacy.cost import ZCDP
 from understudy.project import open_project
 from understudy.server.approvals import Approvals
+from understudy.server.asked import Asked
 from understudy.server.audit_log import AuditLog
 from understudy.server.config import ServerConfig
 from understudy.server.logins import Logins
@@ -236,3 +237,15 @@ def _free_port() -> int:
                 continue
             return port
     raise AssertionError("no two free ports")
+
+
+def test_old_questions_are_pruned_at_a_terminal(folder):
+    call("token", "new", "ada", cwd=folder)
+    with ServerStore(folder / "server.db") as store:
+        Asked(store).begin("people", "ada", "count", "r", {})
+        with store.writing() as tx:
+            tx.execute("UPDATE asked SET at = 1.0")
+    assert "at least 8 days" in call("server", "prune", "--older-than", "7", cwd=folder, status=2).stderr
+    told = json.loads(call("server", "prune", "--older-than", "30", "--json", cwd=folder).stdout)
+    assert (told["questions"], told["approvals"], told["logins"]) == (1, 0, 0)
+    assert "Removed 0 questions" in call("server", "prune", "--older-than", "30", cwd=folder).stdout

@@ -32,7 +32,7 @@ COMMANDS = (
     "ledger verify", "ledger export", "ledger new", "ledger witness", "audit", "audit privacy", "audit validity",
     "holdout", "holdout create", "holdout score", "holdout show", "serve", "token", "token new", "token list",
     "token revoke", "approvals", "approvals list", "approve", "deny", "server", "server backup", "server restore",
-    "server clock", "mcp",
+    "server prune", "server clock", "mcp",
 )  # fmt: skip
 
 

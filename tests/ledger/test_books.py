@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events import any_events, pure_events
-from understudy.errors import InsufficientBudgetError, RefusedError
+from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError
 from understudy.ledger.books import Books
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS, Cost, PureDP, epsilon, rho
@@ -22,6 +22,7 @@ from understudy.privacy.event import (
     RandomizedReport,
     Selection,
 )
+from understudy.privacy.limits import Limits
 
 FEW = settings(max_examples=25)
 """A cap in rho is found by a search, each time it is looked at."""
@@ -183,3 +184,16 @@ def _all_histories(length: int) -> Iterator[tuple[bool, ...]]:
         yield history
         if len(history) < length:
             histories += [(*history, False), (*history, True)]
+
+
+def test_a_limit_by_name_holds_in_whatever_unicode_form_the_name_is_written():
+    composed, decomposed = "Zo\u00eb", "Zoe\u0308"
+    for written in (composed, decomposed):
+        limits = Limits(analysts={written: Fraction(1, 10), "*": Fraction(1, 2)})
+        assert [limits.of_analyst(name) for name in (composed, decomposed)] == [Fraction(1, 10)] * 2
+        assert limits.of_analyst("zoe") == Fraction(1, 2)
+        books = Books(PURE, limits=limits)
+        with pytest.raises(InsufficientBudgetError):
+            books.admit(Selection(epsilon=Fraction(1, 5)), analyst=composed, at="")
+    with pytest.raises(ParameterError, match="two limits"):
+        Limits(analysts={composed: Fraction(1), decomposed: Fraction(2)})

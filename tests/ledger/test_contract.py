@@ -18,7 +18,7 @@ from understudy.errors import (
     RefusedError,
     RequestConflictError,
 )
-from understudy.ledger.interface import OPENED, JournalStep
+from understudy.ledger.interface import OPENED, JournalStep, WantedCharge
 from understudy.ledger.memory import MemoryLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
@@ -428,3 +428,42 @@ def test_the_books_follow_the_plain_sum(requests):
                 ledger.charge(event, question="q", request=str(i), analyst=analyst)
             assert refused.value.requested == price / UNITS
         assert ledger.spent.units == sum(units for units, _ in granted)
+
+
+def test_many_are_charged_and_answered_at_once_each_as_if_it_came_alone(ledgers):
+    ledger = ledgers()
+    before = charge(ledger, HALF, request="known")
+    wanted = [
+        WantedCharge(TENTH, "q", "a", "ada"),
+        WantedCharge(HALF, "q", "known"),  # charged before: nothing more
+        WantedCharge(HALF, "another", "known"),
+        WantedCharge(Selection(epsilon=Fraction(7, 10)), "q", "too dear"),
+        WantedCharge(TENTH, "q", "\0"),
+        WantedCharge(TENTH, "q", "b"),
+        WantedCharge(TENTH, "q", "b"),  # twice in one batch: charged once
+    ]
+    first, again, other, dear, unwritable, second, twice = ledger.charge_all(wanted)
+    assert (first.cost.amount, first.analyst, first.repeated) == (0.1, "ada", False)
+    assert (again, again.repeated) == (before, True)
+    assert isinstance(other, RequestConflictError)
+    assert isinstance(dear, InsufficientBudgetError)
+    assert isinstance(unwritable, ParameterError)
+    assert (twice, second.repeated, twice.repeated) == (second, False, True)
+    assert ledger.spent.units == 7 * UNITS // 10
+    assert ledger.charge_all([]) == ledger.settle_all([]) == []
+
+    ledger.settle(second, b"first")
+    assert ledger.settle_all([(first, b"[1]"), (second, b"[2]"), (before, b"[3]")]) == [
+        b"[1]",
+        b"first",
+        b"[3]",
+    ]
+    assert [ledger.answered(debit) for debit in (first, second, before)] == [b"[1]", b"first", b"[3]"]
+
+
+def test_an_answer_to_what_another_ledger_charged_is_kept_nowhere(ledgers):
+    one, other = ledgers(name="one"), ledgers(name="other")
+    foreign, own = charge(one), charge(other, request="own")
+    kept = other.settle_all([(foreign, b"[1]"), (own, b"[2]")])
+    assert isinstance(kept[0], LedgerError)
+    assert kept[1] == b"[2]"

@@ -125,6 +125,42 @@ def test_a_refusal_in_a_batch_is_its_own():
     assert group.submit("good") == "ok"
 
 
+def test_what_one_thread_submits_at_once_is_one_batch_in_its_order():
+    disk = Disk()
+    group = GroupCommit(disk.commit)
+    first = Client(group, disk, "a")
+    disk.entered.acquire()
+    found: list[str] = []
+    many = threading.Thread(
+        target=lambda: found.extend(ticket.result for ticket in group.submit_all(["b", "c", "d"]))
+    )
+    many.start()
+    waiting(group, 3)
+    last = Client(group, disk, "e")
+    waiting(group, 4)
+    for _ in range(2):
+        disk.go_on.release()
+    disk.entered.acquire()
+    for thread in (first, many, last):
+        thread.join(10)
+    assert disk.batches == [["a"], ["b", "c", "d", "e"]]
+    assert (found, last.result) == (["B", "C", "D"], "E")
+    assert group.submit_all([]) == []
+
+
+def test_a_failed_commit_marks_all_tickets_of_it_and_a_refusal_one():
+    def commit(tickets) -> None:
+        for ticket in tickets:
+            if ticket.work == "gone":
+                raise OSError("disk")
+            ticket.error = ValueError("refused") if ticket.work == "bad" else None
+
+    group = GroupCommit(commit)
+    assert [ticket.is_lost for ticket in group.submit_all(["good", "bad"])] == [False, False]
+    lost = group.submit_all(["good", "gone"])
+    assert [(ticket.is_lost, type(ticket.error)) for ticket in lost] == [(True, OSError)] * 2
+
+
 def test_a_child_forked_while_somebody_leads_leads_for_itself():
     disk = Disk()
     group = GroupCommit(disk.commit)

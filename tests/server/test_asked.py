@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 
 from understudy.errors import ParameterError, RequestConflictError
 from understudy.privacy.cost import ZCDP
-from understudy.server.asked import Asked
+from understudy.server.asked import Asked, KeptReply
 from understudy.server.store import ServerStore
 
 
 @pytest.fixture
 def asked(store: ServerStore) -> Asked:
     return Asked(store)
+
+
+def reply(question, request, terms, answer, **given):
+    """A reply of ada's that is kept; its answer is given as plain values."""
+    text = json.dumps(answer)
+    return KeptReply(
+        table="town", analyst="ada", question=question, request=request, terms=terms, answer=text, **given
+    )
 
 
 def test_a_request_keeps_its_first_answer_across_starts(state):
@@ -57,7 +66,7 @@ def test_a_refused_question_can_be_answered_later(asked):
 
 def test_free_answers_are_noted_and_found_at_once(asked):
     id = asked.note(
-        "town", "ada", "count", "r1", {}, answer={"value": 1}, source="repetition", currency="rho"
+        "town", "ada", "count", "r1", {}, answer=json.dumps({"value": 1}), source="repetition", currency="rho"
     )
     found = asked.get(id)
     assert (found.state, found.answer, found.price, found.source) == (
@@ -67,7 +76,9 @@ def test_free_answers_are_noted_and_found_at_once(asked):
         "repetition",
     )
     assert found.finished == found.at
-    asked.note("town", "ada", "count", "r1", {}, answer={"value": 2}, source="repetition", currency="rho")
+    asked.note(
+        "town", "ada", "count", "r1", {}, answer=json.dumps({"value": 2}), source="repetition", currency="rho"
+    )
     assert asked.begin("town", "ada", "count", "r1", {}).answer == {"value": 1}
 
 
@@ -109,20 +120,24 @@ def test_a_history_tells_neither_numbers_nor_answers(asked):
 def test_half_a_character_is_refused_and_blocks_nothing(asked):
     for text in ("\ud800", "a\udfff"):
         with pytest.raises(ParameterError, match="half a character"):
-            asked.note("town", "ada", text, "r1", {}, answer={}, source="repetition", currency="rho")
+            asked.note(
+                "town", "ada", text, "r1", {}, answer=json.dumps({}), source="repetition", currency="rho"
+            )
         with pytest.raises(ParameterError, match="half a character"):
             asked.begin("town", "ada", text, "r1", {})
         with pytest.raises(ParameterError, match="half a character"):
             asked.find("town", "ada", text)
-    id = asked.note("town", "ada", "count", "r1", {}, answer={}, source="repetition", currency="rho")
+    id = asked.note(
+        "town", "ada", "count", "r1", {}, answer=json.dumps({}), source="repetition", currency="rho"
+    )
     assert asked.get(id) is not None
 
 
 def test_an_answer_is_kept_in_one_step_and_only_once(asked):
     terms = {"rho": 0.1}
     given = {"price": ZCDP(10**14), "share": 0.1, "source": "bought", "ledger_request": "ada/r1"}
-    kept = asked.keep("town", "ada", "count", "r1", terms, answer={"value": 5}, **given)
-    again = asked.keep("town", "ada", "count", "r1", terms, answer={"value": 6}, **given)
+    kept = asked.keep(reply("count", "r1", terms, {"value": 5}, **given))
+    again = asked.keep(reply("count", "r1", terms, {"value": 6}, **given))
     assert kept == again == asked.find("town", "ada", "r1")
     assert (kept.state, kept.answer, kept.price, kept.ledger_request) == (
         "answered",
@@ -131,14 +146,14 @@ def test_an_answer_is_kept_in_one_step_and_only_once(asked):
         "ada/r1",
     )
     with pytest.raises(RequestConflictError):
-        asked.keep("town", "ada", "sum", "r1", terms, answer={"value": 5}, **given)
+        asked.keep(reply("sum", "r1", terms, {"value": 5}, **given))
     begun = asked.begin("town", "ada", "sum", "r2", terms)
-    assert asked.keep("town", "ada", "sum", "r2", terms, answer={"value": 1}, **given).id == begun.id
+    assert asked.keep(reply("sum", "r2", terms, {"value": 1}, **given)).id == begun.id
 
 
 def test_answers_that_are_kept_together_do_not_fail_together(asked):
     given = {"price": ZCDP(10**14), "share": 0.1, "source": "bought"}
-    asked.keep("town", "ada", "count", "taken", {}, answer={"value": 0}, **given)
+    asked.keep(reply("count", "taken", {}, {"value": 0}, **given))
     failed, barrier = [], threading.Barrier(9)
 
     def keep(number):
@@ -146,7 +161,7 @@ def test_answers_that_are_kept_together_do_not_fail_together(asked):
         for i in range(20):
             name = "taken" if number == 0 else "\ud800" if number == 1 else f"r{number} {i}"
             try:
-                kept = asked.keep("town", "ada", f"count {i}", name, {}, answer={"value": i}, **given)
+                kept = asked.keep(reply(f"count {i}", name, {}, {"value": i}, **given))
                 assert kept.answer == {"value": i}
             except (RequestConflictError, ParameterError):
                 failed.append(number)
@@ -166,6 +181,15 @@ def test_notes_are_found_before_they_are_written_and_do_not_fill_the_memory(aske
     monkeypatch.setattr("understudy.server.asked.MOST_NOTED", 3)
     monkeypatch.setattr(asked._store, "flush", lambda: None)
     for i in range(5):
-        asked.note("town", "ada", "count", f"r{i}", {}, answer={"v": i}, source="repetition", currency="rho")
+        asked.note(
+            "town",
+            "ada",
+            "count",
+            f"r{i}",
+            {},
+            answer=json.dumps({"v": i}),
+            source="repetition",
+            currency="rho",
+        )
     assert [asked.find("town", "ada", f"r{i}").answer for i in (2, 3, 4)] == [{"v": 2}, {"v": 3}, {"v": 4}]
     assert len(asked._noted) == 3

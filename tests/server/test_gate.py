@@ -10,6 +10,10 @@ from fractions import Fraction
 import pytest
 
 from served import Client, config, people, serving, tokens
+from understudy.errors import StoreError
+from understudy.ledger.store import DurableLedger
+from understudy.server.answering import Answering
+from understudy.server.asked import Asked
 from understudy.server.config import ApproveAbove, Rates
 from understudy.server.house import ServedTable
 from understudy.sessions.session import Session
@@ -385,3 +389,112 @@ def test_a_crowd_without_tokens_does_not_keep_what_was_approved_from_being_asked
         finally:
             goes_on.set()
         assert [one.result(30)[0] for one in waiting] == [200, 200]
+
+
+def test_direct_questions_that_wait_together_share_commits_and_are_each_charged_once(tmp_path, monkeypatch):
+    configured = config(people(tmp_path))
+    names = [f"analyst {i}" for i in range(12)]
+    secrets = tokens(configured, *names)
+    (reader,) = tokens(configured, "reader", read_only=True)
+    begun, goes_on, direct_all = threading.Event(), threading.Event(), Answering.direct_all
+    batches, commits, submit_all = [], [], DurableLedger._submit_all
+
+    def held(self, table, asked):
+        batches.append(len(asked))
+        if not begun.is_set():
+            begun.set()
+            assert goes_on.wait(30)
+        return direct_all(self, table, asked)
+
+    def counted(self, operations):
+        commits.append(len(operations))
+        return submit_all(self, operations)
+
+    monkeypatch.setattr(Answering, "direct_all", held)
+    monkeypatch.setattr(DurableLedger, "_submit_all", counted)
+    monkeypatch.setattr("understudy.curator.curator.PORTION_SECONDS", 60.0)  # whatever else the machine does
+    with serving(configured) as service, ThreadPoolExecutor(20) as crowd:
+        client = Client(service, secrets[0])
+        first = crowd.submit(client.ask, "count age < 18", rho=1e-4, request="first")
+        assert begun.wait(30)
+        others = [
+            crowd.submit(Client(service, secret).ask, "count age < 18", rho=1e-4, request="mine")
+            for secret in secrets
+        ]
+        twice = crowd.submit(client.ask, "count age < 18", rho=1e-4, request="mine")
+        refused = crowd.submit(Client(service, reader).ask, "count age < 18", rho=1e-4)
+        wrong = crowd.submit(client.ask, "count agee < 18", rho=1e-4)
+        dear = crowd.submit(client.ask, "count by sex", rho=1e4)
+        deadline = time.monotonic() + 30
+        while service.gate.looks.length < 15 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        goes_on.set()
+        told = [other.result(30) for other in others]
+        assert [first.result(30)[0], *(status for status, _ in told)] == [200] * 13
+        assert [one.result(30)[0] for one in (refused, wrong, dear)] == [403, 422, 402]
+        assert twice.result(30) == told[0]  # the same request, sent twice at once
+        assert batches == [1, 15]
+        # The first question's two, and two of all others, of which the dear one was refused.
+        assert commits == [1, 1, 13, 12]
+        with service.gate.table("people").use() as opened:
+            ledger = opened.project.ledger
+            assert len([entry for entry in ledger.entries(kind="debit", limit=500) if entry.cost.units]) == 13
+            assert sum(cost.units for cost in ledger.spent_by().values()) == ledger.spent.units
+        assert client.ask("count age < 18", rho=1e-4, request="mine") == told[0]
+        states = [one["state"] for one in client.get("/v1/history")[1]["questions"]]
+        assert sorted(states) == ["answered", "answered", "refused"]
+
+
+def test_a_known_answer_under_a_request_id_is_kept_before_it_is_sent(tmp_path, monkeypatch):
+    configured = config(people(tmp_path))
+    ada, bob = tokens(configured, "ada", "bob")
+    with serving(configured) as service:
+        assert Client(service, ada).ask("count by sex")[0] == 200
+        client = Client(service, bob)
+        kept, keep_new = [], Asked.keep_new
+
+        def failing(self, replies):
+            raise StoreError("the disk that holds the server's state is full", remedy="Free some space")
+
+        monkeypatch.setattr(Asked, "keep_new", failing)
+        status, problem = client.ask("count by sex", request="r1")
+        assert (status, problem["code"]) == (503, "store")
+        monkeypatch.setattr(
+            Asked, "keep_new", lambda self, replies: kept.append(len(replies)) or keep_new(self, replies)
+        )
+        first = client.ask("count by sex", request="r1")
+        assert (first[0], kept) == (200, [1])
+        assert client.ask("count by sex", request="r1") == first
+        assert client.ask("count", request="r1")[0] == 409
+        begun = service.gate.asked.begin("people", "bob", "count by sex", "r2", {"uncertified": True})
+        told = client.ask("count by sex", request="r2")[1]
+        assert (told["id"], told["state"]) == (begun.id, "answered")
+    with serving(configured) as service:
+        assert Client(service, bob).ask("count by sex", request="r1") == first
+
+
+def test_a_request_id_that_is_used_for_another_question_while_the_first_is_under_way_is_refused(
+    tmp_path, monkeypatch
+):
+    configured = config(people(tmp_path))
+    (ada,) = tokens(configured, "ada")
+    begun, goes_on, direct_all = threading.Event(), threading.Event(), Answering.direct_all
+
+    def held(self, table, asked):
+        begun.set()
+        assert goes_on.wait(30)
+        return direct_all(self, table, asked)
+
+    monkeypatch.setattr(Answering, "direct_all", held)
+    with serving(configured) as service, ThreadPoolExecutor(2) as crowd:
+        client = Client(service, ada)
+        first = crowd.submit(client.ask, "count age < 18", rho=1e-4, request="mine")
+        assert begun.wait(30)
+        for other in ({"question": "count age < 65", "rho": 1e-4}, {"question": "count age < 18"}):
+            status, told = client.ask(**other, request="mine")
+            assert (status, told["code"]) == (409, "request-conflict")
+        same = crowd.submit(client.ask, "count age < 18", rho=1e-4, request="mine")
+        goes_on.set()
+        assert same.result(30) == first.result(30)
+        with service.gate.table("people").use() as opened:
+            assert len(opened.project.ledger.debits("ada/mine")) == 1

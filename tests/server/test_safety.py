@@ -110,6 +110,15 @@ def test_silence_and_dripping_heads_are_cut_off(tmp_path, monkeypatch):
         with socket.create_connection(place, timeout=20) as sock:
             sock.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n" + b"x: y\r\n" * 10_000)
             assert sock.recv(4096).startswith(b"HTTP/1.1 431")
+        for body in (b"", b"content-length: 2\r\n"):  # a whole head, which may come in one piece
+            with socket.create_connection(place, timeout=20) as sock:
+                head = b"POST /v1/price HTTP/1.1\r\nhost: 127.0.0.1\r\n" + body
+                sock.sendall(head + b"x: " + b"y" * 33_000 + b"\r\n\r\n" + (b"{}" if body else b""))
+                told = b""
+                while part := sock.recv(4096):
+                    told += part
+                assert told.count(b"HTTP/1.1") == 1
+                assert told.startswith(b"HTTP/1.1 431")
         assert Client(service).get("/healthz")[0] == 200
 
 

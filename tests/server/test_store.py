@@ -155,7 +155,7 @@ WRITE_ON = """
 import sys
 from pathlib import Path
 from understudy.server.approvals import Approvals
-from understudy.server.asked import Asked
+from understudy.server.asked import Asked, KeptReply
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Caller, Tokens
 from understudy.privacy.cost import ZCDP
@@ -167,7 +167,10 @@ for i in range(start, start + 10_000):
     id = approvals.ask(token.caller, "town", "count", f"r{i}", {}, ZCDP(1), 0.1)
     approvals.approve(id, "cy")
     answer = asked.keep(
-        "town", "ada", "count", f"r{i}", {}, answer={"value": i}, price=ZCDP(1), share=0.1, source="bought"
+        KeptReply(
+            table="town", analyst="ada", question="count", request=f"r{i}", terms={}, answer='{"value": %d}' % i,
+            price=ZCDP(1), share=0.1, source="bought",
+        )
     )
     print(token.id, id, answer.id, i, flush=True)
 """

@@ -105,9 +105,12 @@ def test_an_expired_token_stays_expired_after_a_kill_at_that_moment(state, clock
 
 
 def test_a_name_has_one_spelling(tokens):
-    tokens.make("Zoë")
+    for written in ("Zo\u00eb", "Zoe\u0308"):
+        token, secret = tokens.make(written)
+        assert token.analyst == tokens.find(secret, door="http").analyst == "Zo\u00eb"
+    assert tokens.make_link("Zoe\u0308")[0].analyst == "Zo\u00eb"
     with pytest.raises(ParameterError, match="no name"):
-        tokens.make("Zoe\u0308")
+        tokens.make(" Zo\u00eb")
 
 
 def test_links_that_nobody_used_are_forgotten(tokens, store, clock):
@@ -146,6 +149,27 @@ with ServerStore(Path({str(state)!r}), new=False) as store:
     while tokens.find(secret, door="http") is not None:
         assert time.monotonic() < revoked + 1
         time.sleep(0.01)
+
+
+def test_a_connection_keeps_a_token_for_as_long_as_it_is_valid_at_its_door(tokens, clock, state):
+    token, _ = tokens.make("ada", doors=["pg"], days=2)
+    caller = tokens.still(token.id, door="pg")
+    assert caller is not None
+    assert caller.analyst == "ada"
+    assert tokens.still(token.id, door="http") is None
+    assert tokens.still("0000000000", door="pg") is None
+    with ServerStore(
+        state, new=False, clock=clock
+    ) as other:  # another program, of which this one does not know
+        Tokens(other).revoke(token.id)
+    until = time.monotonic() + 1
+    while tokens.still(token.id, door="pg") is not None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    expires, _ = tokens.make("ada", days=2)
+    assert tokens.still(expires.id, door="pg") is not None
+    clock.days(3)
+    assert tokens.still(expires.id, door="pg") is None
 
 
 def test_the_last_use_is_listed(tokens, clock):

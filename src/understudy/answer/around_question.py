@@ -166,32 +166,38 @@ def _value(kind: ColumnType, cell: Any) -> Any:
     return int(cell) if isinstance(cell, Decimal) else cell
 
 
-_lock = Lock()
-_DESK: list[Desk] = []
+class _ProcessDesk:
+    """The desk of one process, started when it is first needed and closed at the end."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Have none, and a lock that nobody holds: after a fork the pipes and the locks are the parent's."""
+        self._lock = Lock()
+        self._desk: Desk | None = None
+
+    def get(self) -> Desk:
+        with self._lock:
+            if self._desk is None:
+                from understudy.desk.desk import Desk
+
+                self._desk = Desk()
+            return self._desk
+
+    def close(self) -> None:
+        with self._lock:
+            desk, self._desk = self._desk, None
+        if desk is not None:
+            desk.close()
+
+
+_SHARED = _ProcessDesk()
+atexit.register(_SHARED.close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_SHARED.forget)
 
 
 def shared_desk() -> Desk:
-    """The desk of this process, started when it is first needed and closed at the end."""
-    with _lock:
-        if not _DESK:
-            from understudy.desk.desk import Desk
-
-            _DESK.append(Desk())
-        return _DESK[0]
-
-
-def _closed() -> None:
-    while _DESK:
-        _DESK.pop().close()
-
-
-def _forget() -> None:
-    """A child that was forked has no desk: the pipes of this one are its parent's."""
-    global _lock
-    _lock = Lock()
-    _DESK.clear()
-
-
-atexit.register(_closed)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    """The desk of this process."""
+    return _SHARED.get()

@@ -77,6 +77,19 @@ def ask(
     queries: Annotated[
         int | None, typer.Option(help="Questions that are expected in the session; 10000 if nothing is said.")
     ] = None,
+    url: Annotated[
+        str,
+        typer.Option(
+            help="Ask a server at this address, such as https://data.example.org. Without a price a question is "
+            "asked in the server's session. The token is that of UNDERSTUDY_TOKEN or ~/.config/understudy/tokens."
+        ),
+    ] = "",
+    table: Annotated[
+        str, typer.Option(help="With --url: which table of the server, where it has several.")
+    ] = "",
+    why: Annotated[
+        str, typer.Option(help="With --url: what a custodian reads where the question needs an approval.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Answer questions privately; without a price each costs a hundredth of the budget.
@@ -84,8 +97,27 @@ def ask(
     A command that would take more than a twentieth of the whole budget asks first at a terminal; in a script, one
     that would take more than a quarter needs --yes.
     """
-    from understudy.answer.limits import MAX_CELLS
     from understudy.errors import ParameterError
+
+    if url:
+        from understudy.cli.ask_server import ask_server, check_local
+
+        check_local(
+            {
+                "project": project != Path("understudy.yml"), "noise": noise != "auto", "beta": beta is not None,
+                "analyst": analyst, "session": session is not None, "alpha": alpha is not None,
+                "queries": queries is not None, "max_cells": max_cells is not None,
+            }
+        )  # fmt: skip
+        ask_server(
+            questions, url, table=table, price={"epsilon": epsilon, "rho": rho, "error": error}, why=why,
+            request=request, dry_run=dry_run, yes=yes, everything=everything, out=out, overwrite=overwrite,
+            as_json=as_json,
+        )  # fmt: skip
+        return
+    if table or why:
+        raise ParameterError("--table and --why are for a server: add --url ADDRESS")
+    from understudy.answer.limits import MAX_CELLS
     from understudy.ledger.interface import fresh_request
     from understudy.project import open_project
 

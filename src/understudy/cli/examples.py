@@ -74,6 +74,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "server": ("understudy server backup monday", "understudy server restore monday"),
     "server backup": ("understudy server backup monday",),
     "server restore": ("understudy server restore monday",),
+    "server prune": ("understudy server prune --older-than 90",),
     "server clock": ("understudy server clock",),
     "ledger": ("understudy ledger show", "understudy ledger verify"),
     "ledger show": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
@@ -12,9 +12,19 @@ from understudy.cli.terminal import as_question, say
 from understudy.errors import ParameterError
 
 if TYPE_CHECKING:
-    from understudy.ledger.interface import Ledger
     from understudy.privacy.budget import Budget
     from understudy.privacy.cost import Cost
+
+
+class BudgetLeft(Protocol):
+    """A budget and what is left of it for whoever asks: a ledger is one."""
+
+    @property
+    def budget(self) -> Budget: ...
+
+    @property
+    def remaining(self) -> Cost: ...
+
 
 ASKED_ABOVE = 0.05
 """Part of the whole budget above which a person at a terminal is asked first."""
@@ -129,14 +139,14 @@ def left_as_plain(left: Cost, budget: Budget) -> dict[str, Any]:
     }
 
 
-def is_large(cost: Cost, ledger: Ledger) -> bool:
+def is_large(cost: Cost, ledger: BudgetLeft) -> bool:
     """Whether a cost is one to ask about first. One that the ledger cannot pay is left to the ledger to refuse."""
     return ledger.budget.share(cost) > ASKED_ABOVE and cost.units <= ledger.remaining.units
 
 
 def confirm(
     cost: Cost,
-    ledger: Ledger,
+    ledger: BudgetLeft,
     *,
     yes: bool,
     quiet: bool,

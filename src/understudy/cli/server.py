@@ -16,7 +16,7 @@ from understudy.cli.terminal import say, warn
 
 server = typer.Typer(
     cls=ProgramGroup,
-    help="Look after a server: back up and restore its ledgers, state and witnesses; its clock.",
+    help="Look after a server: back up and restore its ledgers, state and witnesses; old questions; its clock.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -69,6 +69,31 @@ def restore(
         return
     for part in done:
         say(f"{part.what}: {part.state} ({part.why})", hang=2)
+
+
+@server.command(cls=ProgramCommand)
+def prune(
+    older_than: Annotated[
+        float, typer.Option(help="Days: what ended longer ago than this is removed; at least 8.")
+    ],
+    server: ServerFile = HERE,
+    as_json: Json = False,
+) -> None:
+    """Forget old questions, decided approvals and ended logins. Ledgers, tokens and the audit log stay whole."""
+    from understudy.server.pruning import prune as forget
+    from understudy.server.store import as_text
+
+    if_interrupted("what is left is whole: give the same command again")
+    with opened_store(server) as store:
+        done = forget(store, days=older_than, by=by_terminal())
+    if as_json:
+        counts = {"questions": done.questions, "approvals": done.approvals, "logins": done.logins}
+        emit({"before": as_text(done.before), **counts})
+        return
+    say(
+        f"Removed {done.questions:,} questions, {done.approvals:,} approvals and {done.logins:,} logins from "
+        f"before {as_text(done.before)}. What was paid for is in the ledger, and answered from there."
+    )
 
 
 @server.command(cls=ProgramCommand)

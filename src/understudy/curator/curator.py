@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +33,10 @@ from understudy.errors import (
     QueryError,
     RefusedError,
     RequestConflictError,
+    UnderstudyError,
 )
 from understudy.ledger.books import Due, short_question
-from understudy.ledger.interface import Debit, JournalStep, Ledger, fresh_request
+from understudy.ledger.interface import Debit, JournalStep, Ledger, WantedCharge, fresh_request
 from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive
 from understudy.mechanism.exponential import ExponentialMechanism
@@ -60,6 +63,9 @@ SHARE = re.compile(r"sparse (?:numeric )?threshold -?\d+ hits \d+ share (\d+/\d+
 """How a sparse vector shares its price, as its handle's record says it; equally where it says nothing."""
 
 
+PORTION_SECONDS = 0.05
+"""How long the looks of `perform_all` may take before the answers that are there are kept and handed over."""
+
 MOMENT_STEPS = 1 << 20
 """Steps of the lattice of a moment, for what one row can add at most: even, so that a half is a whole number."""
 
@@ -77,6 +83,26 @@ class Paid(NamedTuple):
 
     debit: Debit
     released: Any
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementOrder:
+    """A measurement as `perform_all` takes it, with the arguments of `perform`."""
+
+    prepared: PreparedMeasurement
+    request: str | None = None
+    analyst: str = ""
+    words: str | None = None
+
+
+class _Bought(NamedTuple):
+    """A measurement that was checked: what is charged, under which names, and the look that is paid for."""
+
+    measured: tuple[PreparedMeasurement, tuple[Event, ...]]
+    event: Event
+    question: str
+    terms: ChargeTerms
+    look: Callable[[], Any]
 
 
 class Curator:
@@ -123,6 +149,10 @@ class Curator:
             lambda: truth.rows if public else declaration.rows_at_most,
         )
         """What a measurement costs and how far off it can be, before anything is charged."""
+        self._known: WeakKeyDictionary[
+            PreparedMeasurement, tuple[tuple[tuple[Event, ...], ...], tuple[tuple[Event, ...], str]]
+        ] = WeakKeyDictionary()
+        """Of measurements that were examined: the noise they were examined with, their events and question."""
 
     def __repr__(self) -> str:
         return f"Curator({self.declaration.name!r})"
@@ -307,26 +337,91 @@ class Curator:
         asked, empty where it was not asked in words: the ledger keeps them for its readers, and does not
         compare them.
         """
-        marginals, built = prepared.marginals, prepared.mechanisms
-        if not marginals:
+        if not prepared.marginals:
             return []
+        bought = self._checked(prepared, ChargeTerms(request, analyst, step, words))
+        return self._answers(bought, self._paid(bought.event, bought.question, bought.terms, bought.look))
+
+    def perform_all(
+        self, orders: Sequence[MeasurementOrder]
+    ) -> Iterator[list[tuple[int, list[Answer] | Exception]]]:
+        """`perform` for several measurements, each charged and answered on its own, in two transactions for all.
+
+        Yields portions: for each of some orders, its place among them and its answers, or what `perform` would
+        raise for it. Portions come as soon as their answers are kept: all at once, unless looks take longer than
+        `PORTION_SECONDS`. Charges come before looks, and all looks of an order after its own charge. A request
+        that was charged before is performed by itself. Raises a LedgerError or a SourceError where nothing could
+        be charged or kept, for all orders that are left.
+        """
+        self._truth.check_unchanged()
+        told: list[tuple[int, list[Answer] | Exception]] = []
+        bought: list[tuple[int, _Bought]] = []
+        for place, order in enumerate(orders):
+            terms = ChargeTerms(order.request or fresh_request(), order.analyst, None, order.words)
+            try:
+                if order.prepared.marginals:
+                    bought.append((place, self._checked(order.prepared, terms)))
+                else:
+                    told.append((place, []))
+            except UnderstudyError as refusal:
+                told.append((place, refusal))
+        debits = self.ledger.charge_all(
+            [
+                WantedCharge(
+                    one.event,
+                    spelt(one.terms.words or "", one.question) + self.edition,
+                    one.terms.request or "",
+                    one.terms.analyst,
+                )
+                for _, one in bought
+            ]
+        )
+        kept: list[tuple[int, _Bought, Debit, bytes]] = []
+        began = time.monotonic()
+        for (place, one), debit in zip(bought, debits, strict=True):
+            try:
+                if isinstance(debit, Debit) and not debit.repeated:
+                    kept.append((place, one, debit, _as_json(one.look())))
+                elif isinstance(
+                    debit, (Debit, RequestConflictError)
+                ):  # charged before, perhaps in other words
+                    told.append((place, self._answers(one, self._paid(*one[1:]))))
+                else:
+                    told.append((place, debit))
+            except Exception as error:
+                told.append((place, error))
+            if time.monotonic() > began + PORTION_SECONDS:
+                yield told + self._settled(kept)
+                told, kept, began = [], [], time.monotonic()
+        if told or kept:
+            yield told + self._settled(kept)
+
+    def _settled(
+        self, looked: Sequence[tuple[int, _Bought, Debit, bytes]]
+    ) -> list[tuple[int, list[Answer] | Exception]]:
+        """Keep what some looks released, in one transaction; what is kept is released."""
+        kept = self.ledger.settle_all([(debit, answer) for _, _, debit, answer in looked])
+        return [
+            (
+                place,
+                known if isinstance(known, Exception) else self._answers(one, Paid(debit, json.loads(known))),
+            )
+            for (place, one, debit, _), known in zip(looked, kept, strict=True)
+        ]
+
+    def _checked(self, prepared: PreparedMeasurement, terms: ChargeTerms) -> _Bought:
+        """What is charged for a measurement and looked at for it, once it is certain that the two fit."""
+        marginals, built = prepared.marginals, prepared.mechanisms
         if sorted(place for stack in prepared.stacks for place in stack) != list(range(len(marginals))):
             raise ParameterError(
                 "a measurement was prepared in which some marginal is charged never or twice"
             )
-        for stack in prepared.stacks:
-            members, (mechanism, resolution) = [marginals[i] for i in stack], built[stack[0]]
-            check_known(mechanism)
-            one = all(built[i] == (mechanism, resolution) for i in stack)
-            moved = self.calibration.sensitivity(*members, resolution=resolution)
-            if not one or mechanism.event != mechanism.event_for(moved):
-                raise ParameterError(
-                    "a measurement was prepared with noise for another sensitivity than its counts have under "
-                    f"`{self.relation}`: prepare it with this Curator"
-                )
-        events = self._events(prepared)
+        drawn = tuple(_noise_of(prepared, stack) for stack in prepared.stacks)
+        known = self._known.get(prepared)
+        if known is None or known[0] != drawn:  # what is known holds for the very noise that will be drawn
+            known = self._known[prepared] = drawn, self._examined(prepared)
+        events, question = known[1]
         truth = self._counted_by(marginals)
-        truth.check_size(marginals)
 
         def look() -> list[list[int]]:
             summed = [i for i, m in enumerate(marginals) if not isinstance(m.moment, QuantileEnd)]
@@ -341,15 +436,34 @@ class Curator:
                     told.append(mechanism.release(values[place], noise=self._noise).ravel().tolist())
             return told
 
-        question = "measure " + "; ".join(marginal.key for marginal in marginals)
-        event = _one_event(events)
-        terms = ChargeTerms(request, analyst, step, words)
-        debit, told = self._paid(event, question, terms, look)
-        costs = self._shares(debit.cost, prepared.stacks, events)
+        return _Bought((prepared, events), _one_event(events), question, terms, look)
+
+    def _examined(self, prepared: PreparedMeasurement) -> tuple[tuple[Event, ...], str]:
+        """The events of a measurement and its question; refused where its noise is not the one that it needs.
+
+        It depends on what is declared and on the measurement alone, which never change.
+        """
+        marginals, built = prepared.marginals, prepared.mechanisms
+        for stack in prepared.stacks:
+            members, (mechanism, resolution) = [marginals[i] for i in stack], built[stack[0]]
+            one = all(built[i] == (mechanism, resolution) for i in stack)
+            moved = self.calibration.sensitivity(*members, resolution=resolution)
+            if not one or mechanism.event != mechanism.event_for(moved):
+                raise ParameterError(
+                    "a measurement was prepared with noise for another sensitivity than its counts have under "
+                    f"`{self.relation}`: prepare it with this Curator"
+                )
+        self._counted_by(marginals).check_size(marginals)
+        return self._events(prepared), "measure " + "; ".join(marginal.key for marginal in marginals)
+
+    def _answers(self, bought: _Bought, paid: Paid) -> list[Answer]:
+        """The answers of a measurement: what was released for each marginal, and its part of the cost."""
+        prepared, events = bought.measured
+        costs = self._shares(paid.debit.cost, prepared.stacks, events)
         return [
             self._answer(marginal, np.array(steps, np.int64), cost, resolution, error, prepared.beta)
             for marginal, steps, cost, (_, resolution), error in zip(
-                marginals, told, costs, built, prepared.errors, strict=True
+                prepared.marginals, paid.released, costs, prepared.mechanisms, prepared.errors, strict=True
             )
         ]
 
@@ -627,8 +741,21 @@ class Curator:
                 remedy="take a new one",
             )
         if known is None:
-            known = self.ledger.settle(debit, json.dumps(look(), separators=(",", ":")).encode())
+            known = self.ledger.settle(debit, _as_json(look()))
         return Paid(debit, json.loads(known))
+
+
+def _noise_of(prepared: PreparedMeasurement, stack: Sequence[int]) -> tuple[Event, ...]:
+    """The events of the noise that is drawn for the marginals of a stack, as their mechanisms have it now."""
+    mechanisms = [prepared.mechanisms[place][0] for place in stack]
+    for mechanism in mechanisms:
+        check_known(mechanism)
+    return tuple(mechanism.event for mechanism in mechanisms)
+
+
+def _as_json(told: Any) -> bytes:
+    """What a look released, as it is kept."""
+    return json.dumps(told, separators=(",", ":")).encode()
 
 
 def _one_event(events: tuple[Event, ...]) -> Event:

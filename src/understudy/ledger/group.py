@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
@@ -17,15 +17,16 @@ PATIENCE = 0.001
 
 
 class Ticket(Generic[Work]):
-    """One request's place in the queue, and later its outcome."""
+    """One request's place in the queue, and later its outcome; it `is_lost` where the whole commit failed."""
 
-    __slots__ = ("done", "error", "leads", "result", "wake", "work")
+    __slots__ = ("done", "error", "is_lost", "leads", "result", "wake", "work")
 
     def __init__(self, work: Work) -> None:
         self.work = work
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
+        self.is_lost = False
         self.leads = False
         self.wake = Lock()
         self.wake.acquire()
@@ -36,7 +37,7 @@ class GroupCommit(Generic[Work]):
 
     `commit` gets the tickets of one batch; it fills in each `result` or `error`, and returns after the batch is
     durable. If it raises, every ticket of the batch fails. A follower returns only after the commit that holds its
-    own work.
+    own work. What one thread submits at once is in one batch, whoever leads it.
     """
 
     def __init__(self, commit: Callable[[list[Ticket[Work]]], None]) -> None:
@@ -48,35 +49,48 @@ class GroupCommit(Generic[Work]):
         """Nobody waits, nobody leads: so it is again in a forked child, where no other thread lives on."""
         self._lock = Lock()
         self._queue: list[Ticket[Work]] = []
+        self._parties = 0  # threads whose tickets are in the queue
         self._led = False
         self._crowd = 1
         self._gathering: Lock | None = None
 
     def submit(self, work: Work) -> Any:
-        ticket = Ticket(work)
-        with self._lock:
-            self._queue.append(ticket)
-            ticket.leads = not self._led
-            self._led = True
-            if self._gathering is not None and len(self._queue) >= self._crowd:
-                self._gathering.release()
-                self._gathering = None
-        if not ticket.leads:
-            self._wait(ticket)
-        if not ticket.done:
-            self._lead()
+        """What the work came to, once it is durable; raises its error."""
+        (ticket,) = self.submit_all([work])
         if ticket.error is not None:
             raise ticket.error
         return ticket.result
 
-    def _wait(self, ticket: Ticket[Work]) -> None:
+    def submit_all(self, works: Sequence[Work]) -> list[Ticket[Work]]:
+        """Several pieces of work in one batch, in their order: their tickets, each with its result or error."""
+        tickets = [Ticket(work) for work in works]
+        if not tickets:
+            return tickets
+        first = tickets[0]  # at which this thread waits; the others are done when it is
+        with self._lock:
+            self._queue.extend(tickets)
+            self._parties += 1
+            first.leads = not self._led
+            self._led = True
+            if self._gathering is not None and self._parties >= self._crowd:
+                self._gathering.release()
+                self._gathering = None
+        if not first.leads:
+            self._wait(tickets)
+        if not first.done:
+            self._lead()
+        return tickets
+
+    def _wait(self, tickets: list[Ticket[Work]]) -> None:
+        first = tickets[0]
         try:
-            ticket.wake.acquire()
-        except BaseException:  # an interrupt: nobody waits at this ticket any more
+            first.wake.acquire()
+        except BaseException:  # an interrupt: nobody waits at these tickets any more
             with self._lock:
-                if ticket in self._queue:
-                    self._queue.remove(ticket)
-                if ticket.leads and not ticket.done:
+                if first in self._queue:
+                    self._queue = [ticket for ticket in self._queue if ticket not in tickets]
+                    self._parties -= 1
+                if first.leads and not first.done:
                     self._hand_on()
             raise
 
@@ -86,16 +100,17 @@ class GroupCommit(Generic[Work]):
         with self._lock:
             self._gathering = None
             batch, self._queue = self._queue, []
-            self._crowd = len(batch)
+            self._crowd, self._parties = self._parties, 0
         try:
             self._commit(batch)
         except Exception as error:
             for ticket in batch:
-                ticket.error = error
+                ticket.error, ticket.is_lost = error, True
         except BaseException:
             remedy = "Try again with the same request id"
             for ticket in batch:
                 ticket.error = LedgerError("the commit was interrupted", remedy=remedy)
+                ticket.is_lost = True
             raise
         finally:
             for ticket in batch:
@@ -112,7 +127,7 @@ class GroupCommit(Generic[Work]):
         of a poll would take the interpreter from a thread that is on its way here.
         """
         with self._lock:
-            if len(self._queue) >= self._crowd:
+            if self._parties >= self._crowd:
                 return
             gathering = self._gathering = Lock()
             gathering.acquire()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
-from understudy.errors import RequestConflictError
+from understudy.errors import RequestConflictError, UnderstudyError
 from understudy.ledger.books import Due, Share, short_question
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
@@ -119,6 +120,16 @@ class JournalStep:
     state: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class WantedCharge:
+    """A charge as `charge_all` takes it: the arguments of `charge` for an event that is answered once."""
+
+    event: Event
+    question: str
+    request: str
+    analyst: str = ""
+
+
 def fresh_request() -> str:
     """A request id that nobody used: 80 random bits behind the time, so that a store's index grows at its end."""
     return f"{time.time_ns() // 1_000_000:012x}-{secrets.token_hex(10)}"
@@ -142,8 +153,9 @@ class Ledger(Protocol):
     such as a sparse vector. Answers and states are bytes: what was stored is what comes back. All costs are in
     the budget's currency, ε or ρ.
 
-    Three calls write: `charge`, `settle` and `advance`. Each is one transaction, durable when it returns where
-    the ledger is durable, and one that raises has changed nothing. All others read what is stored at that moment,
+    Three calls write: `charge`, `settle` and `advance`; `charge_all` and `settle_all` are many of the first two at
+    once. Each is one transaction, durable when it returns where the ledger is durable, and one that raises has
+    changed nothing. All others read what is stored at that moment,
     by any process, and write nothing. Every call raises a `LedgerError` where the store cannot be reached, or
     holds something else than what was written.
     """
@@ -287,6 +299,22 @@ class Ledger(Protocol):
 
         A debit keeps one answer, the first; that one is returned, and nothing else may be released. Raises a
         `LedgerError` for a debit that this ledger does not hold.
+        """
+        ...
+
+    def charge_all(self, wanted: Sequence[WantedCharge]) -> list[Debit | UnderstudyError]:
+        """Charge for several questions, one after the other: the debit of each, or what `charge` would raise.
+
+        One that is refused leaves the others alone. A durable ledger writes all of them in one transaction; where
+        that fails, a `LedgerError` is raised for all of them.
+        """
+        ...
+
+    def settle_all(self, answers: Sequence[tuple[Debit, bytes]]) -> list[bytes | UnderstudyError]:
+        """Keep the answers of several debits: for each what `settle` would return, or would raise.
+
+        A durable ledger writes all of them in one transaction; where that fails, a `LedgerError` is raised for all
+        of them.
         """
         ...
 

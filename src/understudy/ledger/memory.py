@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
+from understudy.errors import UnderstudyError
 from understudy.ledger.books import ANALYST, Books, Due, Share, checked_name, timestamp
 from understudy.ledger.chain import canonical
-from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry
+from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, WantedCharge
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.paging import PageRequest
 from understudy.ledger.recorded import Recorded
@@ -21,6 +23,8 @@ from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event, SpentBefore, as_plain
 from understudy.privacy.limits import Limits
 from understudy.rational import Number, exact
+
+Given = TypeVar("Given")
 
 
 class MemoryPage(Page):
@@ -176,6 +180,19 @@ class MemoryLedger:
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
         return self._applied(Settle(debit, answer, hidden))
 
+    def charge_all(self, wanted: Sequence[WantedCharge]) -> list[Debit | UnderstudyError]:
+        return [
+            _outcome(
+                partial(
+                    self.charge, one.event, question=one.question, request=one.request, analyst=one.analyst
+                )
+            )
+            for one in wanted
+        ]
+
+    def settle_all(self, answers: Sequence[tuple[Debit, bytes]]) -> list[bytes | UnderstudyError]:
+        return [_outcome(partial(self.settle, debit, answer)) for debit, answer in answers]
+
     def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
         return self._applied(Advance(debit, step, question, answer, state))
 
@@ -200,3 +217,11 @@ class MemoryLedger:
     def _applied(self, operation: Operation) -> Any:
         with self._lock:
             return operation.apply(self._page)
+
+
+def _outcome(work: Callable[[], Given]) -> Given | UnderstudyError:
+    """What the work returns, or the refusal that it raises."""
+    try:
+        return work()
+    except UnderstudyError as refusal:
+        return refusal

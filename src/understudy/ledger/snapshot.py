@@ -32,11 +32,12 @@ from understudy.privacy.joint import Joint, JointState
 
 BOOKS_FORMAT = b"understudy books 1\n"
 
-DUE = 1 << 22
+DUE = 1 << 20
+ROOM_WORK = 6
 ENTRY_WORK = 1 << 8
 JOINT_WORK = 1 << 10
-"""A snapshot is due when so much is to be done again at an opening: for each entry, more for each jointly priced
-event, and the work of joint pricing."""
+"""A snapshot is due when `DUE` is to be done again at an opening, and `ROOM_WORK` more for each number in the
+books, which it writes: for each entry, more for each jointly priced event, and the work of joint pricing."""
 
 MAX_BYTES = 1 << 28
 """No books are larger; bytes that unpack to more are not read."""
@@ -72,10 +73,10 @@ def is_due(recorded: Recorded) -> bool:
     if not isinstance(accountant, Joint) or accountant.rule.number == 1:
         return False
     entries, joined, work = recorded.marked
-    return (
+    again = (
         ENTRY_WORK * (recorded.entries - entries) + JOINT_WORK * (state.joined - joined) + state.work - work
-        >= DUE
     )
+    return again >= DUE + ROOM_WORK * state.room
 
 
 def mark(recorded: Recorded) -> None:

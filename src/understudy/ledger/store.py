@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +18,7 @@ from understudy.ledger.books import ANALYST, Books, Due, Share, checked_name, sh
 from understudy.ledger.chain import START, Entry, canonical
 from understudy.ledger.database import TIMEOUT, Database
 from understudy.ledger.group import GroupCommit, Ticket
-from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry
+from understudy.ledger.interface import Debit, Hidden, JournalStep, LedgerEntry, WantedCharge
 from understudy.ledger.page import Advance, Charge, Operation, Page, Settle
 from understudy.ledger.paging import PageRequest, readable
 from understudy.ledger.recorded import Recorded, broken, budget_of, rule_of, terms
@@ -38,6 +38,9 @@ Result = TypeVar("Result")
 
 SKIPPED = 100
 """Fewer entries than this are read rather than skipped to a snapshot."""
+
+MOST_UNANSWERED = 1 << 12
+"""Debits without an answer that an open ledger remembers; it reads others back."""
 
 
 class DurableLedger:
@@ -77,6 +80,8 @@ class DurableLedger:
         self._opening = SpentBefore(epsilon=exact(opening, "opening"))
         self._declared = self._blank.copy()
         self._declared.books.begin(self._opening)
+        self._unanswered: dict[str, Debit] = {}
+        """Debits that this object committed, so that they need not be read back when their answers come."""
         self._group: GroupCommit[Operation] = GroupCommit(self._commit)
         self._process = os.getpid()
         try:
@@ -212,6 +217,22 @@ class DurableLedger:
     def settle(self, debit: Debit, answer: bytes, *, hidden: bytes | None = None) -> bytes:
         return self._submit(Settle(debit, answer, hidden))
 
+    def charge_all(self, wanted: Sequence[WantedCharge]) -> list[Debit | UnderstudyError]:
+        found, charges = list[Debit | UnderstudyError](), list[Operation]()
+        refused: dict[int, UnderstudyError] = {}
+        for place, one in enumerate(wanted):
+            try:
+                charges.append(Charge.of(one.event, one.question, one.request, one.analyst, None, None))
+            except UnderstudyError as error:  # a name that no store can keep
+                refused[place] = error
+        outcomes = iter(self._submit_all(charges))
+        for place in range(len(wanted)):
+            found.append(refused[place] if place in refused else next(outcomes))
+        return found
+
+    def settle_all(self, answers: Sequence[tuple[Debit, bytes]]) -> list[bytes | UnderstudyError]:
+        return self._submit_all([Settle(debit, answer, None) for debit, answer in answers])
+
     def advance(self, debit: Debit, *, step: int, question: str, answer: bytes, state: bytes) -> bool:
         return self._submit(Advance(debit, step, short_question(question), answer, state))
 
@@ -227,10 +248,20 @@ class DurableLedger:
     # ---- the transaction
 
     def _submit(self, operation: Operation) -> Any:
+        return self._own_group().submit(operation)
+
+    def _submit_all(self, operations: Sequence[Operation]) -> list[Any]:
+        """What each operation came to, or the refusal that it raised; raises what failed their transaction."""
+        tickets = self._own_group().submit_all(operations)
+        if tickets and tickets[0].is_lost and tickets[0].error is not None:
+            raise tickets[0].error
+        return [ticket.result if ticket.error is None else ticket.error for ticket in tickets]
+
+    def _own_group(self) -> GroupCommit[Operation]:
         if os.getpid() != self._process:  # a child has its own queue: its parent's threads do not live here
             self._group = GroupCommit(self._commit)
             self._process = os.getpid()
-        return self._group.submit(operation)
+        return self._group
 
     def _commit(self, tickets: list[Ticket[Operation]]) -> None:
         """One durable transaction for a batch. A refused request leaves the others alone."""
@@ -247,16 +278,27 @@ class DurableLedger:
                 recorded = self._stored(tx) if schema.holds(tx, self.name) else self._begin(tx)
             recorded.books.limits = self.limits
             page = StoredPage(tx, self.name, recorded, timestamp(self._clock()))
-            page.look_up([ticket.work for ticket in tickets])
+            page.look_up([ticket.work for ticket in tickets], self._unanswered)
             _apply(tickets, page)
             page.take_snapshot()
             wrote = page.write()
         self._recorded = recorded
+        self._note_unanswered(tickets)
         if page.erased:
             self._database.wipe()
         if wrote and self._witness is not None:
             kept = "what was paid stays paid, and no answer was released"
             self._witness.note(self.name, recorded.entries, recorded.head, kept=kept)
+
+    def _note_unanswered(self, tickets: list[Ticket[Operation]]) -> None:
+        """Remember what was charged and is not answered yet; a debit whose answer was kept is forgotten."""
+        for ticket in tickets:
+            if isinstance(ticket.result, Debit) and not ticket.result.repeated:
+                self._unanswered[ticket.result.request] = ticket.result
+            elif isinstance(ticket.work, Settle):
+                self._unanswered.pop(ticket.work.debit.request, None)
+        while len(self._unanswered) > MOST_UNANSWERED:
+            del self._unanswered[next(iter(self._unanswered))]
 
     def _would_grant(self, tickets: list[Ticket[Operation]]) -> bool:
         """Whether a ledger that nothing was charged to would grant any of them; the others are told why not."""

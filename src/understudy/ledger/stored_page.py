@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
@@ -12,7 +12,7 @@ from understudy.ledger import snapshot
 from understudy.ledger.chain import Entry, answer_hash, canonical, commitment, is_sealed
 from understudy.ledger.interface import Debit
 from understudy.ledger.kept import packed, released
-from understudy.ledger.page import Latest, Operation, Page
+from understudy.ledger.page import Latest, Operation, Page, Settle
 from understudy.ledger.recorded import Recorded, broken
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER
 from understudy.privacy.event import Event, as_plain
@@ -50,6 +50,9 @@ _ANSWERS = select(KEPT.c.number, KEPT.c.answer).where(
 )
 
 
+_EMPTY: dict[str, Any] = dict.fromkeys(Entry._fields)
+
+
 class StoredPage(Page):
     """The entries of one transaction: sealed as they are added, not yet written."""
 
@@ -63,10 +66,18 @@ class StoredPage(Page):
         """States that the store holds and this page supersedes."""
         self._snapshot: snapshot.Snapshot | None = None
 
-    def look_up(self, operations: Sequence[Operation]) -> None:
-        """Fetch, in a few statements for all of them, what the store already knows about the requests."""
+    def look_up(self, operations: Sequence[Operation], committed: Mapping[str, Debit]) -> None:
+        """Fetch, in a few statements for all of them, what the store already knows about the requests.
+
+        `committed` are debits that were written, by their requests: entries before the end of the chain that this
+        transaction found, so that they are there. They are not read again to have their answers kept.
+        """
         needs = [operation.needs for operation in operations]
         requests = {request for debits, _ in needs for request in debits}
+        for one in operations:
+            if isinstance(one, Settle) and (written := committed.get(one.debit.request)) is not None:
+                self.debits[one.debit.request] = written
+                requests.discard(one.debit.request)
         held = {one.debit.request: one.debit for one in operations if one.debit is not None}
         for entry in self._entries_at(number for (number,) in self._fetch(_NUMBERS, requests)):
             request = entry.request or ""
@@ -113,7 +124,7 @@ class StoredPage(Page):
         salt = None if state is None else secrets.token_bytes(32)
         previous, number = self.recorded.head, super().append(kind, total=total)
         written: dict[str, Any] = {
-            **dict.fromkeys(Entry._fields),
+            **_EMPTY,
             "number": number,
             "kind": kind,
             "at": self.at,

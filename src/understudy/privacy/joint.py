@@ -186,17 +186,17 @@ class Joint:
             for part in event.events:
                 state = self.after(state, part)
             return state
-        if not isinstance(event, Located) or not self._joins(state, event):
-            return replace(state, others=state.others + _price(self.budget, event))
+        price = _price(self.budget, event)
+        if not isinstance(event, Located) or not self._joins(state, event, price):
+            return replace(state, others=state.others + price)
         if event.relation != state.relation:
             state = _closed(state, event.relation)
-        return self._settled(self._added(state, event, _price(self.budget, event)))
+        return self._settled(self._added(state, event, price))
 
-    def _joins(self, state: JointState, event: Located) -> bool:
+    def _joins(self, state: JointState, event: Located, price: int) -> bool:
         """Whether an event can be priced jointly: the currency's noise, and totals within 64 bits."""
         wanted = LaplaceNoise if self.budget.is_pure else GaussianNoise
-        fits = state.flat + _price(self.budget, event) <= LARGEST
-        return fits and type(event.noise) is wanted
+        return state.flat + price <= LARGEST and type(event.noise) is wanted
 
     def _added(self, state: JointState, event: Located, price: int) -> JointState:
         """One more located event; sound at once, without a sweep."""
@@ -207,7 +207,7 @@ class Joint:
         single = event.rows is None and not event.split
         weight = price if single else -(-price // factor)
         region = self._narrowest(event.region)
-        wide = single and _covered(region) > WIDE
+        wide = single and _is_wide(region)
         home = None if wide or not region else self._home(state, tuple((s.attribute, s.size) for s in region))
         found = None if home is None else self._raised(state, home, region, weight)
         if found is None:
@@ -218,6 +218,8 @@ class Joint:
         """The spans that hold the smallest parts of their attributes: a larger region, on few enough of them."""
         most = self.rule.attribute
         fit = [span for span in region if most is None or span.size <= most]
+        if len(fit) < 2:
+            return tuple(fit)
         by_part = sorted(fit, key=lambda span: (Fraction(span.mask.bit_count(), span.size), span.attribute))
         return tuple(sorted(by_part[:MAX_ATTRIBUTES], key=lambda span: span.attribute))
 
@@ -300,7 +302,7 @@ class Joint:
                 break
             state = _swept(state)
             bound = state.bound()
-        return replace(state, shown=max(bound, state.shown))
+        return state if bound <= state.shown else replace(state, shown=bound)
 
     def _can_sweep(self, state: JointState, before: int) -> bool:
         """Whether one more sweep can be paid, after sweeps for this event that began when `before` was done."""
@@ -333,8 +335,10 @@ def _closed(state: JointState, relation: str) -> JointState:
     )
 
 
-def _covered(region: tuple[Span, ...]) -> Fraction:
-    return prod((Fraction(span.mask.bit_count(), span.size) for span in region), start=Fraction(1))
+def _is_wide(region: tuple[Span, ...]) -> bool:
+    """Whether a region covers more than `WIDE` of all cells."""
+    inside, cells = prod(span.mask.bit_count() for span in region), prod(span.size for span in region)
+    return inside * WIDE.denominator > cells * WIDE.numerator
 
 
 def _cells(clique: Clique) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor
 from types import MappingProxyType
+from unicodedata import normalize
 
 from understudy.errors import ParameterError
 from understudy.privacy.cost import UNITS
@@ -30,6 +31,8 @@ class Limits:
               the other limits and the budget alone.
     day       what all analysts together may take in one day, of UTC
     month     and in one month
+
+    A name is the same in whatever Unicode form it is written: é is one letter, or e and an accent.
     """
 
     analyst: Fraction | None = None
@@ -47,12 +50,17 @@ class Limits:
                 "limits say `analyst`, for everybody, or `analysts`, by name, and not both",
                 remedy=f"Write {EVERYBODY_ELSE!r} among the names for everybody else",
             )
-        for name, value in self.analysts.items():
+        named: dict[str, Fraction] = {}
+        for given, value in self.analysts.items():
+            name = same_name(given)
+            if name in named:
+                raise ParameterError(f"the analyst {name!r} has two limits", remedy="Write one of them")
+            named[name] = value
             if not name.isprintable() or len(name) > MAX_NAME:
                 raise ParameterError(f"an analyst's name is printable text of at most {MAX_NAME} characters")
             if value < 0:
                 raise ParameterError(f"the limit of the analyst {name!r} is at least 0, not {float(value):g}")
-        object.__setattr__(self, "analysts", MappingProxyType(dict(self.analysts)))
+        object.__setattr__(self, "analysts", MappingProxyType(named))
 
     def __reduce__(self) -> tuple[object, ...]:
         return _limits, (self.analyst, dict(self.analysts), self.day, self.month)
@@ -61,7 +69,7 @@ class Limits:
         """What an analyst may take; None where no limit of analysts binds them."""
         if not self.analysts:
             return self.analyst
-        return self.analysts.get(analyst, self.analysts.get(EVERYBODY_ELSE))
+        return self.analysts.get(same_name(analyst), self.analysts.get(EVERYBODY_ELSE))
 
     def described(self) -> tuple[str, ...]:
         """The limits in words, one line for each; none where nothing is limited."""
@@ -90,6 +98,15 @@ class Limits:
         for name, size in shares:
             if size is not None:
                 yield name, floor(size * UNITS)
+
+
+def same_name(name: str) -> str:
+    """A name in the one Unicode form (NFC) in which names are compared.
+
+    >>> same_name("Zoe\u0308") == "Zo\u00eb"
+    True
+    """
+    return name if name.isascii() else normalize("NFC", name)
 
 
 def _shown(size: Fraction) -> str:

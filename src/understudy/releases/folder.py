@@ -32,15 +32,12 @@ from understudy.domain.domain import Domain
 from understudy.domain.plain import domain_digest, domain_from_plain
 from understudy.errors import RefusedError, SourceError
 from understudy.query.projection import Projection
+from understudy.releases.files import ANSWERS, CERTIFICATE, FILES, REPORT, STANDIN, SUMS, SYNTHETIC
 from understudy.releases.range_sums import RangeSums
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.stored import from_arrays
 
 FORMAT = 1
-CERTIFICATE, ANSWERS, SYNTHETIC = "certificate.json", "answers.parquet", "synthetic.parquet"
-STANDIN, SUMS, REPORT = "standin.npz", "sums.npz", "report.html"
-FILES = frozenset({CERTIFICATE, ANSWERS, SYNTHETIC, STANDIN, SUMS, REPORT})
-"""What a release's folder holds: nothing else in it is ever replaced or deleted."""
 
 
 # ---- a folder, whole or not at all

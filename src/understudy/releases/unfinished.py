@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import RefusedError
-from understudy.releases.folder import CERTIFICATE, beside
+from understudy.releases.files import CERTIFICATE
+from understudy.releases.folder import beside
 
 
 @dataclass(frozen=True)

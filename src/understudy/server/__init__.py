@@ -23,6 +23,7 @@ It does no mathematics: doors call one gate, and the gate the calls of `project`
     audit_log                  who did what, chained by hashes as the ledger is
     backup, restore,           copies of ledgers, server.db and witnesses, and the way back
     backup_folder
+    pruning                    old questions that are forgotten
 
 The server may import everything below the command line except `understudy.table` and `understudy.noise`: it can
 waste budget or answer badly, and cannot leak. Start with `server.config.ServerConfig`.

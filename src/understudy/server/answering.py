@@ -9,16 +9,17 @@ ledger, which charges nothing twice, refuses another question under it, and tell
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from understudy.errors import LedgerError, RequestConflictError, SourceError, StoreError, UnderstudyError
+from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
-from understudy.project import PreparedQuestion
+from understudy.project import PreparedQuestion, QuestionPurchase
 from understudy.server.approvals import Approval, Approvals
-from understudy.server.asked import ANSWERED, Asked, AskedQuestion
+from understudy.server.asked import ANSWERED, Asked, AskedQuestion, KeptReply
 from understudy.server.config import ServerConfig
 from understudy.server.house import OpenTable, ServedTable
 from understudy.server.inquiry import Inquiry
@@ -31,6 +32,9 @@ PRICE_RISE = 1.1
 """What an approved question may cost when it is asked, as a multiple of the price that was approved."""
 
 Given = TypeVar("Given")
+
+Portions = Iterator[list[tuple[int, Given]]]
+"""Outcomes of some questions as they come: the place of each among them, and its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +85,14 @@ class Answering:
         """Whose session a caller asks in: everybody's, or their own."""
         return caller.analyst if self._config.own_sessions else ""
 
-    def from_memory(self, asked: AskedBy) -> GateReply | None:
-        """The answer of somebody's earlier question in the session, sent again: no thread and no look.
-
-        None where it is not remembered, and where the caller gave a request id that is new: its reply is kept
-        before it is sent, on a thread, so that the same request gets the same bytes even after a kill.
-        """
+    def known(self, asked: AskedBy) -> KnownAnswer | None:
+        """The answer of somebody's earlier question in the session, which may be sent again without a look."""
         if asked.inquiry.is_direct:
             return None
-        known = self._shelf.find(self._key(asked, asked.table.generation))
-        if known is None:
-            return None
-        if asked.inquiry.request:
-            return self._sent_before(asked)
+        return self._shelf.find(self._key(asked, asked.table.generation))
+
+    def noted(self, asked: AskedBy, known: KnownAnswer) -> GateReply:
+        """A known answer for a caller who gave no request id: written down soon, and sent at once."""
         inquiry = asked.inquiry
         id = self._asked.note(
             inquiry.table,
@@ -101,19 +100,45 @@ class Answering:
             inquiry.question,
             asked.request,
             inquiry.terms,
-            answer=known.plain,
-            text=known.text,
+            answer=known.text,
             source="repeat",
-            currency=next(iter(known.plain["cost"])),
+            currency=known.nothing.currency,
         )
         return _answered(id, asked, known.text, known.plain)
+
+    def kept_known(self, given: list[tuple[AskedBy, KnownAnswer]]) -> Portions[GateReply | None]:
+        """Known answers for callers who gave request ids: kept, in one transaction, before they are sent.
+
+        So the same request gets the same bytes even after a kill. None where something is known of the request
+        already: then the question goes the way of all others.
+        """
+        ids = self._asked.keep_new(
+            [
+                KeptReply(
+                    table=asked.inquiry.table,
+                    analyst=asked.caller.analyst,
+                    question=asked.inquiry.question,
+                    request=asked.request,
+                    terms=asked.inquiry.terms,
+                    answer=known.text,
+                    price=known.nothing,
+                    share=0.0,
+                    source="repeat",
+                )
+                for asked, known in given
+            ]
+        )
+        yield [
+            (place, _answered(id, asked, known.text, known.plain) if id else None)
+            for place, (id, (asked, known)) in enumerate(zip(ids, given, strict=True))
+        ]
 
     def free_or_none(self, asked: AskedBy) -> GateReply | None:
         """The reply that costs nothing: one that was sent before, a free answer, or that approval is needed.
 
         None where the question has to be bought, which its price permits.
         """
-        sent = self._sent_before(asked)
+        sent = self.sent_before(asked)
         if sent is not None:
             return sent
         caller, question = asked.caller, asked.inquiry.question
@@ -146,24 +171,70 @@ class Answering:
             )
             return self._keep(opened, asked, answer, session.name)
 
-    def direct(self, asked: AskedBy, approved: Approval | None = None) -> GateReply:
-        """Measure a question by itself, at its own price."""
-        sent = None if approved else self._sent_before(asked)
-        if sent is not None:
-            return sent
+    def direct(self, asked: AskedBy, approved: Approval) -> GateReply:
+        """Measure an approved question by itself, at its own price."""
         _check_pays(asked.caller)
         analyst, name = asked.caller.analyst, asked.ledger_request
         with asked.table.use() as opened:
-            prepared = opened.project.prepare(
-                asked.inquiry.question,
-                **asked.inquiry.price,  # pyright: ignore[reportArgumentType]  # names that the inquiry checked
-            )
-            if approved is not None:
-                _check_price(prepared.due(request=name, analyst=analyst).cost, approved)
-            elif (waiting := self._direct_waiting(opened, asked, prepared)) is not None:
-                return waiting
+            prepared = self._prepared(opened, asked)
+            _check_price(prepared.due(request=name, analyst=analyst).cost, approved)
             answer = self._noted(asked, lambda: prepared.run(request=name, analyst=analyst))
             return self._keep(opened, asked, answer, name)
+
+    def direct_all(self, table: ServedTable, asked: list[AskedBy]) -> Portions[GateReply | Exception]:
+        """Measure questions to one table, each by itself and at its own price; debits and replies share commits.
+
+        Yields portions of outcomes: a reply, or what is raised for its question.
+        """
+        with table.use() as opened:
+            told: list[tuple[int, GateReply | Exception]] = []
+            bought: list[tuple[int, QuestionPurchase]] = []
+            for place, one in enumerate(asked):
+                try:
+                    _check_pays(one.caller)
+                    prepared = self._prepared(opened, one)
+                    waiting = self._direct_waiting(opened, one, prepared)
+                    if waiting is None:
+                        bought.append(
+                            (place, QuestionPurchase(prepared, one.ledger_request, one.caller.analyst))
+                        )
+                    else:
+                        told.append((place, waiting))
+                except Exception as error:
+                    told.append((place, error))
+            if told:
+                yield told
+            failure: Exception | None = None
+            for portion in opened.project.run_all([purchase for _, purchase in bought]):
+                outcomes = [(bought[i][0], asked[bought[i][0]], outcome) for i, outcome in portion]
+                yield self._kept_all(opened, outcomes)
+                for _, _, outcome in outcomes:
+                    failure = outcome if isinstance(outcome, (LedgerError, SourceError)) else failure
+            if failure is not None:
+                raise failure  # has the table opened anew, as where a question fails by itself
+
+    def _kept_all(
+        self, opened: OpenTable, outcomes: list[tuple[int, AskedBy, Told | Exception]]
+    ) -> list[tuple[int, GateReply | Exception]]:
+        """Keep the answers of direct questions, in one transaction, and note why others were refused."""
+        budget = opened.project.ledger.budget
+        told: list[tuple[int, GateReply | Exception]] = []
+        answers: list[tuple[int, AskedBy, KeptReply]] = []
+        for place, asked, outcome in outcomes:
+            if isinstance(outcome, Exception):
+                told.append((place, outcome))
+                self._note_refusal(asked, outcome)
+            else:
+                answers.append((place, asked, _reply(asked, outcome, asked.ledger_request, budget)))
+        kept = self._asked.keep_all([reply for _, _, reply in answers]) if answers else []
+        for (place, asked, reply), found in zip(answers, kept, strict=True):
+            told.append((place, found if isinstance(found, Exception) else _sent(found, asked, reply)))
+        return told
+
+    def _prepared(self, opened: OpenTable, asked: AskedBy) -> PreparedQuestion[Told]:
+        inquiry = asked.inquiry
+        ((name, amount),) = inquiry.price.items()
+        return opened.prepared(inquiry.question, name, amount)
 
     # ---- what is known of a request
 
@@ -177,13 +248,13 @@ class Answering:
             raise taken(asked.request)
         return found
 
-    def _sent_before(self, asked: AskedBy) -> GateReply | None:
+    def sent_before(self, asked: AskedBy) -> GateReply | None:
         """The reply that this request got before, or that it waits for an approval; None where it got none."""
         found = self._found(asked)
         if found is None:
             return None
-        if found.state == ANSWERED and found.answer is not None:
-            return _answered(found.id, asked, encoded(found.answer).decode(), found.answer)
+        if found.state == ANSWERED and found.answer_text:
+            return _answered(found.id, asked, found.answer_text, found.answer)
         kept = self._approvals.find(asked.inquiry.table, asked.caller.analyst, asked.request)
         return None if kept is None else _of_approval(found, kept)
 
@@ -246,36 +317,49 @@ class Answering:
         """Ask; where that is refused, the history tells why."""
         try:
             return ask()
-        except (LedgerError, SourceError, StoreError):
-            raise  # it may be debited: its request is asked again
         except UnderstudyError as error:
+            self._note_refusal(asked, error)
+            raise
+
+    def _note_refusal(self, asked: AskedBy, error: Exception) -> None:
+        """Keep why a question was refused, for the history; not of one that may be debited and is asked again."""
+        if isinstance(error, UnderstudyError) and not isinstance(
+            error, (LedgerError, SourceError, StoreError)
+        ):
             found = self._noted_question(asked, "")
             self._asked.refused(found.id, problem_of(error).as_plain())
-            raise
 
     def _keep(self, opened: OpenTable, asked: AskedBy, answer: Told, name: str) -> GateReply:
         """Keep an answer under its request and, where it may be repeated to everybody, on the shelf."""
-        budget, inquiry = opened.project.ledger.budget, asked.inquiry
-        if not inquiry.is_direct and answer.source != "uncertified":
-            again = answer_as_plain(as_repeat(answer), budget)
-            text = encoded(again).decode()
-            self._shelf.keep(self._key(asked, opened.generation), KnownAnswer(again, text, len(text)))
-        found = self._asked.keep(
-            inquiry.table,
-            asked.caller.analyst,
-            inquiry.question,
-            asked.request,
-            inquiry.terms,
-            answer=answer_as_plain(answer, budget),
-            price=answer.cost,
-            share=budget.share(answer.cost),
-            source=answer.source,
-            ledger_request=name,
-        )
-        return _answered(found.id, asked, encoded(found.answer).decode(), found.answer)
+        budget = opened.project.ledger.budget
+        if not asked.inquiry.is_direct and answer.source != "uncertified":
+            again = as_repeat(answer)
+            plain = answer_as_plain(again, budget)
+            known = KnownAnswer(plain, encoded(plain).decode(), again.cost)
+            self._shelf.keep(self._key(asked, opened.generation), known)
+        reply = _reply(asked, answer, name, budget)
+        return _sent(self._asked.keep(reply), asked, reply)
 
     def _key(self, asked: AskedBy, generation: int) -> Key:
         return asked.inquiry.table, generation, self.whose(asked.caller), asked.inquiry.question
+
+
+def _reply(asked: AskedBy, answer: Told, name: str, budget: Budget) -> KeptReply:
+    """An answer as it is kept under its request, and sent."""
+    inquiry, plain = asked.inquiry, answer_as_plain(answer, budget)
+    return KeptReply(
+        table=inquiry.table,
+        analyst=asked.caller.analyst,
+        question=inquiry.question,
+        request=asked.request,
+        terms=inquiry.terms,
+        answer=encoded(plain).decode(),
+        plain=plain,
+        price=answer.cost,
+        share=budget.share(answer.cost),
+        source=answer.source,
+        ledger_request=name,
+    )
 
 
 def plainly(work: Callable[[], Given]) -> Callable[[], Given]:
@@ -285,9 +369,18 @@ def plainly(work: Callable[[], Given]) -> Callable[[], Given]:
         try:
             return work()
         except UnderstudyError as error:
-            raise problem_of(error) from error
+            raise as_problem(error) from error
 
     return done
+
+
+def as_problem(error: Exception) -> Exception:
+    """An error of the library as a `Problem` that it caused; another error as it is."""
+    if not isinstance(error, UnderstudyError):
+        return error
+    problem = problem_of(error)
+    problem.__cause__ = error
+    return problem
 
 
 def taken(request: str) -> Problem:
@@ -353,6 +446,12 @@ def _of_approval(found: AskedQuestion, kept: Approval) -> GateReply:
         "approval": approval_as_plain(kept),
     }
     return GateReply(encoded(told), is_waiting=True, answer=told, id=found.id, request=found.request)
+
+
+def _sent(found: AskedQuestion, asked: AskedBy, reply: KeptReply) -> GateReply:
+    """The reply of a question that was just kept; the one that was kept before, where there was one."""
+    plain = reply.plain if found.answer_text is reply.answer else found.answer
+    return _answered(found.id, asked, found.answer_text, plain)
 
 
 def _answered(id: str, asked: AskedBy, answer: str, plain: Mapping[str, Any] | None) -> GateReply:

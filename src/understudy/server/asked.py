@@ -11,11 +11,11 @@ import json
 import secrets
 import sqlite3
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from understudy.errors import ParameterError, RequestConflictError
+from understudy.errors import ParameterError, RequestConflictError, UnderstudyError
 from understudy.server.store import ServerStore, as_text, check_text
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class AskedQuestion:
 
     `terms` are the arguments it was asked with; `price` is what the ledger charged, in `currency`, and `share` its
     part of the whole budget; `source` says where the answer came from. `ledger_request` is its name in the ledger.
-    `answer` and `problem` are the JSON that was sent, None where there is none. Times are seconds since 1970.
+    `answer_text` is the JSON of the answer that was sent, empty where there is none, and `answer` what it says;
+    `problem` is what was told in its place. Times are seconds since 1970.
     """
 
     number: int
@@ -54,15 +55,46 @@ class AskedQuestion:
     share: float | None
     source: str
     ledger_request: str
-    answer: Mapping[str, Any] | None
+    answer_text: str
     problem: dict[str, Any] | None
+
+    @property
+    def answer(self) -> dict[str, Any] | None:
+        """The answer as plain values; None where there is none."""
+        return json.loads(self.answer_text) if self.answer_text else None
 
     def as_dict(self) -> dict[str, Any]:
         """For a history: without the number, which tells how much others ask, and without the answer."""
-        hidden = ("number", "answer", "ledger_request")
+        hidden = ("number", "answer_text", "ledger_request")
         plain = {name: getattr(self, name) for name in self.__slots__ if name not in hidden}
         finished = None if self.finished is None else as_text(self.finished)
         return plain | {"at": as_text(self.at), "finished": finished}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptReply:
+    """A question with the JSON of its answer, as it is to be kept; what each part is says `AskedQuestion`.
+
+    `plain` is what that JSON says, for whoever sends it.
+    """
+
+    table: str
+    analyst: str
+    question: str
+    request: str
+    terms: Mapping[str, Any]
+    answer: str
+    price: Cost
+    share: float
+    source: str
+    ledger_request: str = ""
+    plain: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def check(self) -> None:
+        """Refuse a text that cannot be written down, with a `ParameterError`."""
+        told = (self.table, self.analyst, self.question, self.request, self.answer, self.source)
+        for text in (*told, self.ledger_request):
+            check_text(text)
 
 
 class Asked:
@@ -91,19 +123,19 @@ class Asked:
 
     def note(
         self, table: str, analyst: str, question: str, request: str, terms: Mapping[str, Any], *,
-        answer: Mapping[str, Any], source: str, currency: str, ledger_request: str = "", text: str = "",
+        answer: str, source: str, currency: str, ledger_request: str = "",
     ) -> str:  # fmt: skip
-        """Note a question that was answered free of charge; its id. Written soon, together with others.
+        """Note a question that was answered free of charge with some JSON; its id. Written soon, with others.
 
         It is for free answers to callers who gave no request id, and so cannot ask for the same reply again: a
         kill within a tenth of a second forgets it.
         """
         row = list(self._row(table, analyst, question, request, _text(terms), ANSWERED, ledger_request))
-        row[8:15] = (row[6], currency, 0.0, 0.0, source, ledger_request, text or _text(answer))
+        row[8:15] = (row[6], currency, 0.0, 0.0, source, ledger_request, answer)
         found = AskedQuestion(
             number=0, id=row[0], table=table, analyst=analyst, request=request, question=question,
             terms=dict(terms), at=row[6], state=ANSWERED, finished=row[6], currency=currency, price=0.0,
-            share=0.0, source=source, ledger_request=ledger_request, answer=answer, problem=None,
+            share=0.0, source=source, ledger_request=ledger_request, answer_text=answer, problem=None,
         )  # fmt: skip
         with self._noting:
             self._noted[table, analyst, request] = found
@@ -112,32 +144,78 @@ class Asked:
         self._store.later(_INSERT, row)
         return found.id
 
-    def keep(
-        self, table: str, analyst: str, question: str, request: str, terms: Mapping[str, Any], *,
-        answer: Mapping[str, Any], price: Cost, share: float, source: str, ledger_request: str = "",
-    ) -> AskedQuestion:  # fmt: skip
+    def keep(self, reply: KeptReply) -> AskedQuestion:
         """As `begin` and then `answered`, in one transaction: the question as it is kept from now on."""
-        told, text = _text(terms), _text(answer)
-        for written_down in (table, analyst, question, request, told, text, source, ledger_request):
-            check_text(written_down)
-        row = list(self._row(table, analyst, question, request, told, ANSWERED, ledger_request))
-        row[8:15] = (row[6], price.currency, price.amount, share, source, ledger_request, text)
+        (kept,) = self.keep_all([reply])
+        if isinstance(kept, Exception):
+            raise kept
+        return kept
 
-        def kept(tx: sqlite3.Connection) -> AskedQuestion:
-            written = tx.execute(_INSERT, row)
-            if written.rowcount == 1:  # nothing was known of the request
-                return AskedQuestion(
-                    number=written.lastrowid or 0, id=row[0], table=table, analyst=analyst, request=request,
-                    question=question, terms=dict(terms), at=row[6], state=ANSWERED, finished=row[6],
-                    currency=price.currency, price=price.amount, share=share, source=source,
-                    ledger_request=ledger_request, answer=answer, problem=None,
-                )  # fmt: skip
-            found = _same(tx.execute(_OF_REQUEST, (table, analyst, request)).fetchone(), question, told)
-            values = {"currency": price.currency, "price": price.amount, "share": share, "source": source}
-            self._end(tx, found.id, ANSWERED, **values, answer=text)
-            return _question(tx.execute(_OF_REQUEST, (table, analyst, request)).fetchone())
+    def keep_all(self, replies: Sequence[KeptReply]) -> list[AskedQuestion | UnderstudyError]:
+        """`keep` for several questions, in one transaction: for each what it returns, or raises for it alone."""
+        found: list[AskedQuestion | UnderstudyError | None] = []
+        for reply in replies:
+            try:
+                reply.check()
+                found.append(None)
+            except ParameterError as refusal:
+                found.append(refusal)
+        rows = [self._answered_row(reply) for reply in replies]
+
+        def kept(tx: sqlite3.Connection) -> list[AskedQuestion | UnderstudyError]:
+            return [
+                self._kept_in(tx, reply, row) if known is None else known
+                for reply, row, known in zip(replies, rows, found, strict=True)
+            ]
 
         return self._store.together(kept)
+
+    def keep_new(self, replies: Sequence[KeptReply]) -> list[str]:
+        """Keep replies to requests of which nothing is known yet, in one transaction: their ids.
+
+        An id is empty, and nothing was kept, where something was known of the request.
+        """
+        rows = [self._answered_row(reply) for reply in replies]
+
+        def kept(tx: sqlite3.Connection) -> list[str]:
+            return [row[0] if tx.execute(_INSERT, row).rowcount == 1 else "" for row in rows]
+
+        return self._store.together(kept)
+
+    def _answered_row(self, reply: KeptReply) -> list[Any]:
+        row = list(
+            self._row(
+                reply.table, reply.analyst, reply.question, reply.request, _text(reply.terms), ANSWERED,
+                reply.ledger_request,
+            )
+        )  # fmt: skip
+        row[8:15] = (
+            row[6], reply.price.currency, reply.price.amount, reply.share, reply.source, reply.ledger_request,
+            reply.answer,
+        )  # fmt: skip
+        return row
+
+    def _kept_in(
+        self, tx: sqlite3.Connection, reply: KeptReply, row: list[Any]
+    ) -> AskedQuestion | UnderstudyError:
+        """Keep a reply in a transaction that others share; a refusal has written nothing."""
+        price = reply.price
+        written = tx.execute(_INSERT, row)
+        if written.rowcount == 1:  # nothing was known of the request
+            return AskedQuestion(
+                number=written.lastrowid or 0, id=row[0], table=reply.table, analyst=reply.analyst,
+                request=reply.request, question=reply.question, terms=dict(reply.terms), at=row[6],
+                state=ANSWERED, finished=row[6], currency=price.currency, price=price.amount, share=reply.share,
+                source=reply.source, ledger_request=reply.ledger_request, answer_text=reply.answer, problem=None,
+            )  # fmt: skip
+        of_request = (reply.table, reply.analyst, reply.request)
+        try:
+            found = _same(tx.execute(_OF_REQUEST, of_request).fetchone(), reply.question, _text(reply.terms))
+        except RequestConflictError as conflict:
+            return conflict
+        values = {"currency": price.currency, "price": price.amount, "share": reply.share}
+        self._end(tx, found.id, ANSWERED, **values, source=reply.source, answer=reply.answer)
+        return _question(tx.execute(_OF_REQUEST, of_request).fetchone())
 
     def find(self, table: str, analyst: str, request: str) -> AskedQuestion | None:
         """The question of an analyst's request."""
@@ -252,7 +330,7 @@ def _question(row: sqlite3.Row) -> AskedQuestion:
         number=row["number"], id=row["id"], table=row["of_table"], analyst=row["analyst"], request=row["request"],
         question=row["question"], terms=json.loads(row["terms"]), at=row["at"], state=row["state"],
         finished=row["finished"], currency=row["currency"], price=row["price"], share=row["share"],
-        source=row["source"], ledger_request=row["ledger_request"], answer=_plain(row["answer"]),
+        source=row["source"], ledger_request=row["ledger_request"], answer_text=row["answer"] or "",
         problem=_plain(row["problem"]),
     )  # fmt: skip
 

@@ -10,14 +10,16 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from understudy.errors import ParameterError, SourceChangedError, SourceError
 from understudy.server.gate import Gate
 from understudy.server.inquiry import is_text
 from understudy.server.problems import Problem, away
 from understudy.server.tokens import Caller
-from understudy.validity.board import Board
+
+if TYPE_CHECKING:
+    from understudy.validity.board import Board
 
 MOST_NAME = 80
 
@@ -122,6 +124,8 @@ class BoardRoom:
             )
 
     def _board(self, name: str) -> Board:
+        from understudy.validity.board import Board  # late: most servers have no boards, and it loads scipy
+
         with self._lock:
             if name not in self._open:
                 try:

@@ -25,10 +25,19 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
 
-from understudy.errors import LedgerError, SourceError, StoreError
+from understudy.errors import LedgerError, SourceError, StoreError, UnderstudyError
 from understudy.ledger.interface import fresh_request
 from understudy.server import described
-from understudy.server.answering import Answering, AskedBy, GateReply, approval_as_plain, plainly, taken
+from understudy.server.answering import (
+    Answering,
+    AskedBy,
+    GateReply,
+    Portions,
+    approval_as_plain,
+    as_problem,
+    plainly,
+    taken,
+)
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import WAITING, Asked, AskedQuestion
 from understudy.server.audit_log import AuditLog
@@ -39,7 +48,8 @@ from understudy.server.pace import RateLimiter, ResponseGrid
 from understudy.server.pauses import Pauses
 from understudy.server.prices import priced
 from understudy.server.problems import Problem, problem_of
-from understudy.server.queue import FairQueue, stopping
+from understudy.server.queue import FairQueue, SharedWork, stopping
+from understudy.server.shelf import KnownAnswer
 from understudy.server.store import ServerStore
 from understudy.server.tokens import Caller, Tokens
 
@@ -78,6 +88,10 @@ class Gate:
         self.looks = FairQueue("look", threads=LOOK_THREADS, **limits)
         self.free = FairQueue("free", threads=FREE_THREADS, **limits)
         self.answering = Answering(config, self.asked, self.approvals)
+        self._keeping = SharedWork(self._keep_known)
+        self._direct = {
+            name: SharedWork(partial(self._direct_all, table)) for name, table in house.tables.items()
+        }
         self._flying: dict[tuple[str, str, str], tuple[Inquiry, asyncio.Task[GateReply]]] = {}
         self._is_stopping = False
 
@@ -116,42 +130,77 @@ class Gate:
         inquiry.check()
         self._check_served(inquiry.table)
         asked = AskedBy(table, caller, inquiry, inquiry.request or fresh_request())
+        key = (inquiry.table, caller.analyst, asked.request)
+        flying = self._flying.get(key) if inquiry.request else None
+        if flying is None:
+            reply = await self._known(asked)
+            if reply is not None:
+                return reply
+            flying = self._flying.get(key)  # it may have come a second time meanwhile
+        if flying is None:
+            flying = inquiry, asyncio.create_task(self._fly(asked))
+            self._flying[key] = flying
+            flying[1].add_done_callback(lambda _: self._flying.pop(key, None))
+        elif not inquiry.is_same(flying[0]):
+            raise taken(asked.request)
+        return await asyncio.shield(flying[1])  # a client that goes away does not stop what may be debited
+
+    async def _known(self, asked: AskedBy) -> GateReply | None:
+        """The reply to a question that was answered before, in its session or under its request; else None."""
         try:
-            known = self.answering.from_memory(asked)
+            known = self.answering.known(asked)
+            if known is None:
+                is_named = asked.inquiry.is_direct and asked.inquiry.request
+                return self.answering.sent_before(asked) if is_named else None
+            if not asked.inquiry.request:
+                return self.answering.noted(asked, known)
         except StoreError as error:
             raise problem_of(error) from error
-        if known is not None:
-            return known
-        key = (inquiry.table, caller.analyst, asked.request)
-        flying = self._flying.get(key)
-        if flying is None:
-            task = asyncio.create_task(self._fly(asked))
-            self._flying[key] = inquiry, task
-            task.add_done_callback(lambda _: self._flying.pop(key, None))
-        else:
-            task = flying[1]
-            if not inquiry.is_same(flying[0]):
-                raise taken(asked.request)
-        return await asyncio.shield(task)  # a client that goes away does not stop what may be debited
+        return await self.free.run_together(self._keeping, (asked, known), analyst=asked.caller.analyst)
 
     async def _fly(self, asked: AskedBy) -> GateReply:
         """Ask on threads: what is free on its own, then the look."""
-        if not asked.inquiry.is_direct:
-            work = partial(self.answering.free_or_none, asked)
-            reply = await self.free.run(plainly(work), analyst=asked.caller.analyst)
-            if reply is not None:
-                return reply
-        return await self._look(asked)
+        if asked.inquiry.is_direct:
+            direct = self._direct[asked.inquiry.table]
+            return await self.looks.run_together(direct, asked, analyst=asked.caller.analyst)
+        work = partial(self.answering.free_or_none, asked)
+        reply = await self.free.run(plainly(work), analyst=asked.caller.analyst)
+        return await self._look(asked) if reply is None else reply
+
+    def _keep_known(self, given: list[tuple[AskedBy, KnownAnswer]]) -> Portions[GateReply | None]:
+        try:
+            yield from self.answering.kept_known(given)
+        except UnderstudyError as error:
+            raise as_problem(error) from error
+
+    def _direct_all(self, table: ServedTable, asked: list[AskedBy]) -> Portions[GateReply | Exception]:
+        """Measure questions of one table by themselves, after a last look at who asks; errors are `Problem`s."""
+        left: list[tuple[int, AskedBy]] = []
+        for place, one in enumerate(asked):
+            try:
+                self._check_still(one.caller.token_id, one.inquiry.table)
+                left.append((place, one))
+            except Problem as problem:
+                yield [(place, problem)]
+        try:
+            for portion in self.answering.direct_all(table, [one for _, one in left]):
+                yield [
+                    (left[i][0], as_problem(told) if isinstance(told, Exception) else told)
+                    for i, told in portion
+                ]
+        except UnderstudyError as error:
+            raise as_problem(error) from error
 
     async def _look(self, asked: AskedBy, approved: Approval | None = None) -> GateReply:
-        """Have a question bought: in the session, one at a time, or by itself."""
+        """Have a question bought: in the session, one at a time, or, where it was approved, by itself."""
         is_direct = asked.inquiry.is_direct
-        run = self.answering.direct if is_direct else self.answering.bought
         alone = "" if is_direct else f"{asked.inquiry.table}/{self.answering.whose(asked.caller)}"
 
         def looked() -> GateReply:
             self._check_still(asked.caller.token_id, asked.inquiry.table)
-            return run(asked, approved)
+            if is_direct and approved is not None:
+                return self.answering.direct(asked, approved)
+            return self.answering.bought(asked, approved)
 
         return await self.on_looks(asked.caller, looked, alone=alone)
 
@@ -387,8 +436,7 @@ class Gate:
 
     def _check_still(self, token_id: str, table: str) -> None:
         """Refuse to buy what waited where its token was revoked meanwhile or its table paused."""
-        token = self.tokens.get(token_id)
-        if token is None or token.revoked is not None:
+        if not self.tokens.is_unrevoked(token_id):
             raise Problem(403, "revoked", "The token that asked was revoked.", hint="Ask with another token.")
         self._check_served(table)
 

@@ -13,8 +13,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
+from understudy.answer.answer import Answer
+from understudy.answer.sql_answer import SqlAnswer
 from understudy.errors import (
     DeclarationError,
     LedgerError,
@@ -24,7 +27,7 @@ from understudy.errors import (
     UnderstudyError,
 )
 from understudy.ledger.store import DurableLedger
-from understudy.project import Project, open_project
+from understudy.project import PreparedQuestion, Project, open_project
 from understudy.server.problems import away
 from understudy.sessions.session import Session, session
 
@@ -33,6 +36,9 @@ RETRY_SECONDS = 1.0
 
 MOST_VERSIONS = 1000
 """Versions of a table under which sessions of the same terms are looked for."""
+
+MOST_PREPARED = 1024
+"""Direct questions of which the price need not be worked out again."""
 
 MOST_OWN_SESSIONS = 4096
 """Analysts with a session of their own that are held open at once."""
@@ -69,6 +75,11 @@ class OpenTable:
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] = {}
         self.users = 0
+        self.prepared = lru_cache(maxsize=MOST_PREPARED)(self._prepared)
+        """A question that was read and priced, by its words, the name of its price and the amount."""
+
+    def _prepared(self, question: str, name: str, amount: float) -> PreparedQuestion[Answer | SqlAnswer]:
+        return self.project.prepare(question, **{name: amount})  # pyright: ignore[reportArgumentType]
 
     def session(self, analyst: str) -> Session:
         """The session in which an analyst asks: everybody's, or their own where the terms say so."""

@@ -4,7 +4,9 @@ Each analyst has a line of their own. Whoever has work waiting gets the next fre
 hundred questions of one analyst delay another's by one of them and not by a hundred. At most `at_once` pieces of
 an analyst run together and at most `waiting` wait; the next is refused with a 429. Pieces that name the same
 resource (`alone`, such as a session, whose purchases follow one another anyway) run one at a time, so that no
-thread is held by one that only waits.
+thread is held by one that only waits. Pieces of one kind of work that is cheaper for many at once (`SharedWork`,
+such as debits that share a transaction) are taken from the lines in the same turns, as many as wait, and done by
+one thread: the interpreter runs one thread at a time, and every change between threads takes time.
 
 Looks at tables have a queue of their own, and what is free another, with other threads: an answer for nothing
 never stands behind a look. The queue is used from the thread of its event loop only; the work runs on its
@@ -15,11 +17,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from understudy.server.problems import Problem
@@ -27,12 +28,33 @@ from understudy.server.problems import Problem
 Given = TypeVar("Given")
 
 
+MOST_TOGETHER = 32
+"""Pieces of work that one thread does at once."""
+
+Told = Iterable[list[tuple[int, Any]]]
+"""Outcomes of some pieces in portions: the place of each among them, and what it returns, or raises."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedWork:
+    """A kind of work that one thread does for many at once.
+
+    `work` gets what is asked for, the items of at most `MOST_TOGETHER` pieces, and yields their outcomes in
+    portions, each of which is told at once; an exception is raised where the piece is waited for. One thread does
+    it at a time: what comes meanwhile is gathered for the next.
+    """
+
+    work: Callable[[list[Any]], Told]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Piece:
-    work: Callable[[], Any]
+    work: Callable[[], Any] | None
     analyst: str
     alone: str
     done: asyncio.Future[Any]
+    together: SharedWork | None = None
+    item: Any = None
 
 
 class FairQueue:
@@ -45,13 +67,14 @@ class FairQueue:
         self._lines: OrderedDict[str, deque[_Piece]] = OrderedDict()
         self._of: dict[str, int] = {}
         self._busy: set[str] = set()
+        self._doing: set[SharedWork] = set()
         self._active = 0
         self._is_closed = False
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
 
     @property
     def active(self) -> int:
-        """How many pieces of work run now."""
+        """How many threads work now."""
         return self._active
 
     @property
@@ -64,69 +87,121 @@ class FairQueue:
 
         Raises the `Problem` 429 where too much of the analyst's work waits, and 503 where the server is stopping.
         """
+        done: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
+        return await self._queued(_Piece(work, analyst, alone, done))
+
+    async def run_together(self, together: SharedWork, item: Any, *, analyst: str) -> Any:
+        """Have `together` done for an item, with others', when it is the analyst's turn; raises as `run` does."""
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        return await self._queued(_Piece(None, analyst, "", done, together, item))
+
+    async def _queued(self, piece: _Piece) -> Any:
         if self._is_closed:
             raise stopping()
-        line = self._lines.get(analyst)
+        line = self._lines.get(piece.analyst)
         if line is None:
-            line = self._lines[analyst] = deque()
+            line = self._lines[piece.analyst] = deque()
         elif len(line) >= self._waiting:
             raise Problem(
                 429,
                 "queue",
-                f"{self._waiting} requests of analyst {analyst} are waiting already.",
+                f"{self._waiting} requests of analyst {piece.analyst} are waiting already.",
                 hint="Wait for their answers before asking on.",
                 retry_after=1.0,
             )
-        piece = _Piece(work, analyst, alone, asyncio.get_running_loop().create_future())
         line.append(piece)
-        self._start()
+        if self._may_run(piece):  # else nothing can start that could not before
+            self._start()
         return await piece.done
 
     def _start(self) -> None:
         """Start what may run, one piece of each analyst in turn."""
         while self._active < self._threads:
-            piece = self._next()
+            piece = self._next(None)
             if piece is None:
                 return
             self._active += 1
-            self._of[piece.analyst] = self._of.get(piece.analyst, 0) + 1
-            if piece.alone:
-                self._busy.add(piece.alone)
-            self._lines.move_to_end(piece.analyst)
-            if not self._lines[piece.analyst]:
-                del self._lines[piece.analyst]
-            future = self._pool.submit(piece.work)
-            future.add_done_callback(partial(self._ended, asyncio.get_running_loop(), piece))
+            loop = asyncio.get_running_loop()
+            if piece.together is None:
+                self._pool.submit(self._do, loop, piece)
+                continue
+            pieces = [piece]
+            while len(pieces) < MOST_TOGETHER and (another := self._next(piece.together)) is not None:
+                pieces.append(another)
+            self._doing.add(piece.together)
+            self._pool.submit(self._do_together, loop, piece.together, pieces)
 
-    def _next(self) -> _Piece | None:
+    def _next(self, wanted: SharedWork | None) -> _Piece | None:
+        """The piece whose turn it is, out of its line; of those that are done together, where `wanted` says so."""
         for analyst, line in self._lines.items():
             if self._of.get(analyst, 0) >= self._at_once:
                 continue
             for place, piece in enumerate(line):
-                if piece.alone not in self._busy:  # nothing is ever busy under the empty name
+                if self._may_run(piece) if wanted is None else piece.together is wanted:
                     del line[place]
+                    self._taken(piece)
                     return piece
         return None
 
-    def _ended(self, loop: asyncio.AbstractEventLoop, piece: _Piece, done: Future[Any]) -> None:
-        """Called on the thread that did the work."""
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            loop.call_soon_threadsafe(self._finish, piece, done)
+    def _may_run(self, piece: _Piece) -> bool:
+        if piece.together is not None:
+            return piece.together not in self._doing
+        return piece.alone not in self._busy  # nothing is ever busy under the empty name
 
-    def _finish(self, piece: _Piece, done: Future[Any]) -> None:
-        self._active -= 1
-        self._busy.discard(piece.alone)
-        left = self._of[piece.analyst] - 1
-        if left:
-            self._of[piece.analyst] = left
-        else:
-            del self._of[piece.analyst]
-        if not piece.done.done():  # whoever waited may have been cancelled
-            error = done.exception()
-            if error is None:
-                piece.done.set_result(done.result())
+    def _taken(self, piece: _Piece) -> None:
+        self._of[piece.analyst] = self._of.get(piece.analyst, 0) + 1
+        if piece.alone:
+            self._busy.add(piece.alone)
+        self._lines.move_to_end(piece.analyst)
+        if not self._lines[piece.analyst]:
+            del self._lines[piece.analyst]
+
+    def _do(self, loop: asyncio.AbstractEventLoop, piece: _Piece) -> None:
+        """Runs on a thread: do the work of a piece, and tell what it came to."""
+        assert piece.work is not None
+        try:
+            outcome = piece.work()
+        except BaseException as error:
+            outcome = error
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(self._finish, [(piece, outcome)], None)
+
+    def _do_together(
+        self, loop: asyncio.AbstractEventLoop, together: SharedWork, pieces: list[_Piece]
+    ) -> None:
+        """Runs on a thread: do the work of some pieces, and tell each portion of outcomes as it comes."""
+        left = dict(enumerate(pieces))
+        failure: BaseException = RuntimeError("the work ended without an outcome for every piece")
+        try:
+            for portion in together.work([piece.item for piece in pieces]):
+                told = [(left.pop(place), outcome) for place, outcome in portion]
+                loop.call_soon_threadsafe(self._tell, told)
+        except BaseException as error:
+            failure = error
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._finish, [(piece, failure) for piece in left.values()], together)
+
+    def _tell(self, told: list[tuple[_Piece, Any]]) -> None:
+        for piece, outcome in told:
+            self._busy.discard(piece.alone)
+            left = self._of[piece.analyst] - 1
+            if left:
+                self._of[piece.analyst] = left
             else:
-                piece.done.set_exception(error)
+                del self._of[piece.analyst]
+            if piece.done.done():  # whoever waited was cancelled
+                continue
+            if isinstance(outcome, BaseException):
+                piece.done.set_exception(outcome)
+            else:
+                piece.done.set_result(outcome)
+
+    def _finish(self, told: list[tuple[_Piece, Any]], together: SharedWork | None) -> None:
+        """A thread is free again."""
+        self._tell(told)
+        self._active -= 1
+        if together is not None:
+            self._doing.remove(together)
         self._start()
 
     async def close(self, seconds: float) -> bool:

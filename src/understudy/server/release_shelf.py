@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from understudy.releases.folder import ANSWERS, CERTIFICATE, REPORT, STANDIN, SUMS, SYNTHETIC
+from understudy.releases.files import ANSWERS, CERTIFICATE, REPORT, STANDIN, SUMS, SYNTHETIC
 from understudy.server.logs import LOG
 from understudy.server.problems import Problem
 
@@ -64,6 +64,7 @@ class ReleaseShelf:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self.runs: dict[str, ReleaseRun] = {}
+        self._starting: set[str] = set()
         self._children: dict[str, tuple[asyncio.subprocess.Process, asyncio.Task[None]]] = {}
 
     def listed(self) -> list[dict[str, Any]]:
@@ -119,9 +120,9 @@ class ReleaseShelf:
                 "A release's name has letters, digits and the marks . _ -",
                 hint="Rename it.",
             )
-        if (self._folder / name).exists() or name in self._children:
+        if (self._folder / name).exists() or name in self._children or name in self._starting:
             raise Problem(409, "taken", "There is a release of that name.", hint="Take another name.")
-        if len(self._children) >= MOST_RUNS:
+        if len(self._children) + len(self._starting) >= MOST_RUNS:
             raise Problem(
                 429,
                 "running",
@@ -135,12 +136,16 @@ class ReleaseShelf:
         ]  # fmt: skip
         words += [f"--{option}={value}" for option, value in options.items()]
         run = ReleaseRun(name, table, by, {"epsilon": epsilon, **options})
-        child = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        self._starting.add(name)  # others are answered while the child is being made
+        try:
+            child = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        finally:
+            self._starting.discard(name)
         self.runs[name] = run
         while len(self.runs) > MOST_REMEMBERED:
             del self.runs[next(iter(self.runs))]

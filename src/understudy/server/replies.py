@@ -43,11 +43,12 @@ def as_repeat(answer: Told) -> Told:
     return replace(answer, cost=nothing, sources=sources)
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+
+
 def encoded(plain: Any) -> bytes:
     """JSON in UTF-8, without spaces and with its names in order: equal values are equal bytes."""
-    return json.dumps(
-        plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
-    ).encode()
+    return _ENCODER.encode(plain).encode()
 
 
 def without_infinity(plain: Any) -> Any:

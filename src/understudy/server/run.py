@@ -1,8 +1,9 @@
 """A running server: its tables, its store, and its doors, from start to stop.
 
-Two ports, one event loop. On SIGTERM or SIGINT no new work is taken, what is under way (and may be debited) is
-finished and answered within `STOP_SECONDS`, and everything is closed. A server that is killed instead loses
-nothing either: what was debited is in the ledger, and its request id gets the answer from the next one.
+Two ports, a third where Postgres is spoken, one event loop. On SIGTERM or SIGINT no new work is taken, what is
+under way (and may be debited) is finished and answered within `STOP_SECONDS`, and everything is closed. A server
+that is killed instead loses nothing either: what was debited is in the ledger, and its request id gets the answer
+from the next one.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvicorn
 import uvloop
 from fastapi import FastAPI
 
-from understudy.answer.around_question import shared_desk
 from understudy.server.config import Address, ServerConfig
 from understudy.server.gate import Gate
 from understudy.server.http.app import Rooms, admin_app, http_app
@@ -30,11 +31,11 @@ from understudy.server.mcp.door import AgentDoor
 from understudy.server.metrics import Metrics
 from understudy.server.one_server import only_server
 from understudy.server.pages.door import add_pages
-from understudy.server.pg.asking import SharedDesk
-from understudy.server.pg.door import PgDoor
-from understudy.server.pg.served_catalog import ServedCatalog
-from understudy.server.pg.synthetic import SyntheticRows
+from understudy.server.problems import Problem
 from understudy.server.store import ServerStore
+
+if TYPE_CHECKING:
+    from understudy.server.pg.door import PgDoor
 
 STOP_SECONDS = 20.0
 """Within which a server that is told to stop finishes what it has begun."""
@@ -125,6 +126,13 @@ class Service:
 
     async def _open_postgres(self, address: Address) -> None:
         """Open the door for programs that speak Postgres, and the desk behind it."""
+        # Late: a parser and a catalog, which a server without this door need not load.
+        from understudy.answer.around_question import shared_desk
+        from understudy.server.pg.asking import SharedDesk
+        from understudy.server.pg.door import PgDoor
+        from understudy.server.pg.served_catalog import ServedCatalog
+        from understudy.server.pg.synthetic import SyntheticRows
+
         listening = bound(address)
         self.addresses["postgres"] = Address(address.host, listening.getsockname()[1])
         catalog = ServedCatalog(self.gate.house, self.rooms.releases, shared_desk())
@@ -192,7 +200,8 @@ async def run_approved(gate: Gate) -> None:
         except asyncio.CancelledError:
             raise
         except Exception as error:  # whatever it is, the next approval is looked for
-            log_failure(error, "approvals")
+            if not (isinstance(error, Problem) and error.code == "stopping"):
+                log_failure(error, "approvals")
             asked = False
         if not asked:
             await asyncio.sleep(APPROVED_SECONDS)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+from understudy.privacy.cost import Cost
+
 MOST_REPLIES = 1 << 15
 MOST_REPLY_BYTES = 1 << 28
 """Answers, and bytes of them, that are sent again from memory."""
@@ -17,11 +19,11 @@ Key = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """An answer as everybody who asks again gets it: as plain values, as JSON, and the size of that."""
+    """An answer as everybody who asks again gets it: as plain values, as JSON, and the nothing that it costs."""
 
     plain: dict[str, Any]
     text: str
-    size: int
+    nothing: Cost
 
 
 class AnswerShelf:
@@ -46,6 +48,6 @@ class AnswerShelf:
             if key in self._kept:
                 return
             self._kept[key] = known
-            self._bytes += known.size
+            self._bytes += len(known.text)
             while len(self._kept) > MOST_REPLIES or self._bytes > MOST_REPLY_BYTES:
-                self._bytes -= self._kept.popitem(last=False)[1].size
+                self._bytes -= len(self._kept.popitem(last=False)[1].text)

@@ -12,12 +12,12 @@ import secrets
 import sqlite3
 import threading
 import time
-import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from understudy.errors import ParameterError
+from understudy.privacy.limits import same_name
 from understudy.server.audit_log import AuditLog
 from understudy.server.scram import ScramVerifier, salt_of
 from understudy.server.secret import fresh_secret, hash_of
@@ -112,6 +112,7 @@ class Tokens:
         self._known: dict[bytes, tuple[Token, float]] = {}
         self._entered: dict[str, tuple[Token, float]] = {}
         self._uses: dict[str, float] = {}
+        self._unrevoked: dict[str, float] = {}
 
     def make(
         self,
@@ -126,9 +127,10 @@ class Tokens:
     ) -> tuple[Token, str]:
         """A new token and its secret, which is not kept and cannot be shown again.
 
-        Raises a ParameterError where the name, the role, a door or the number of days is none.
+        The name is kept in one Unicode form (NFC), in which limits are compared with it. Raises a ParameterError
+        where the name, the role, a door or the number of days is none.
         """
-        wanted = frozenset(doors)
+        analyst, wanted = same_name(analyst), frozenset(doors)
         _check(analyst, role, wanted, agent=agent, read_only=read_only)
         if not 0 < days <= MOST_DAYS:
             raise ParameterError(f"a token lives for at most {MOST_DAYS} days and more than 0, not {days:g}")
@@ -152,6 +154,7 @@ class Tokens:
         by: str = CUSTODIAN,
     ) -> tuple[Token, str]:
         """The secret of a one-time link for a browser; `Logins.open_by_link` takes it, once."""
+        analyst = same_name(analyst)
         _check(analyst, role, frozenset({"http"}), agent=False, read_only=False)
         secret = fresh_secret()
         token = self._new("link", analyst, role, frozenset({"http"}), secret, seconds=seconds, by=by)
@@ -212,6 +215,20 @@ class Tokens:
             row = tx.execute("SELECT * FROM token WHERE id = ?", (id,)).fetchone()
         return None if row is None else _token(row)
 
+    def is_unrevoked(self, id: str) -> bool:
+        """Whether a token is there and was not revoked; what was found is believed for half a second."""
+        now = time.monotonic()
+        if now < self._unrevoked.get(id, 0.0):
+            return True
+        token = self.get(id)
+        if token is None or token.revoked is not None:
+            return False
+        with self._lock:
+            if len(self._unrevoked) >= MOST_REMEMBERED:
+                self._unrevoked.clear()
+            self._unrevoked[id] = now + REMEMBERED_SECONDS
+        return True
+
     def all(self) -> list[Token]:
         """Every token, the newest last; links are among them only once they were used."""
         self._store.flush()
@@ -233,6 +250,7 @@ class Tokens:
             row = tx.execute("SELECT * FROM token WHERE id = ?", (id,)).fetchone()
         with self._lock:
             self._known.clear()
+            self._unrevoked.clear()
             self._entered.clear()
         if row is None:
             raise ParameterError(f"there is no token {id!r}: `understudy token list` shows the ids")
@@ -296,8 +314,7 @@ class Tokens:
 
 
 def _check(analyst: str, role: str, doors: Collection[str], *, agent: bool, read_only: bool) -> None:
-    plain = unicodedata.normalize("NFC", analyst)  # one name has one spelling
-    if not _NAME.fullmatch(analyst) or analyst != plain.strip():
+    if not _NAME.fullmatch(analyst) or analyst != analyst.strip():
         raise ParameterError(
             f"{analyst!r} is no name for an analyst: write letters, digits, spaces and . @ - _ , at most 64"
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,11 +21,13 @@ from understudy.privacy.cost import Cost
 from understudy.query.box import Grid
 from understudy.query.marginal import Marginal
 from understudy.sessions.direct import intervals
-from understudy.sessions.fitted_standin import FittedStandin
 from understudy.sessions.histogram import rows_error
 from understudy.sessions.knowledge import UNBOUNDED, IntervalTable, Knowledge, boxes_of, nearest
 from understudy.sessions.population import Population, population
 from understudy.sessions.terms import Terms
+
+if TYPE_CHECKING:
+    from understudy.sessions.fitted_standin import FittedStandin
 
 
 @dataclass(frozen=True, eq=False)

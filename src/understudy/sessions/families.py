@@ -32,8 +32,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import ndtr, ndtri
 
 from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
@@ -46,6 +44,7 @@ from understudy.sessions.simulation import (
     safe_quantile,
     where_it_falls,
 )
+from understudy.theory.normal_law import ndtr, ndtri
 
 Values = NDArray[np.float64]
 
@@ -188,6 +187,8 @@ def _tilt(size: int) -> float:
     def cost(tilt: float) -> float:
         variance = sizes * (size - sizes) / size + sizes**2 / size / tilt**2
         return float(variance.max() * (1 - 1 / size + tilt**2 / size))
+
+    from scipy.optimize import minimize_scalar  # late: it takes a quarter of a second to load
 
     return float(minimize_scalar(cost, bounds=(0.3, 8.0), method="bounded").x)  # type: ignore[union-attr]
 

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from understudy.domain.domain import Clique, Domain
 from understudy.mechanism.additive import amount_for
@@ -33,6 +32,7 @@ from understudy.query.residuals import assembled, centred, parts_of
 from understudy.sessions.calibrator import Calibrator, digits
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge, ReleasedTable
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
+from understudy.theory.normal_law import ndtri
 
 Values = NDArray[np.float64]
 

@@ -17,7 +17,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from understudy.mechanism.matrix.bases import HistogramDesign
 from understudy.mechanism.matrix.ranges import MINIMAX_CELLS
@@ -32,6 +31,7 @@ from understudy.sessions.simulation import (
     safe_quantile,
     where_it_falls,
 )
+from understudy.theory.normal_law import ndtr
 
 Values = NDArray[np.float64]
 

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from understudy.domain.domain import Clique
 from understudy.mechanism.matrix.one_marginal import Strategy
@@ -25,6 +24,7 @@ from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.families import Kind, Product, band, product_of, slack
 from understudy.sessions.knowledge import Interval, IntervalTable, Knowledge
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
+from understudy.theory.normal_law import ndtri
 
 Values = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, SourceCounts
@@ -47,14 +47,17 @@ from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
+from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction, SessionPromise
-from understudy.sessions.fitted_standin import FittedStandin
 from understudy.sessions.population import Population
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.terms import Announced, Terms
+
+if TYPE_CHECKING:
+    from understudy.sessions.fitted_standin import FittedStandin
 
 
 class Session:
@@ -88,6 +91,7 @@ class Session:
         analyst: str = "",
         lazily: bool = False,
         max_cells: int = MAX_CELLS,
+        text_size: TextSize = USUAL,
     ) -> None:
         """Open a session, or go on with the one of this name; announced classes are bought here.
 
@@ -104,7 +108,9 @@ class Session:
         self.rows = self._promise.rows
         self.width = self._promise.width
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
-        self._reader = QuestionReader.of(curator.declaration, counts_everyone=False, measured="positions")
+        self._reader = QuestionReader.of(
+            curator.declaration, counts_everyone=False, measured="positions", size=text_size
+        )
         self._asked = 0
         self._fitting = AskingLock("session")
         self._standin: tuple[int, FittedStandin] | None = None
@@ -399,6 +405,8 @@ class Session:
 
     def _uncertified(self, marginal: Marginal, charged: Cost) -> Answer:
         """An answer by the stand-in, which is fitted again after each purchase, from where it was."""
+        from understudy.sessions.fitted_standin import FittedStandin  # late: with numba, which takes a second
+
         known = self._known
         with self._fitting:
             if self._standin is None or self._standin[0] != known.step:
@@ -454,6 +462,8 @@ def session(
                only tells prices
     max_cells  the most cells that one question may have; a larger one is refused before anything is bought
 
+    How long a question may be is what the project was opened with (`text_size`); over a Curator it is the usual.
+
     Returns a `Session`. Raises a `ParameterError` where the terms make no sense or a new session has no
     alpha, a `RequestConflictError` where the name belongs to something else, a `QueryError` where a class is
     too large to be bought at once, and an `InsufficientBudgetError` where the classes cannot be paid.
@@ -475,7 +485,10 @@ def session(
         classes=classes,
         mechanism="auto" if mechanism is None else mechanism,
     )
-    return Session(curator, terms, name=name, analyst=analyst, lazily=lazily, max_cells=max_cells)
+    size = table.text_size if isinstance(table, Project) else USUAL
+    return Session(
+        curator, terms, name=name, analyst=analyst, lazily=lazily, max_cells=max_cells, text_size=size
+    )
 
 
 def remembered(ledger: Ledger, name: str, analyst: str) -> Terms | None:

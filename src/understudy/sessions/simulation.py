@@ -25,9 +25,9 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from understudy.noise.law import discrete_gaussian_log_law, discrete_laplace_log_law
+from understudy.theory.normal_law import ndtri
 
 Values = NDArray[np.float64]
 

@@ -28,7 +28,6 @@ from itertools import combinations
 from math import comb, prod
 
 import numpy as np
-from scipy.special import ndtri
 
 from understudy.domain.domain import Clique
 from understudy.privacy.joint import WIDE
@@ -40,6 +39,7 @@ from understudy.sessions.families import CellFamily, Kind, Product
 from understudy.sessions.knowledge import Knowledge, Place
 from understudy.sessions.marginals_class import can_buy
 from understudy.sessions.product_class import ProductPurchase, is_feasible, product_on, usual_kinds
+from understudy.theory.normal_law import ndtri
 
 SMALL = 1 << 10
 """A domain of at most so many cells is a candidate as a whole: one class of all conjunctions."""

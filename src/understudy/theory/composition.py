@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from math import exp, expm1, inf, log, log1p, sqrt
 
-from scipy.special import log_ndtr
-
 from understudy.rational import Number
 from understudy.theory.arguments import at_least_zero, exp_of
+from understudy.theory.normal_law import log_ndtr
 
 # zCDP -------------------------------------------------------------------------------------------------------
 

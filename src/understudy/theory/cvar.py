@@ -20,13 +20,12 @@ from functools import lru_cache, partial
 from math import exp, expm1, inf, log, log1p, sqrt
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.special import ndtr
 
 from understudy.rational import Number, probability
 from understudy.theory.arguments import Whole, above_zero, log_of_inverse, whole
 from understudy.theory.composition import log_gdp_delta, zcdp_delta
 from understudy.theory.minimise import best_from, best_on_line, root
+from understudy.theory.normal_law import ndtr
 from understudy.theory.normal_noise import NoiseCertificate, gdp_mu
 from understudy.theory.planned import VALIDITY, PlanInputs, Planned, Width
 
@@ -45,6 +44,8 @@ def cvar_noise_gauss(sigma: Number, k: Whole, beta: Number) -> float:
 
 
 def _unit_noise(k: int, beta: float) -> float:
+    from scipy.integrate import quad  # late: it takes a quarter of a second to load
+
     def tail(t: float) -> float:
         return -expm1(k * log1p(-2 * float(ndtr(-t))))
 

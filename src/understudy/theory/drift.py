@@ -16,12 +16,12 @@ from math import expm1, inf, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from understudy.rational import Number, probability
 from understudy.theory.arguments import Whole, above_zero
 from understudy.theory.cvar import best_sigma, cvar_noise_gauss
 from understudy.theory.minimise import root
+from understudy.theory.normal_law import ndtr, ndtri
 from understudy.theory.normal_noise import NoiseCertificate, gdp_mu
 
 MAX_MU = 20.0

@@ -1,4 +1,8 @@
-"""Minima of functions whose every value is a valid bound: a search may miss the best, never promise too much."""
+"""Minima of functions whose every value is a valid bound: a search may miss the best, never promise too much.
+
+scipy's searches are imported by the first that is made: they take a quarter of a second to load, and most programs
+that import a bound never look for the best one.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,18 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any
 
-from scipy.optimize import brentq, minimize, minimize_scalar
-
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
     """Where a continuous function changes sign between `low` and `high`."""
+    from scipy.optimize import brentq
+
     return float(brentq(function, low, high, xtol=1e-14))  # type: ignore[arg-type]  # the stub's overload
 
 
 def best_on_line(function: Callable[[float], float], points: Iterable[float]) -> tuple[float, float]:
     """(value, place) of the least value: a scan of evenly spaced `points`, refined around the best of them."""
+    from scipy.optimize import minimize_scalar
+
     scanned = list(points)
     values = [function(x) for x in scanned]
     at = values.index(min(values))
@@ -33,6 +39,8 @@ def best_from(
     function: Callable[[tuple[float, ...]], float], starts: Iterable[tuple[float, ...]]
 ) -> tuple[float, tuple[float, ...]]:
     """(value, place) of the least value near the best of some starting points (Nelder-Mead)."""
+    from scipy.optimize import minimize
+
     value, start = min((function(start), start) for start in starts)
     if value == inf:
         return inf, start

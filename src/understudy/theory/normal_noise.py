@@ -11,10 +11,10 @@ from functools import cached_property
 from math import exp, expm1, log1p, sqrt
 
 import numpy as np
-from scipy.special import ndtri
 
 from understudy.theory.composition import log_gdp_delta
 from understudy.theory.minimise import best_on_line
+from understudy.theory.normal_law import ndtri
 from understudy.theory.planned import VALIDITY, PlanInputs, Planned, Width
 
 TWO_READERS = "derived and re-derived by two readers"

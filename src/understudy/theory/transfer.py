@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import e, exp, expm1, floor, inf, log, log1p, pi, sqrt, tanh
 
 import numpy as np
-from scipy.special import ndtri
 
 from understudy.rational import Number, probability
 from understudy.theory.arguments import Whole, above_zero, whole
 from understudy.theory.composition import log_gdp_delta
 from understudy.theory.minimise import best_from
+from understudy.theory.normal_law import ndtri
 from understudy.theory.normal_noise import NoiseCertificate, alone, gdp_delta_at, gdp_mu, least, quantile
 
 

@@ -23,6 +23,7 @@ class LimitedProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _is_reading_head = True
+    _is_refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -48,13 +49,25 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._is_reading_head, self._head_bytes = False, 0
+        # A head in a single piece is whole before its pieces were counted; four marks are about each header.
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if self._is_refused or size > MOST_HEAD_BYTES:
+            if not self._is_refused:
+                self._say_and_close(b"431 Request Header Fields Too Large")
+            self._is_refused = True
+            return
         self._expect(BODY_SECONDS)
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self._is_refused:  # there is no request whose body it could be
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._is_reading_head = True
         self._expect(None)
-        super().on_message_complete()
+        if not self._is_refused:
+            super().on_message_complete()
 
     def _expect(self, seconds: float | None) -> None:
         """Start the clock for what has to come next, or stop it."""

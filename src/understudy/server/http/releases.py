@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import FileResponse, Response
 
-from understudy.releases.folder import REPORT
+from understudy.releases.files import REPORT
 from understudy.server.http.replying import json_reply, refusals
 from understudy.server.http.who import ANYBODY
 from understudy.server.tokens import Caller

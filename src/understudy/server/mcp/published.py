@@ -12,7 +12,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from understudy.releases.folder import ANSWERS, CERTIFICATE, SYNTHETIC
+from understudy.releases.files import ANSWERS, CERTIFICATE, SYNTHETIC
 from understudy.server.problems import Problem
 from understudy.server.release_shelf import ReleaseShelf
 

@@ -152,7 +152,7 @@ def _of_cells(plain: Mapping[str, Any]) -> Parts:
     rows: Rows = tuple(
         (tuple(str(label) for label in row["cell"]), (_around(row["value"], row["error"]),)) for row in listed
     )
-    name = "people" if unit == "people" else "share" if unit.startswith("share") else "rate"
+    name = unit.partition(" ")[0]  # people, share, rate, or an aggregate of measures such as avg
     column = _scaled(name, unit, [cells[0] for _, cells in rows])
     return tuple(str(name) for name in plain.get("by", ())), (column,), rows
 

@@ -194,7 +194,9 @@ class PgConnection:
         except Refusal as refusal:
             self._refuse(refusal)
         except Problem as problem:
-            if problem.status >= 500:
+            if (
+                problem.status >= 500 and problem.__cause__ is not None
+            ):  # else it is said on purpose, as of a stop
                 log_failure(problem, DOOR)
             log_request(
                 DOOR, "SQL", "statement", problem.status, time.perf_counter() - began, self.caller.analyst

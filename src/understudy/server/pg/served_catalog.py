@@ -21,7 +21,7 @@ from understudy.domain.attribute import Attribute, Categories
 from understudy.domain.bins import Bins
 from understudy.errors import LedgerError, SourceError
 from understudy.project import Project
-from understudy.releases.folder import SYNTHETIC
+from understudy.releases.files import SYNTHETIC
 from understudy.server.house import House
 from understudy.server.pg.catalog.catalog import Catalog
 from understudy.server.pg.catalog.relations import CatalogColumn, CatalogTable

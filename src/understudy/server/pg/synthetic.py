@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from understudy.desk.desk import Desk, DeskDatabase
 from understudy.desk.rows import RowColumn, Rows
-from understudy.releases.folder import SYNTHETIC
+from understudy.releases.files import SYNTHETIC
 from understudy.server.pg.catalog.reading import parsed
 from understudy.server.pg.routing import PublicResult, relations
 from understudy.server.pg.states import Refusal

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from understudy.releases.folder import ANSWERS, CERTIFICATE, REPORT, SYNTHETIC
+from understudy.releases.files import ANSWERS, CERTIFICATE, REPORT, SYNTHETIC
 from understudy.server.pages import words
 from understudy.server.pages.visitor import Visit
 from understudy.server.problems import Problem
