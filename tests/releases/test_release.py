@@ -470,7 +470,8 @@ def test_the_public_name_is_the_function_whatever_was_imported_before():
     """A package of the function's own name would hide it once it is imported."""
     code = (
         "import understudy as us, understudy.releases.mwem, understudy.sessions.session\n"
-        "assert all(callable(getattr(us, name)) for name in us.__all__ if name != 'metrics')\n"
+        "rooms = {'metrics', 'lectures'}  # these two are modules\n"
+        "assert all(callable(getattr(us, name)) for name in us.__all__ if name not in rooms)\n"
         "assert us.release.__name__ == 'release' and us.session.__name__ == 'session'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
