@@ -81,4 +81,4 @@ def test_online_construction_on_a_tree_is_that_on_a_histogram():
         online = OnlineConstruction(opened, update, terms)
         told[kind] = [(a.source, round(float(a.value), 6)) for a in map(online.ask, questions)]
     assert told[MultiplicativeWeights] == told[GraphicalWeights]
-    assert {source for source, _ in told[GraphicalWeights]} == {"checked", "measured"}
+    assert {source for source, _ in told[GraphicalWeights]} >= {"checked", "measured"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.table import dialect
+from understudy.table import duckdb_dialect as dialect
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 

@@ -421,9 +421,10 @@ class Curator:
         if known is None or known[0] != drawn:  # what is known holds for the very noise that will be drawn
             known = self._known[prepared] = drawn, self._examined(prepared)
         events, question = known[1]
-        truth = self._counted_by(marginals)
+        self._counted_by(marginals)  # what it refuses is refused here, and not when it was paid for
 
         def look() -> list[list[int]]:
+            truth = self._counted_by(marginals)
             summed = [i for i, m in enumerate(marginals) if not isinstance(m.moment, QuantileEnd)]
             sums = self._sums(truth, [marginals[i] for i in summed], [built[i][1] for i in summed])
             values = dict(zip(summed, sums, strict=True))
