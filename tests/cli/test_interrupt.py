@@ -34,6 +34,15 @@ main()
 """
 """The program, halted when it comes to a function."""
 
+
+@pytest.fixture(autouse=True)
+def _usual_signal():
+    """A shell that starts the tests in the background ignores Ctrl-C for them, and so would their children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 BEFORE = {"module": "project", "owner": "Project", "name": "prepare", "setup": ""}
 LOOK = {"module": "table.truth", "owner": "Truth", "name": "sums_of", "setup": ""}
 
