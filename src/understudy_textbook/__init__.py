@@ -28,9 +28,9 @@ algorithms, which do look at data, are in `understudy.lectures`.
 | `capacity` | how many queries, or rows, a width allows |
 
 Wholly in `understudy.theory`, because the product calls all of it: `baseline` (fresh rows, Hoeffding), `cvar`
-(CVaR transfer), `guess_and_check`, `ladder`, `normal_law` (Φ and its inverse),
-`normal_noise` (a theorem at its best noise, or at a given one), `rogers20`, `transfer` (transfer theorems), `universe` (finite
-universes), and `table` (the certificates side by side).
+(CVaR transfer), `guess_and_check`, `ladder`, `normal_law` (Φ and its inverse), `normal_noise` (a theorem at
+its best noise, or at a given one), `rogers20`, `transfer` (transfer theorems), `universe` (finite universes),
+and `table` (the certificates side by side).
 
 >>> from understudy_textbook.lecture4 import claim1_size, claim1_size_min
 >>> claim1_size(100, 0.1), claim1_size_min(100, 0.1)

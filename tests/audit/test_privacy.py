@@ -219,7 +219,10 @@ def test_there_are_twenty_pairs_for_every_scalar_and_every_pair_is_of_neighbours
     for name, one, two in stream_pairs(2):
         assert max(abs(a - b) for a, b in zip(one, two, strict=True)) <= 2, name
     told = {subject.name: len(subject.pairs()) for subject in mechanism_subjects()}
-    assert {name for name, count in told.items() if count != 20} == {"truncated-geometric-keys", "gaussian-keys"}
+    assert {name for name, count in told.items() if count != 20} == {
+        "truncated-geometric-keys",
+        "gaussian-keys",
+    }
 
 
 # The slice that every run of the tests takes; `understudy audit privacy --effort full` takes all of it.
