@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +13,13 @@ import understudy as us
 from statistical import assert_at_most
 from understudy.declaration.file import parse
 from understudy.domain.bins import Bins
-from understudy.errors import DeclarationError, InsufficientBudgetError, QueryError
+from understudy.domain.domain import Domain
+from understudy.errors import DeclarationError, InsufficientBudgetError, ParameterError, QueryError
 from understudy.ledger import export
+from understudy.privacy.price import Price
+from understudy.query.linear import LinearQuery
+from understudy.query.marginal import Marginal
+from understudy.query.quantile_end import QuantileEnd
 
 ROWS = 3_000
 ATTRIBUTES = {
@@ -261,3 +267,43 @@ def test_the_page_of_an_answer_names_its_aggregate(frame):
         ):
             _, (column,), _ = _of_cells(opened.ask(question, epsilon=1).as_dict())
             assert column.name == name
+
+
+# ---- what was prepared elsewhere
+
+
+def test_a_quantile_about_another_domain_is_refused_for_nothing(frame):
+    other = Domain((Bins.measure("age", 0, 10**6, resolution=1),))
+    end = QuantileEnd("point", Fraction(1, 2), "age")
+    with project(frame) as opened:
+        with pytest.raises(QueryError, match="another domain"):
+            opened.curator.measure(Marginal(other, (), LinearQuery.everyone(other), moment=end), epsilon=1)
+        assert opened.ledger.spent.units == 0
+
+
+def test_a_measurement_that_was_prepared_for_other_cells_is_refused_for_nothing(frame):
+    """A wide cell that is located at the declared cell where it starts would be priced beside its own people."""
+    with project(frame) as opened:
+        wide = Domain(
+            tuple(Bins.between("age", [17, 50, 90]) if one.name == "age" else one for one in opened.domain)
+        )
+        strange = replace(opened.curator.calibration, domain=wide)
+        prepared = strange.prepare([Marginal(wide, ("age",))], Price.of(rho=Fraction(1, 10)))
+        with pytest.raises(QueryError, match="another domain"):
+            opened.curator.perform(prepared)
+        assert opened.ledger.spent.units == 0
+
+
+def test_a_quantile_of_another_level_than_it_is_charged_for_is_refused(frame):
+    with project(frame, pure=True) as opened:
+        end = QuantileEnd("point", Fraction(1, 2), "age")
+        asked = Marginal(opened.domain, (), LinearQuery.everyone(opened.domain), moment=end)
+        prepared = opened.curator.calibration.prepare([asked], Price.of(epsilon=1))
+        [(mechanism, steps)] = prepared.mechanisms
+        forged = replace(mechanism, level=Fraction(4999, 10_000))
+        with pytest.raises(ParameterError, match="another sensitivity"):
+            opened.curator.perform(replace(prepared, mechanisms=((forged, steps),)))
+        opened.curator.perform(prepared)  # which is then known, and is examined again once it has changed
+        object.__setattr__(prepared, "mechanisms", ((forged, steps),))
+        with pytest.raises(ParameterError, match="another sensitivity"):
+            opened.curator.perform(prepared)

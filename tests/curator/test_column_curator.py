@@ -166,6 +166,14 @@ def test_keys_of_people_count_each_person_once_for_a_key(door):
     assert (event.keys, event.l2_squared) == (3, 3)
 
 
+@pytest.mark.parametrize("unit", [["Jos\u00e9", "Jose\u0301"], [0.0, -0.0]], ids=["composed", "zero"])
+def test_a_person_who_is_written_in_two_ways_counts_once(unit):
+    reader = ColumnReader(in_memory(pa.table({"p": unit, "k": ["x", "x"]})))
+    labels, counts = reader.keys_of_people("k", "p", 1, 1, key="salt")
+    assert (labels, counts.tolist()) == (["x"], [1])
+    reader.source.close()
+
+
 rows_of_people = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("wxyz")), max_size=12)
 
 

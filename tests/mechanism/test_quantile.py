@@ -179,3 +179,15 @@ def test_what_makes_no_sense_is_refused(wrong):
     }  # fmt: skip
     with pytest.raises(ParameterError):
         QuantileMechanism(**(usual | wrong))
+
+
+def test_losses_that_would_not_fit_are_refused_before_anything_is_paid():
+    with pytest.raises(ParameterError, match="beyond all rows"):
+        QuantileMechanism(
+            epsilon=Fraction(1, 10**12),
+            sensitivity=10**6,
+            level=Fraction(1237, 10_000),
+            side="low",
+            steps=100,
+            shift=2 * 10**15,
+        )

@@ -8,7 +8,10 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import understudy as us
@@ -18,6 +21,7 @@ from understudy.declaration.file import read
 from understudy.errors import InsufficientBudgetError, LedgerError, RefusedError, SourceError
 from understudy.ledger import export, verifier
 from understudy.ledger.declared import open_ledger
+from understudy.ledger.witness import Witness
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.relation import Neighbours
 from understudy.rational import exact
@@ -250,6 +254,26 @@ def test_a_file_that_changed_is_another_table_and_is_not_paid_for_unasked(tmp_pa
     ledger = open_ledger(read(target), base=tmp_path, environ={})
     assert ledger.spent.units == first.cost.units + second.cost.units
     ledger.close()
+
+
+def test_a_witness_that_has_seen_more_than_the_ledger_stops_a_start(tmp_path):
+    data = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": np.arange(2_000) % 50}), data)
+    witness = Witness(tmp_path / "witness")
+    witness.make("t", 40, "ab" * 32)
+    environ = {"UNDERSTUDY_WITNESS": str(tmp_path / "witness")}
+    with pytest.raises(LedgerError):
+        started(data, tmp_path / "understudy.yml", environ=environ)
+
+
+def test_two_views_of_one_file_are_two_tables(tmp_path):
+    data = tmp_path / "db.duckdb"
+    with duckdb.connect(str(data)) as made:
+        made.execute("CREATE VIEW a AS SELECT range % 50 AS x FROM range(5000)")
+        made.execute("CREATE VIEW b AS SELECT 1000000 + range % 50 AS x FROM range(5000)")
+    one = started(data, tmp_path / "a.yml", table="a")
+    other = started(data, tmp_path / "b.yml", table="b")
+    assert (one.again, other.again) == (False, False)
 
 
 def test_the_command_says_what_it_made_and_repeats_for_nothing(messy, tmp_path):

@@ -158,6 +158,8 @@ class Calibration:
         """
         end = marginal.moment
         assert isinstance(end, QuantileEnd)
+        if not refines(marginal.domain, self.domain):
+            raise QueryError("the question is about another domain")
         (measure,) = end.measures(self.domain)
         moved, steps = self.sensitivity(marginal).l1, measure.steps
         epsilon = price.epsilon_of(Selection(epsilon=Fraction(1)))

@@ -249,7 +249,7 @@ class ColumnCurator:
     ) -> Any:
         """Charge, look, keep, release; what was answered before is told again and costs nothing."""
         self._reader.source.check_unchanged()
-        version = sha256(repr(self._reader.source.version).encode()).hexdigest()[:16]
+        version = sha256(self._reader.source_name.encode()).hexdigest()[:16]
         debit = self.ledger.charge(event, question=f"{question} @{version}", request=request, analyst=analyst)
         known = self.ledger.answered(debit) if debit.repeated else None
         if known is None:

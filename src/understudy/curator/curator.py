@@ -26,7 +26,7 @@ from understudy.curator.question_text import changed_since, respelt, spelt
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique
-from understudy.domain.refinement import coarse_cells
+from understudy.domain.refinement import coarse_cells, refines
 from understudy.errors import (
     ParameterError,
     ProtectionError,
@@ -150,9 +150,9 @@ class Curator:
         )
         """What a measurement costs and how far off it can be, before anything is charged."""
         self._known: WeakKeyDictionary[
-            PreparedMeasurement, tuple[tuple[tuple[Event, ...], ...], tuple[tuple[Event, ...], str]]
+            PreparedMeasurement, tuple[tuple[object, ...], tuple[tuple[Event, ...], str]]
         ] = WeakKeyDictionary()
-        """Of measurements that were examined: the noise they were examined with, their events and question."""
+        """Of measurements that were examined: all that they were examined with, their events and question."""
 
     def __repr__(self) -> str:
         return f"Curator({self.declaration.name!r})"
@@ -273,7 +273,11 @@ class Curator:
         domain = marginals[0].domain
         if any(marginal.domain != domain for marginal in marginals):
             raise QueryError("the parts of a question are about different cells")
-        return self._truth if domain == self.domain else self._truth.refined(domain)
+        if domain == self.domain:
+            return self._truth
+        if not refines(domain, self.domain):
+            raise QueryError("the question is about another domain")
+        return self._truth.refined(domain)
 
     def versioned(self, event: Event) -> Event:
         """The event with the version of the table in it; plain noise where nothing tells one version from another.
@@ -416,12 +420,13 @@ class Curator:
             raise ParameterError(
                 "a measurement was prepared in which some marginal is charged never or twice"
             )
-        drawn = tuple(_noise_of(prepared, stack) for stack in prepared.stacks)
-        known = self._known.get(prepared)
-        if known is None or known[0] != drawn:  # what is known holds for the very noise that will be drawn
-            known = self._known[prepared] = drawn, self._examined(prepared)
-        events, question = known[1]
         self._counted_by(marginals)  # what it refuses is refused here, and not when it was paid for
+        drawn = tuple(_noise_of(prepared, stack) for stack in prepared.stacks)
+        held = drawn, built, marginals, prepared.stacks
+        known = self._known.get(prepared)
+        if known is None or known[0] != held:  # what is known holds for the very noise that will be drawn
+            known = self._known[prepared] = held, self._examined(prepared)
+        events, question = known[1]
 
         def look() -> list[list[int]]:
             truth = self._counted_by(marginals)
@@ -449,13 +454,24 @@ class Curator:
             members, (mechanism, resolution) = [marginals[i] for i in stack], built[stack[0]]
             one = all(built[i] == (mechanism, resolution) for i in stack)
             moved = self.calibration.sensitivity(*members, resolution=resolution)
-            if not one or mechanism.event != mechanism.event_for(moved):
+            if not one or mechanism.event != mechanism.event_for(moved) or not self._fits(members, mechanism):
                 raise ParameterError(
                     "a measurement was prepared with noise for another sensitivity than its counts have under "
                     f"`{self.relation}`: prepare it with this Curator"
                 )
         self._counted_by(marginals).check_size(marginals)
         return self._events(prepared), "measure " + "; ".join(marginal.key for marginal in marginals)
+
+    def _fits(self, members: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> bool:
+        """Whether a mechanism is of the kind that marginals are released by; of quantiles, for this very end."""
+        ends = [one.moment for one in members if isinstance(one.moment, QuantileEnd)]
+        if not isinstance(mechanism, QuantileMechanism):
+            return not ends
+        return len(ends) == len(members) == 1 and (mechanism.level, mechanism.side, mechanism.steps) == (
+            ends[0].level,
+            ends[0].side,
+            ends[0].measures(self.domain)[0].steps,
+        )
 
     def _answers(self, bought: _Bought, paid: Paid) -> list[Answer]:
         """The answers of a measurement: what was released for each marginal, and its part of the cost."""

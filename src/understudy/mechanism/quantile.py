@@ -22,6 +22,12 @@ from understudy.rational import privacy_parameter
 
 Whole = NDArray[np.int64]
 
+MOST_ROWS = 1 << 36
+"""The rows that a table can have for a quantile: moments have the same bound (`table.moments`)."""
+
+LARGEST_LOSS = 1 << 62
+"""Losses are kept in 64 bits."""
+
 DISCRETE = 2
 """Ranks between pn and those of the two values that a quantile lies between, whatever its definition."""
 
@@ -62,6 +68,11 @@ class QuantileMechanism:
             raise ParameterError("the quantile itself is not shifted")
         if self.sensitivity == 0 or not 0 <= self.level <= 1:
             raise ParameterError("a quantile has a level between 0 and 1, and losses that somebody moves")
+        if self.level.denominator * (self.shift + MOST_ROWS) >= LARGEST_LOSS:  # refused before it is paid for
+            raise ParameterError(
+                "the end of a quantile would lie beyond all rows at this price",
+                remedy="Ask with a higher price, or for a level of fewer digits",
+            )
 
     @property
     def rate(self) -> Fraction:

@@ -20,8 +20,9 @@ from understudy.curator.column_curator import ColumnCurator
 from understudy.declaration.declaration import SourceSpec
 from understudy.declaration.outline import Outline, OutlineEntry, name_from, scalar
 from understudy.errors import LedgerError, RefusedError, SourceError
-from understudy.ledger.place import ledger_place
+from understudy.ledger.place import ledger_place, witness_place
 from understudy.ledger.store import DurableLedger
+from understudy.ledger.witness import Witness
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.column_profile.profile import SHARES, ColumnProfiling
 from understudy.output import write_file
@@ -112,7 +113,14 @@ def start(
     ledger = None
     try:
         name = name_from(data.name.split(".")[0])
-        ledger = DurableLedger(ledger_place("", base=target.resolve().parent, environ=environ), name, budget)
+        base = target.resolve().parent
+        seen = witness_place("", base=base, environ=environ)
+        ledger = DurableLedger(
+            ledger_place("", base=base, environ=environ),
+            name,
+            budget,
+            witness=None if seen is None else Witness(seen),
+        )
         _check_not_lost(ledger, target)
         reader = ColumnReader(source)
         curator = ColumnCurator(reader, ledger, Relation(neighbours), noise=noise)
@@ -179,7 +187,7 @@ class _StartPurchases:
         self.curator = curator
         self.budget = budget
         self.price = (budget.whole * PART).whole_units
-        self.version = sha256(repr(reader.source.version).encode()).hexdigest()[:12]
+        self.version = sha256(reader.source_name.encode()).hexdigest()[:12]
         self.rows = self.share = 0.0
         self.requests: list[str] = []
         self.again = False

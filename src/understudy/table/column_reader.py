@@ -131,6 +131,12 @@ class ColumnReader:
         """What stands after FROM."""
         return "understudy_sample" if self._sampled else identifier(self.source.expression.op().name)
 
+    @property
+    def source_name(self) -> str:
+        """What tells this table from another, and one version of it from the next where that can be told."""
+        version = self.source.version
+        return repr(version) if version is not None else repr((self.source.description, None))
+
     def kinds(self) -> dict[str, ValueKind]:
         """The kind of each column by its type in the file's schema. Reads no row; text has no other type."""
         described = self._engine.execute(f"DESCRIBE SELECT * FROM {self._rows}").fetchall()
@@ -276,12 +282,13 @@ class ColumnReader:
     ) -> tuple[list[str], NDArray[np.int64]]:
         """The texts of a column that at least so many people hold, with the number of people.
 
-        Rows with the same value in `unit` are one person's, and rows without one are nobody's. Each person
-        counts for at most `keys_each` of their texts: those with the smallest hash of the person, the text and
-        `key`. Which these are depends on the person's own rows alone, so that a person who is added or removed
-        changes the number of people of at most so many texts, by one each.
+        Rows with the same value in `unit` are one person's (texts that Unicode writes in two ways are the same,
+        and so are 0 and -0), and rows without one are nobody's. Each person counts for at most `keys_each` of
+        their texts: those with the smallest hash of the person, the text and `key`. Which these are depends on
+        the person's own rows alone, so that a person who is added or removed changes the number of people of at
+        most so many texts, by one each.
         """
-        text, person = f"CAST({identifier(column)} AS VARCHAR)", f"CAST({identifier(unit)} AS VARCHAR)"
+        text, person = f"CAST({identifier(column)} AS VARCHAR)", self._person(unit)
         order = f"md5({quoted(key)} || '|' || p || '|' || k), k"
         statement = (
             f"SELECT k, count(*) AS n FROM (SELECT p, k, row_number() OVER (PARTITION BY p ORDER BY {order}) AS r "
@@ -292,6 +299,14 @@ class ColumnReader:
         with self.looking():
             found = self._engine.execute(statement).fetchall()
         return [row[0] for row in found], np.array([row[1] for row in found], np.int64)
+
+    def _person(self, unit: str) -> str:
+        """Text that is equal for the values of a unit that are one person's."""
+        described = self._engine.execute(f"DESCRIBE SELECT {identifier(unit)} FROM {self._rows}").fetchall()
+        name, written = identifier(unit), described[0][1]
+        if written == "VARCHAR":
+            return f"nfc_normalize({name})"
+        return f"CAST({f'({name} + 0)' if written in ('DOUBLE', 'FLOAT') else name} AS VARCHAR)"
 
 
 def _kind(written: str) -> ValueKind:
