@@ -129,6 +129,45 @@ def test_what_is_on_no_list_is_refused(desk: Desk, sql: str):
     assert refused.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("defined", "read"),
+    [
+        ("duc\u212adb_tables", "duckdb_tables"),  # the Kelvin sign, of which `str.lower` makes a k
+        ("DUC\u212aDB_TABLES", "duckdb_tables"),
+        ("/tmp/z\u212a.csv", "/tmp/zk.csv"),
+        ("/tmp/\u00c4.csv", "/tmp/\u00e4.csv"),
+        ("/tmp/\u0130.csv", "/tmp/i\u0307.csv"),  # a capital I with a dot, of which it makes two characters
+    ],
+)
+@pytest.mark.parametrize(
+    "form",
+    [
+        'WITH "{defined}" AS (SELECT 1 AS x) SELECT s.* FROM "{read}" s',
+        'WITH "{defined}" AS MATERIALIZED (SELECT 1 AS x) SELECT s.* FROM "{read}" s',
+        'WITH RECURSIVE "{defined}" AS (SELECT 1 AS x UNION ALL SELECT 2 FROM "{read}") SELECT 1 FROM "{defined}"',
+    ],
+)
+def test_a_name_that_differs_beyond_ascii_does_not_open_another(
+    desk: Desk, form: str, defined: str, read: str
+):
+    with pytest.raises(StatementError) as refused:
+        desk.run(form.format(defined=defined, read=read), {})
+    assert refused.value.reason == "undefined-table"
+    assert repr(read) in refused.value.problem
+    assert refused.value.remedy
+
+
+def test_names_are_compared_as_duckdb_compares_them(desk: Desk):
+    assert desk.run('WITH "Ab\u212a" AS (SELECT a FROM T) SELECT a FROM "aB\u212a"', {"t": ONE}).rows == [
+        (1,)
+    ]
+    assert desk.run('SELECT a FROM "S\u0130"', {"s\u0130": ONE}).rows == [(1,)]
+    every = "".join(map(chr, range(0x110000)))
+    assert [ord(b) - ord(a) for a, b in zip(every, allowed.ascii_lower(every), strict=True) if a != b] == [
+        32
+    ] * 26
+
+
 def test_the_process_went_on_through_all_of_it(desk: Desk):
     for sql in FORBIDDEN[:5]:
         with pytest.raises(StatementError):

@@ -10,6 +10,8 @@ from fractions import Fraction
 import pytest
 
 from served import Client, config, people, serving, tokens
+from understudy.desk.desk import Desk
+from understudy.desk.refusal import refusal
 from understudy.errors import StoreError
 from understudy.ledger.store import DurableLedger
 from understudy.server.answering import Answering
@@ -84,6 +86,71 @@ def test_a_select_around_selects_is_answered_without_bounds_and_with_what_it_is_
     assert (again["rows"], again["cost"], again["inner"][0]["cost"]) == (told["rows"], {"rho": 0}, {"rho": 0})
     status, refused = town["ada"].ask(text.replace("rank()", "getenv('HOME')"))
     assert (status, refused["code"]) == (422, "statement")
+
+
+RANKED = "SELECT job, count(*) AS n, rank() OVER (ORDER BY count(*) DESC) AS place FROM people GROUP BY job"
+
+
+def failing_desk(monkeypatch, reason):
+    """Have the desk refuse to run statements (it describes them as ever), for this reason of its own."""
+
+    def refused(self, statement, tables, **more):
+        raise refusal(reason, limits=self.limits)
+
+    monkeypatch.setattr(Desk, "run", refused)
+
+
+@pytest.mark.parametrize("reason", ["busy", "unavailable"])
+@pytest.mark.parametrize("terms", [{}, {"rho": 1e-4}])
+def test_an_outer_select_that_nothing_could_run_is_run_when_it_is_asked_again_and_paid_once(
+    tmp_path, monkeypatch, reason, terms
+):
+    configured = config(people(tmp_path))
+    ada, bob = tokens(configured, "ada", "bob")
+    with serving(configured) as service:
+        client = Client(service, ada)
+        with monkeypatch.context() as patched:
+            failing_desk(patched, reason)
+            for _ in range(2):
+                status, refused = client.ask(RANKED, request="r1", **terms)
+                assert (status, refused["code"], refused["reason"]) == (503, "statement", reason)
+                assert "nothing is paid twice" in refused["hint"]
+        left = client.get("/v1/tables/people/budget")[1]["left"]["amount"]
+        status, told = client.ask(RANKED, request="r1", **terms)
+        assert (status, told["answer"]["problem"], len(told["answer"]["rows"])) == (200, "", 2)
+        assert client.get("/v1/tables/people/budget")[1]["left"]["amount"] == left
+        assert client.ask(RANKED, request="r1", **terms) == (status, told)
+        if not terms:
+            assert Client(service, bob).ask(RANKED)[1]["answer"]["rows"] == told["answer"]["rows"]
+
+
+@pytest.mark.parametrize("reason", ["time", "size", "value"])
+def test_an_answer_with_a_problem_is_not_everybodys(tmp_path, monkeypatch, reason):
+    configured = config(people(tmp_path))
+    ada, bob = tokens(configured, "ada", "bob")
+    with serving(configured) as service:
+        with monkeypatch.context() as patched:
+            failing_desk(patched, reason)
+            status, first = Client(service, ada).ask(RANKED, request="r1")
+            assert (status, first["answer"]["rows"]) == (200, [])
+            assert first["answer"]["problem"]
+            assert first["answer"]["inner"][0]["rows"]
+        for asks in (bob, ada):
+            told = Client(service, asks).ask(RANKED)[1]["answer"]
+            assert (told["problem"], len(told["rows"]), told["cost"]) == ("", 2, {"rho": 0})
+        assert Client(service, ada).ask(RANKED, request="r1") == (status, first)
+
+
+def test_a_direct_question_without_a_request_id_gets_what_it_paid_for_where_the_desk_is_busy(
+    tmp_path, monkeypatch
+):
+    configured = config(people(tmp_path))
+    [ada] = tokens(configured, "ada")
+    failing_desk(monkeypatch, "busy")
+    with serving(configured) as service:
+        status, told = Client(service, ada).ask(RANKED, rho=1e-4)
+    assert (status, told["answer"]["rows"], len(told["answer"]["inner"][0]["rows"])) == (200, [], 2)
+    assert "other statements are being run" in told["answer"]["problem"]
 
 
 def test_a_request_gets_the_same_bytes_and_pays_once_and_is_nobody_elses(town):

@@ -24,11 +24,19 @@ class AroundAnswer(SqlAnswer):
     outer    the statement that was run on their rows
     problem  why there are no rows, where the outer statement failed on what was released, such as a text that is
              no number; empty else. The inner answers were paid for, and are here
+    reason   the `reason` of the `StatementError` that `problem` tells of; empty where there is none, and in
+             answers that came from a server
     """
 
     inner: tuple[SqlAnswer, ...] = ()
     outer: str = ""
     problem: str = ""
+    reason: str = ""
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether there are no rows only because nothing could run the outer statement at that moment."""
+        return self.reason in ("busy", "unavailable")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for machines: `bounds` says that there are none; the answers in `inner` have some."""

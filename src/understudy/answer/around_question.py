@@ -83,7 +83,7 @@ class AroundQuestion:
             for (name, part), answer in zip(_named(self.compiled), inner, strict=True)
         }
         rows: tuple[tuple[Any, ...], ...] = ()
-        problem = ""
+        problem = reason = ""
         try:
             made = shared_desk().run(self.compiled.outer, tables)
             rows = tuple(
@@ -92,6 +92,7 @@ class AroundQuestion:
             )
         except StatementError as error:
             problem = f"No rows were made of what was released: {error.problem}. {error.remedy}."
+            reason = error.reason
         return AroundAnswer(
             text=self.text,
             columns=self.columns,
@@ -102,6 +103,7 @@ class AroundQuestion:
             inner=inner,
             outer=self.compiled.outer,
             problem=problem,
+            reason=reason,
         )
 
     def _inner(self, counts: SourceCounts) -> tuple[SqlAnswer, ...]:

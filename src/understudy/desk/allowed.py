@@ -8,6 +8,7 @@ engine itself, statements inside text, and whatever a later version of DuckDB ma
 from __future__ import annotations
 
 import itertools
+import string
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -76,6 +77,17 @@ SOURCES = frozenset(
 NODES = frozenset(("CTE_NODE", "RECURSIVE_CTE_NODE", "SELECT_NODE", "SET_OPERATION_NODE"))
 """What a statement may be made of."""
 
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def ascii_lower(name: str) -> str:
+    """A name as DuckDB and Postgres compare it: the letters A to Z are small, any other character is as it was.
+
+    `str.lower` makes a k of the Kelvin sign (U+212A), which to DuckDB is another character: a name that a
+    statement defines with such a sign would then be taken for one that it does not define.
+    """
+    return name.translate(_LOWER)
+
 
 class NotAllowedError(Exception):
     """A part of a statement that is on no list: what `kind` of part, and its `name`."""
@@ -112,7 +124,7 @@ def _check_part(
 ) -> None:
     kind = part.get("type")
     if "function_name" in part:
-        name = str(part["function_name"]).lower()
+        name = ascii_lower(str(part["function_name"]))
         if part.get("catalog") or part.get("schema", "") not in ("", "main"):
             raise NotAllowedError("function", name)
         if name not in FUNCTIONS and name not in functions:
@@ -123,7 +135,7 @@ def _check_part(
         if kind not in SOURCES:
             raise NotAllowedError("source", str(kind))
         if kind == "TABLE_FUNCTION":
-            name = str((part.get("function") or {}).get("function_name", "")).lower()
+            name = ascii_lower(str((part.get("function") or {}).get("function_name", "")))
             if name not in ROW_FUNCTIONS:
                 raise NotAllowedError("function", name)
         if kind == "BASE_TABLE":
@@ -133,12 +145,12 @@ def _check_part(
 
 
 def _check_table(part: dict[str, Any], ctes: frozenset[str], tables: Collection[tuple[str, str]]) -> None:
-    schema, name = str(part["schema_name"]).lower(), str(part["table_name"])
+    schema, name = ascii_lower(str(part["schema_name"])), str(part["table_name"])
     if part.get("catalog_name") or part.get("at_clause"):
         raise NotAllowedError("table", name)
-    if not schema and name.lower() in ctes:
+    if not schema and ascii_lower(name) in ctes:
         return
-    if (schema, name.lower()) not in tables:
+    if (schema, ascii_lower(name)) not in tables:
         raise NotAllowedError("table", name)
 
 
@@ -153,7 +165,7 @@ def _children(part: dict[str, Any], ctes: frozenset[str]) -> Iterator[tuple[Any,
     for name, definition in _definitions(part):
         yield definition, inside
         inside = inside | {name}
-    own = str(part.get("cte_name", "")).lower()
+    own = ascii_lower(str(part.get("cte_name", "")))
     for key, child in part.items():
         if key == "cte_map" or not isinstance(child, dict | list):
             continue
@@ -169,7 +181,7 @@ def _definitions(part: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     cte_map = part.get("cte_map")
     if isinstance(cte_map, dict):
         for entry in cte_map.get("map", ()):
-            yield str(entry["key"]).lower(), entry["value"]
+            yield ascii_lower(str(entry["key"])), entry["value"]
 
 
 def _before(own: str, part: dict[str, Any]) -> frozenset[str]:

@@ -54,7 +54,10 @@ class DeskEngine:
             self._run(f"CREATE SCHEMA {_quoted(schema)}")
         for table in tables:
             self._create(table, temporary=False)
-        self._tables = {(str(table["schema"]).lower(), str(table["name"]).lower()) for table in tables}
+        self._tables = {
+            (allowed.ascii_lower(str(table["schema"])), allowed.ascii_lower(str(table["name"])))
+            for table in tables
+        }
         self._functions: set[str] = set()
         self._checked: dict[str, None] = {}
 
@@ -72,11 +75,13 @@ class DeskEngine:
         for statement in statements:
             self._run(statement)
         views = self._run("SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal").fetchall()
-        self._tables |= {(str(schema).lower(), str(name).lower()) for schema, name in views}
+        self._tables |= {
+            (allowed.ascii_lower(str(schema)), allowed.ascii_lower(str(name))) for schema, name in views
+        }
         macros = self._run(
             "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
         ).fetchall()
-        self._functions = {str(name).lower() for (name,) in macros}
+        self._functions = {allowed.ascii_lower(str(name)) for (name,) in macros}
         self._run("SET lock_configuration = true")
 
     def run(
@@ -117,7 +122,7 @@ class DeskEngine:
     def _answered(
         self, sql: str, tables: Sequence[Mapping[str, Any]], rows: int, *, columns_only: bool
     ) -> tuple[list[tuple[str, str]], list[Any]]:
-        own = {("", str(table["name"]).lower()) for table in tables}
+        own = {("", allowed.ascii_lower(str(table["name"]))) for table in tables}
         self._check(sql, own)
         for table in tables:
             self._create(table, temporary=True)

@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from understudy.errors import LedgerError, RequestConflictError, SourceError, StoreError, UnderstudyError
+from understudy.answer.around_answer import AroundAnswer
+from understudy.errors import (
+    LedgerError,
+    RequestConflictError,
+    SourceError,
+    StatementError,
+    StoreError,
+    UnderstudyError,
+)
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.project import PreparedQuestion, QuestionPurchase
@@ -221,7 +229,9 @@ class Answering:
         told: list[tuple[int, GateReply | Exception]] = []
         answers: list[tuple[int, AskedBy, KeptReply]] = []
         for place, asked, outcome in outcomes:
-            if isinstance(outcome, Exception):
+            if not isinstance(outcome, Exception) and (passing := _passing(asked, outcome)) is not None:
+                told.append((place, passing))
+            elif isinstance(outcome, Exception):
                 told.append((place, outcome))
                 self._note_refusal(asked, outcome)
             else:
@@ -330,9 +340,16 @@ class Answering:
             self._asked.refused(found.id, problem_of(error).as_plain())
 
     def _keep(self, opened: OpenTable, asked: AskedBy, answer: Told, name: str) -> GateReply:
-        """Keep an answer under its request and, where it may be repeated to everybody, on the shelf."""
+        """Keep an answer under its request and, where it may be repeated to everybody, on the shelf.
+
+        An answer that has a problem in the place of rows is told to its own request alone: whoever asks next has
+        the outer statement run again, on rows that are known by then.
+        """
         budget = opened.project.ledger.budget
-        if not asked.inquiry.is_direct and answer.source != "uncertified":
+        if (passing := _passing(asked, answer)) is not None:
+            raise passing
+        failed = isinstance(answer, AroundAnswer) and bool(answer.problem)
+        if not asked.inquiry.is_direct and answer.source != "uncertified" and not failed:
             again = as_repeat(answer)
             plain = answer_as_plain(again, budget)
             known = KnownAnswer(plain, encoded(plain).decode(), again.cost)
@@ -359,6 +376,27 @@ def _reply(asked: AskedBy, answer: Told, name: str, budget: Budget) -> KeptReply
         share=budget.share(answer.cost),
         source=answer.source,
         ledger_request=name,
+    )
+
+
+def _passing(asked: AskedBy, answer: Told) -> Problem | None:
+    """The refusal in the place of an answer that is not kept, since the desk was not to be had; None for others.
+
+    What was paid for is found again: by the session, or in the ledger under the request id. A question that is
+    measured by itself and came without a request id would pay once more: its inner answers are sent, and say why
+    there is no more than these. So are those of a statement that took too long or too much, as it would again.
+    """
+    if not isinstance(answer, AroundAnswer) or not answer.is_passing:
+        return None
+    if asked.inquiry.is_direct and not asked.inquiry.request:
+        return None
+    return Problem(
+        503,
+        StatementError.code,
+        answer.problem,
+        hint="Ask again, under the same request id if there was one: nothing is paid twice.",
+        more={"reason": answer.reason},
+        retry_after=1.0,
     )
 
 

@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 
 from served_wire import RawClient, WireTown, error_fields, served_wire
 from understudy.server.pg import transport
+from understudy.server.pg.catalog.reading import parsed
 from understudy.server.pg.frames import BindMessage, Fields, FrameBuffer, ParseMessage, ProtocolError
 from understudy.server.pg.lexer import statements_of
+from understudy.server.pg.routing import relations
 from understudy.server.pg.states import Refusal
 
 FAR = 1_000_000
@@ -253,3 +255,9 @@ def test_hostile_sql_reaches_no_file_and_no_setting(town: WireTown) -> None:
         assert state_of(client, sql) != "", sql
     assert state_of(client, "SHOW datestyle") == ""
     client.close()
+
+
+def test_a_name_defined_with_a_character_beyond_ascii_hides_no_table() -> None:
+    text = 'WITH "\u212aids" AS (SELECT 1) SELECT * FROM kids JOIN "\u212aids" ON true JOIN "\u0130" ON true'
+    assert [table.name for table in relations(parsed(text))] == ["kids", "\u0130"]
+    assert relations(parsed("WITH Kids AS (SELECT 1) SELECT * FROM kids")) == []

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import sqlglot
 from sqlglot import exp
 
+from understudy.desk.allowed import ascii_lower
 from understudy.desk.rows import RowColumn, Rows
 from understudy.domain.attribute import Attribute, Categories
 from understudy.domain.bins import Bins
@@ -160,12 +161,15 @@ class Router:
 
 
 def relations(tree: exp.Expr) -> list[exp.Table]:
-    """The relations that a statement reads, without the names that it defines itself with WITH."""
-    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    """The relations that a statement reads, without the names that it defines itself with WITH.
+
+    Names are compared as Postgres and DuckDB compare them: of the letters, A to Z alone have two cases.
+    """
+    defined = {ascii_lower(cte.alias) for cte in tree.find_all(exp.CTE)}
     return [
         table
         for table in tree.find_all(exp.Table)
-        if isinstance(table.this, exp.Identifier) and (table.db or table.name.lower() not in defined)
+        if isinstance(table.this, exp.Identifier) and (table.db or ascii_lower(table.name) not in defined)
     ]
 
 
