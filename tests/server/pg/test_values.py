@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import struct
+import tracemalloc
 from decimal import Decimal
 from typing import Any
 
@@ -263,3 +265,44 @@ def test_problems_have_the_states_that_programs_know() -> None:
     with pytest.raises(Exception, match="format codes"):
         formats_of((0, 1), 3)
     assert Decimal(literal(Decimal("1E+3"))) == 1000
+
+
+@pytest.mark.parametrize("text", ["1e-5000000000", "1e5000000000", "-1E+401", "0e-5000000000", "1e-401"])
+def test_a_number_that_fills_gigabytes_is_refused_where_it_is_read(text: str) -> None:
+    for raw, oid in ((text, 1700), ("{1," + text + "}", ARRAYS[1700])):
+        with pytest.raises(Refusal) as refused:
+            decoded(raw.encode(), oid, 0)
+        assert refused.value.state == "22003"
+    assert literal(decoded(b"1e-400", 1700, 0)) == "0." + "0" * 399 + "1"
+
+
+def test_a_number_in_binary_has_the_same_powers() -> None:
+    with pytest.raises(Refusal) as refused:
+        decoded(struct.pack("!hhHhh", 1, 200, 0, 30, 1), 1700, 1)
+    assert refused.value.state == "22003"
+    assert decoded(struct.pack("!hhHhh", 1, 99, 0, 30, 1), 1700, 1) == Decimal(10) ** 396
+
+
+def test_a_long_value_used_often_is_refused_before_it_is_written() -> None:
+    (statement,) = statements_of("SELECT " + ", ".join(["$1"] * 6_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refusal, match="characters; at most 100,000") as refused:
+            Template.of(statement).filled(("x" * (1 << 20),))
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+    assert refused.value.state == "54000"
+    assert Template.of(statement).filled((7,)) == "SELECT " + ", ".join(["7"] * 6_000)
+
+
+def test_dollar_quotes_that_are_not_closed_are_refused_in_one_look() -> None:
+    with pytest.raises(Refusal) as refused:
+        statements_of("SELECT " + " ".join(f"$a{i}$" for i in range(12_000)))
+    assert (refused.value.state, refused.value.position) == ("42601", 8)
+    closed = "$$a;$b$ 'c$$", "$b$d$$;$c$$b$", "$1"
+    (statement,) = statements_of("SELECT " + " ".join(closed))
+    assert [(t.kind, t.text) for t in statement.tokens[1:]] == list(
+        zip(("dollar", "dollar", "parameter"), closed, strict=True)
+    )
+    assert [t.value for t in statement.tokens[1:3]] == ["a;$b$ 'c", "d$$;$c$"]
