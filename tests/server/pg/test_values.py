@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import struct
 import tracemalloc
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
-from understudy.server.pg import commands
+from understudy.server.pg import commands, session
 from understudy.server.pg.arrays import ARRAYS, items_of
 from understudy.server.pg.commands import CopyOptions
 from understudy.server.pg.copying import copied
@@ -182,8 +183,6 @@ async def _rows(_: Any) -> list[list[int]]:
     ],
 )  # fmt: skip
 def test_cursors_move_as_those_of_postgres(steps: list[str], wanted: list[list[int]]) -> None:
-    import asyncio
-
     async def moved() -> list[list[int]]:
         portal = Portal(StatementPlan("SELECT", _rows), ())
         return [[row[0] for row in await portal.fetched(fetch(step))] for step in steps]
@@ -306,3 +305,40 @@ def test_dollar_quotes_that_are_not_closed_are_refused_in_one_look() -> None:
         zip(("dollar", "dollar", "parameter"), closed, strict=True)
     )
     assert [t.value for t in statement.tokens[1:3]] == ["a;$b$ 'c", "d$$;$c$"]
+
+
+async def _two_texts(_: Any) -> list[list[Any]]:
+    return [["x" * 84, 1], ["y" * 84, None]]
+
+
+def test_what_the_portals_of_a_connection_hold_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "MOST_HELD", 300)
+    plan = StatementPlan("SELECT", _two_texts)
+    held = session.SqlSession(Settings("ada", {}))
+
+    async def opened() -> None:
+        for name in ("a", "b", "c"):
+            held.open(name, Portal(plan, (), scrolls=True))
+        assert len(await held.cursor("a").rows()) == 2
+        assert held.cursor("a").size == 2 * (84 + 32)
+        await held.cursor("b").rows()
+        with pytest.raises(Refusal, match="464 bytes") as refused:
+            await held.cursor("c").rows()
+        assert refused.value.state == "53400"
+        assert not held.cursor("c").was_run  # it was not asked, and nothing was paid
+        del held.portals["a"]
+        assert len(await held.cursor("c").rows()) == 2
+
+    asyncio.run(opened())
+
+
+def test_a_portal_that_goes_forward_only_forgets_what_was_sent() -> None:
+    async def sent(*, scrolls: bool) -> tuple[int, int]:
+        portal = Portal(StatementPlan("SELECT", _two_texts), (), scrolls=scrolls)
+        assert [len((await portal.forward(1))[0]) for _ in range(2)] == [1, 1]
+        assert await portal.forward(1) == (([] if scrolls else ()), False)
+        assert portal.was_run
+        return portal.size, len(await portal.rows())
+
+    assert asyncio.run(sent(scrolls=False)) == (0, 0)
+    assert asyncio.run(sent(scrolls=True)) == (232, 2)
