@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import socket
 import struct
@@ -9,6 +10,8 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import psutil
 import psycopg
@@ -17,12 +20,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from served_wire import RawClient, WireTown, error_fields, served_wire
+from understudy.server.metrics import Metrics
 from understudy.server.pg import transport
+from understudy.server.pg.asking import SharedDesk
 from understudy.server.pg.catalog.reading import parsed
-from understudy.server.pg.frames import BindMessage, Fields, FrameBuffer, ParseMessage, ProtocolError
+from understudy.server.pg.connection import MOST_IN_A_ROW, PgConnection
+from understudy.server.pg.frames import (
+    BindMessage,
+    Fields,
+    FrameBuffer,
+    ParseMessage,
+    ProtocolError,
+    WireFrame,
+)
 from understudy.server.pg.lexer import statements_of
 from understudy.server.pg.routing import relations
+from understudy.server.pg.settings import Settings
 from understudy.server.pg.states import Refusal
+from understudy.server.tokens import Caller
 
 FAR = 1_000_000
 """Broken frames and starts of the long run."""
@@ -228,6 +243,30 @@ def test_a_client_that_does_not_read_is_left(town: WireTown, monkeypatch: pytest
         time.sleep(0.02)
     client.close()
     assert answers(town)
+
+
+def test_messages_that_came_together_leave_others_their_turn() -> None:
+    class Hasty(transport.ClientTransport):
+        """Has a thousand Flush messages at hand, and then the end."""
+
+        left = 1000
+
+        async def frame(self) -> WireFrame:
+            self.left -= 1
+            return WireFrame(ord("H" if self.left else "X"), b"")
+
+    async def turns() -> int:
+        shared, caller = cast(SharedDesk, SimpleNamespace(gate=None)), cast(Caller, None)
+        settings = Settings("ada", {})
+        hasty = PgConnection(Hasty(lambda _: None), shared, caller, settings, cast(Metrics, None))
+        talk, found = asyncio.create_task(hasty.converse()), 0
+        while not talk.done():
+            await asyncio.sleep(0)
+            found += 1
+        await talk
+        return found
+
+    assert asyncio.run(turns()) > 1000 // MOST_IN_A_ROW
 
 
 def test_hostile_sql_reaches_no_file_and_no_setting(town: WireTown) -> None:

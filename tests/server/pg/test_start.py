@@ -8,8 +8,10 @@ import struct
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -229,6 +231,49 @@ def test_a_statement_is_cancelled_and_what_it_paid_is_kept(
         assert "free" in told[0]
         opened.cancel_safe()  # nothing is executed: nothing happens
         assert opened.execute("SHOW datestyle").fetchone()
+
+
+def test_silent_strangers_do_not_shut_the_door(town: WireTown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MOST_STARTING_OF_AN_ADDRESS", 4)
+    silent = [socket.create_connection(("127.0.0.1", town.port), timeout=10) for _ in range(6)]
+    try:
+        for first in silent[:2]:  # closed for those that came later
+            with suppress(ConnectionResetError):
+                assert first.recv(1) == b""
+        with psycopg.connect(town.dsn("ben")) as opened:
+            assert opened.execute("SHOW datestyle").fetchone()
+        silent[-1].settimeout(0)
+        with pytest.raises(BlockingIOError):  # it is still waited for
+            silent[-1].recv(1)
+    finally:
+        for sock in silent:
+            sock.close()
+
+
+def test_the_oldest_of_the_address_with_the_most_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stranger:
+        def __init__(self, peer: str) -> None:
+            self.peer, self.is_over = peer, False
+
+        def abort(self) -> None:
+            self.is_over = True
+
+    monkeypatch.setattr(door, "MOST_STARTING", 4)
+    monkeypatch.setattr(door, "MOST_STARTING_OF_AN_ADDRESS", 3)
+    crowd: dict[Any, str] = {Stranger(peer): peer for peer in "abbb"}
+    served = SimpleNamespace(_starting=dict(crowd))
+
+    def over_for(peer: str) -> list[bool]:
+        door.PgDoor._make_room(served, peer)  # type: ignore[arg-type]
+        newcomer: Any = Stranger(peer)
+        served._starting[newcomer] = peer
+        return [found.is_over for found in crowd]
+
+    assert over_for("c") == [False, True, False, False]  # all are taken, most of them by b
+    assert over_for("a") == [True, True, False, False]  # an address that has some gives one of its own
+    served._starting = dict.fromkeys([*list(crowd)[2:], Stranger("b")], "b")
+    assert over_for("b") == [True, True, True, False]  # an address that has its most
+    assert len(served._starting) == 3
 
 
 def test_only_who_knows_the_secret_cancels(town: WireTown) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
+import struct
+import tracemalloc
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
-from understudy.server.pg import commands
+from understudy.server.pg import commands, session
 from understudy.server.pg.arrays import ARRAYS, items_of
 from understudy.server.pg.commands import CopyOptions
 from understudy.server.pg.copying import copied
@@ -180,8 +183,6 @@ async def _rows(_: Any) -> list[list[int]]:
     ],
 )  # fmt: skip
 def test_cursors_move_as_those_of_postgres(steps: list[str], wanted: list[list[int]]) -> None:
-    import asyncio
-
     async def moved() -> list[list[int]]:
         portal = Portal(StatementPlan("SELECT", _rows), ())
         return [[row[0] for row in await portal.fetched(fetch(step))] for step in steps]
@@ -263,3 +264,81 @@ def test_problems_have_the_states_that_programs_know() -> None:
     with pytest.raises(Exception, match="format codes"):
         formats_of((0, 1), 3)
     assert Decimal(literal(Decimal("1E+3"))) == 1000
+
+
+@pytest.mark.parametrize("text", ["1e-5000000000", "1e5000000000", "-1E+401", "0e-5000000000", "1e-401"])
+def test_a_number_that_fills_gigabytes_is_refused_where_it_is_read(text: str) -> None:
+    for raw, oid in ((text, 1700), ("{1," + text + "}", ARRAYS[1700])):
+        with pytest.raises(Refusal) as refused:
+            decoded(raw.encode(), oid, 0)
+        assert refused.value.state == "22003"
+    assert literal(decoded(b"1e-400", 1700, 0)) == "0." + "0" * 399 + "1"
+
+
+def test_a_number_in_binary_has_the_same_powers() -> None:
+    with pytest.raises(Refusal) as refused:
+        decoded(struct.pack("!hhHhh", 1, 200, 0, 30, 1), 1700, 1)
+    assert refused.value.state == "22003"
+    assert decoded(struct.pack("!hhHhh", 1, 99, 0, 30, 1), 1700, 1) == Decimal(10) ** 396
+
+
+def test_a_long_value_used_often_is_refused_before_it_is_written() -> None:
+    (statement,) = statements_of("SELECT " + ", ".join(["$1"] * 6_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refusal, match="characters; at most 100,000") as refused:
+            Template.of(statement).filled(("x" * (1 << 20),))
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+    assert refused.value.state == "54000"
+    assert Template.of(statement).filled((7,)) == "SELECT " + ", ".join(["7"] * 6_000)
+
+
+def test_dollar_quotes_that_are_not_closed_are_refused_in_one_look() -> None:
+    with pytest.raises(Refusal) as refused:
+        statements_of("SELECT " + " ".join(f"$a{i}$" for i in range(12_000)))
+    assert (refused.value.state, refused.value.position) == ("42601", 8)
+    closed = "$$a;$b$ 'c$$", "$b$d$$;$c$$b$", "$1"
+    (statement,) = statements_of("SELECT " + " ".join(closed))
+    assert [(t.kind, t.text) for t in statement.tokens[1:]] == list(
+        zip(("dollar", "dollar", "parameter"), closed, strict=True)
+    )
+    assert [t.value for t in statement.tokens[1:3]] == ["a;$b$ 'c", "d$$;$c$"]
+
+
+async def _two_texts(_: Any) -> list[list[Any]]:
+    return [["x" * 84, 1], ["y" * 84, None]]
+
+
+def test_what_the_portals_of_a_connection_hold_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "MOST_HELD", 300)
+    plan = StatementPlan("SELECT", _two_texts)
+    held = session.SqlSession(Settings("ada", {}))
+
+    async def opened() -> None:
+        for name in ("a", "b", "c"):
+            held.open(name, Portal(plan, (), scrolls=True))
+        assert len(await held.cursor("a").rows()) == 2
+        assert held.cursor("a").size == 2 * (84 + 32)
+        await held.cursor("b").rows()
+        with pytest.raises(Refusal, match="464 bytes") as refused:
+            await held.cursor("c").rows()
+        assert refused.value.state == "53400"
+        assert not held.cursor("c").was_run  # it was not asked, and nothing was paid
+        del held.portals["a"]
+        assert len(await held.cursor("c").rows()) == 2
+
+    asyncio.run(opened())
+
+
+def test_a_portal_that_goes_forward_only_forgets_what_was_sent() -> None:
+    async def sent(*, scrolls: bool) -> tuple[int, int]:
+        portal = Portal(StatementPlan("SELECT", _two_texts), (), scrolls=scrolls)
+        assert [len((await portal.forward(1))[0]) for _ in range(2)] == [1, 1]
+        assert await portal.forward(1) == (([] if scrolls else ()), False)
+        assert portal.was_run
+        return portal.size, len(await portal.rows())
+
+    assert asyncio.run(sent(scrolls=False)) == (0, 0)
+    assert asyncio.run(sent(scrolls=True)) == (232, 2)

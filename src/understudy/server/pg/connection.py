@@ -28,7 +28,7 @@ from understudy.server.pg.frames import (
     WireFrame,
     formats_of,
 )
-from understudy.server.pg.lexer import StatementText, statements_of
+from understudy.server.pg.lexer import StatementText, check_length, statements_of
 from understudy.server.pg.notices import is_wanted
 from understudy.server.pg.parameters import decoded
 from understudy.server.pg.planning import StatementPlanner
@@ -49,6 +49,10 @@ IDLE_SECONDS = 3600.0
 
 MOST_STATEMENTS = 100
 """Statements of one text."""
+
+MOST_IN_A_ROW = 100
+LONGEST_TURN = 0.005
+"""Messages, and seconds, after which other connections have their turn, where more messages have come already."""
 
 
 class PgConnection:
@@ -74,6 +78,8 @@ class PgConnection:
         self._is_busy = False
         self._cancels = 0
         self._is_stopping = False
+        self._in_a_row = 0
+        self._turn_began = 0.0
         self._task: asyncio.Task[Any] | None = None
         self._handlers: dict[int, Callable[[bytes], Awaitable[None]]] = {
             ord("P"): self._parse, ord("B"): self._bind, ord("D"): self._describe, ord("E"): self._execute,
@@ -127,6 +133,7 @@ class PgConnection:
     async def _next(self) -> WireFrame:
         try:
             async with asyncio.timeout(IDLE_SECONDS):
+                await self._let_others()
                 return await self._transport.frame()
         except TimeoutError:
             raise Refusal(
@@ -143,6 +150,14 @@ class PgConnection:
             if self._is_stopping:
                 raise stopping() from None
             raise
+
+    async def _let_others(self) -> None:
+        """Let the event loop go round: messages that have come are read without waiting, however many they are."""
+        self._in_a_row += 1
+        now = time.monotonic()
+        if self._in_a_row >= MOST_IN_A_ROW or now - self._turn_began > LONGEST_TURN:
+            await asyncio.sleep(0)
+            self._in_a_row, self._turn_began = 0, time.monotonic()
 
     async def _answered(self, frame: WireFrame) -> None:
         kind, body = frame
@@ -246,7 +261,8 @@ class PgConnection:
         fields = Fields(body)
         text = fields.text()
         fields.end()
-        statements = statements_of(_readable(text))
+        check_length(len(text))
+        statements = statements_of(text)
         if not statements:
             self._transport.write(wire.EMPTY)
         if len(statements) > MOST_STATEMENTS:
@@ -311,7 +327,8 @@ class PgConnection:
 
     async def _parse(self, body: bytes) -> None:
         sent = ParseMessage.read(body)
-        found = statements_of(_readable(sent.statement))
+        check_length(len(sent.statement))
+        found = statements_of(sent.statement)
         if len(found) > 1:
             raise Refusal("42601", "cannot insert multiple commands into a prepared statement")
         plan = await self._planner.plan(found[0] if found else StatementText("", ()), sent.oids)
@@ -376,18 +393,3 @@ class PgConnection:
         else:
             raise ProtocolError("what is closed is a statement or a portal")
         self._transport.write(wire.CLOSED)
-
-
-def _readable(text: str) -> str:
-    """The text as it may be cut into words: of a length that takes no time."""
-    if len(text) > MOST_TEXT:
-        raise Refusal(
-            "54000",
-            f"the statement has {len(text):,} characters; at most {MOST_TEXT:,} are read",
-            hint="Ask several shorter questions.",
-        )
-    return text
-
-
-MOST_TEXT = 100_000
-"""Characters of a text of several statements; each statement has its own, smaller limit."""

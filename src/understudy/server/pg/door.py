@@ -35,7 +35,10 @@ MOST_CONNECTIONS = 128
 """Connections of all clients together that have proved who they are."""
 
 MOST_STARTING = 256
-"""Connections that have not."""
+MOST_STARTING_OF_AN_ADDRESS = 32
+"""Connections that have not, of all addresses together and of one. Where there are as many, the oldest of the
+newcomer's address is closed for the newcomer; where its address has none, the oldest of the address with the most.
+"""
 
 MOST_OF_A_TOKEN = 16
 
@@ -55,7 +58,7 @@ class PgDoor:
         self._metrics = metrics
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._starting = 0
+        self._starting: dict[ClientTransport, str] = {}  # with their addresses; the oldest come first
         self._open: dict[int, tuple[int, PgConnection]] = {}
         self._of_token: Counter[str] = Counter()
         self._next_process = 1
@@ -87,23 +90,33 @@ class PgDoor:
             await asyncio.gather(*left, return_exceptions=True)
 
     def _entered(self, transport: ClientTransport) -> None:
-        if self._starting >= MOST_STARTING or self._is_stopping:
+        if self._is_stopping:
             transport.abort()
             return
-        self._starting += 1
+        self._make_room(transport.peer)
+        self._starting[transport] = transport.peer
         task = asyncio.get_running_loop().create_task(self._served(transport))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _make_room(self, address: str) -> None:
+        """Close a connection that is starting where one more of this address would be too many."""
+        counts = Counter(self._starting.values())
+        if counts[address] < MOST_STARTING_OF_AN_ADDRESS and len(self._starting) < MOST_STARTING:
+            return
+        if not counts[address]:
+            address = counts.most_common(1)[0][0]
+        oldest = next(found for found, its in self._starting.items() if its == address)
+        del self._starting[oldest]
+        oldest.abort()
+
     async def _served(self, transport: ClientTransport) -> None:
         """One connection from its first byte to its last; whatever happens, the others go on."""
-        is_starting = True
         process = 0
         try:
             async with asyncio.timeout(START_SECONDS):
                 found = await self._started(transport)
-            self._starting -= 1
-            is_starting = False
+            self._starting.pop(transport, None)
             if found is None:
                 return
             process, connection = found
@@ -124,8 +137,7 @@ class PgDoor:
         except Exception as error:  # a mistake of ours: this connection ends, and the log tells where
             log_failure(error, DOOR)
         finally:
-            if is_starting:
-                self._starting -= 1
+            self._starting.pop(transport, None)
             if process:
                 _, connection = self._open.pop(process)
                 self._of_token[connection.caller.token_id] -= 1

@@ -19,7 +19,7 @@ _TOKEN = re.compile(
   | (?P<escaped>[eE]'(?:[^'\\]|\\.|'')*')
   | (?P<string>(?:[uUbBxXnN]&?)?'(?:[^']|'')*')
   | (?P<name>"(?:[^"]|"")*")
-  | (?P<dollar>\$(?P<tag>[A-Za-z_]\w*)?\$.*?\$(?P=tag)\$|\$\$.*?\$\$)
+  | (?P<dollar>\$(?:[A-Za-z_]\w*)?\$)
   | (?P<parameter>\$\d+)
   | (?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)
   | (?P<word>[^\W\d][\w$]*)
@@ -29,6 +29,9 @@ _TOKEN = re.compile(
     """,
     re.X | re.S,
 )
+MOST_TEXT = 100_000
+"""Characters of a text of several statements; each statement has its own, smaller limit."""
+
 _COMMENT = re.compile(r"/\*|\*/")
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
@@ -70,10 +73,13 @@ def tokens_of(text: str) -> Iterator[SqlWord]:
         found = _TOKEN.match(text, place)
         assert found is not None  # the last alternative takes any character
         kind = found.lastgroup or ""
-        kind = "dollar" if kind == "tag" else kind
         if kind == "comment":
             place = _comment_end(text, found.end())
             continue
+        end = found.end()
+        if kind == "dollar":  # the rule above finds its opening tag; each text is searched for its end once
+            closing = text.find(found[0], end)
+            kind, end = ("dollar", closing + len(found[0])) if closing >= 0 else ("broken", end)
         if kind == "broken":
             raise Refusal(
                 "42601",
@@ -82,8 +88,8 @@ def tokens_of(text: str) -> Iterator[SqlWord]:
                 position=place + 1,
             )
         if kind != "space":
-            yield SqlWord(kind, found[0], place, found.end())
-        place = found.end()
+            yield SqlWord(kind, text[place:end], place, end)
+        place = end
 
 
 def _comment_end(text: str, place: int) -> int:
@@ -96,6 +102,16 @@ def _comment_end(text: str, place: int) -> int:
         depth += 1 if found[0] == "/*" else -1
         place = found.end()
     return place
+
+
+def check_length(characters: int) -> None:
+    """A `Refusal` 54000 for a text of so many characters that cutting it into words takes long."""
+    if characters > MOST_TEXT:
+        raise Refusal(
+            "54000",
+            f"the statement has {characters:,} characters; at most {MOST_TEXT:,} are read",
+            hint="Ask several shorter questions.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

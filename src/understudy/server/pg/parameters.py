@@ -18,7 +18,7 @@ from typing import Any
 from sqlglot import exp
 
 from understudy.server.pg.arrays import ARRAYS, ELEMENTS, items_of, read_binary_array
-from understudy.server.pg.lexer import SqlWord, StatementText
+from understudy.server.pg.lexer import SqlWord, StatementText, check_length
 from understudy.server.pg.numerics import read_numeric
 from understudy.server.pg.states import Refusal
 from understudy.server.pg.values import (
@@ -46,6 +46,9 @@ from understudy.server.pg.values import (
 )
 
 MOST_PARAMETERS = 1000
+
+MOST_POWER = 400
+"""The largest power of ten, up or down, of a `numeric`: it is written out in digits; no float reaches further."""
 
 _TEXTS = frozenset((TEXT, VARCHAR, BPCHAR, NAME, CHAR, UNKNOWN, JSON, 0))
 _WHOLE = {INT2: 15, INT4: 31, INT8: 63, OID: 32}
@@ -90,7 +93,7 @@ def _binary(raw: bytes, oid: int) -> Any:
     if code is not None:
         return struct.unpack(code, raw)[0]
     if oid == NUMERIC:
-        return read_numeric(raw)
+        return _within_powers(read_numeric(raw))
     if oid == DATE:
         return EPOCH + dt.timedelta(days=struct.unpack("!i", raw)[0])
     if oid in (TIMESTAMP, TIMESTAMPTZ):
@@ -114,7 +117,7 @@ def _from_text(text: str, oid: int) -> Any:
     if oid in _REALS:
         return float(text)
     if oid == NUMERIC:
-        return Decimal(text)
+        return _within_powers(Decimal(text))
     if oid == BOOL:
         return _TRUTHS[text.strip().lower()] if text.strip().lower() in _TRUTHS else _no_truth(text)
     if oid == DATE:
@@ -122,6 +125,12 @@ def _from_text(text: str, oid: int) -> Any:
     if oid in (TIMESTAMP, TIMESTAMPTZ):
         return dt.datetime.fromisoformat(text.strip())
     return _clean(text)
+
+
+def _within_powers(number: Decimal) -> Decimal:
+    if abs(number.adjusted()) > MOST_POWER:
+        raise Refusal("22003", f"a numeric parameter is beyond the {MOST_POWER}th power of ten, or too small")
+    return number
 
 
 def _no_truth(text: str) -> bool:
@@ -187,10 +196,12 @@ class Template:
         return "".join(f'"${piece}"' if isinstance(piece, int) else piece for piece in self.pieces)
 
     def filled(self, values: Sequence[Any]) -> str:
-        """The statement with its values as literals."""
-        return "".join(
-            literal(values[piece - 1]) if isinstance(piece, int) else piece for piece in self.pieces
-        )
+        """The statement with its values as literals; a `Refusal` 54000, before it is made, for one too long."""
+        used = {piece for piece in self.pieces if isinstance(piece, int)}
+        literals = {number: literal(values[number - 1]) for number in used}
+        parts = [literals[piece] if isinstance(piece, int) else piece for piece in self.pieces]
+        check_length(sum(map(len, parts)))
+        return "".join(parts)
 
 
 def with_lists(statement: StatementText) -> StatementText:

@@ -219,7 +219,7 @@ class StatementPlanner:
                     "25P01", "DECLARE CURSOR can only be used in transaction blocks", hint="BEGIN one first."
                 )
             formats = (1,) if found.binary else ()
-            self._session.open(found.name, Portal(inner, values, formats, hold=found.hold))
+            self._session.open(found.name, Portal(inner, values, formats, hold=found.hold, scrolls=True))
             return ()
 
         return StatementPlan("DECLARE CURSOR", run, parameters=inner.parameters)

@@ -6,7 +6,7 @@ A transaction changes nothing but this state: nothing is ever written, and what 
 from __future__ import annotations
 
 from understudy.server.pg.plans import StatementPlan
-from understudy.server.pg.portals import MOST_PORTALS, Portal
+from understudy.server.pg.portals import MOST_HELD, MOST_PORTALS, Portal
 from understudy.server.pg.settings import Settings
 from understudy.server.pg.states import Refusal
 
@@ -118,6 +118,18 @@ class SqlSession:
                 "53400", f"a connection has at most {MOST_PORTALS} open portals", hint="CLOSE some."
             )
         self.portals[name] = portal
+        portal.check_room = self._check_room
+
+    def _check_room(self) -> None:
+        """Refuse to execute another portal, before it asks anything, where those that are open hold too much."""
+        held = sum(portal.size for portal in self.portals.values())
+        if held > MOST_HELD:
+            raise Refusal(
+                "53400",
+                f"the cursors and portals of this connection hold about {held:,} bytes of rows; "
+                f"another is executed where they hold at most {MOST_HELD:,}",
+                hint="CLOSE cursors that you do not use any more, or end the transaction.",
+            )
 
     def portal(self, name: str) -> Portal:
         found = self.portals.get(name)
