@@ -129,7 +129,7 @@ class Gate:
         table = self.table(inquiry.table)
         inquiry.check()
         self._check_served(inquiry.table)
-        asked = AskedBy(table, caller, inquiry, inquiry.request or fresh_request())
+        asked = AskedBy(table, caller, inquiry, inquiry.request or inquiry.fresh or fresh_request())
         key = (inquiry.table, caller.analyst, asked.request)
         flying = self._flying.get(key) if inquiry.request else None
         if flying is None:

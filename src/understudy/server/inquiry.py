@@ -25,6 +25,7 @@ class Inquiry:
     """A question to a table, with the terms on which it is asked.
 
     request      the name under which the question is asked once, however often it is sent; empty for none
+    fresh        the request id that a question without one gets, where the door must know it; empty for any
     uncertified  whether an answer that nobody vouches for is welcome when the budget cannot pay
     epsilon      the price of a question that is measured by itself, outside the session; or
     rho          the same in rho; or
@@ -35,6 +36,7 @@ class Inquiry:
     table: str
     question: str
     request: str = ""
+    fresh: str = ""
     uncertified: bool = True
     epsilon: float | None = None
     rho: float | None = None

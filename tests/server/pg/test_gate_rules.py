@@ -47,15 +47,15 @@ def test_a_dear_question_waits_and_is_paid_once_when_it_is_approved(strict: Wire
         lines = [row[0] for row in connection.execute(f"EXPLAIN {DEAR}").fetchall()]
         assert "  Approval: needed" in lines
         approvals.approve(kept.id, by="carl")
-        for _ in range(100):
+        until = time.monotonic() + 20
+        while True:
             connection.execute(f"SET understudy.request = '{kept.request}'")
             try:
                 rows = connection.execute(DEAR).fetchall()
                 break
             except errors.ObjectNotInPrerequisiteState:  # the server asks it within a second
-                time.sleep(0.1)
-        else:
-            pytest.fail("an approved question was not asked within ten seconds")
+                assert time.monotonic() < until
+                time.sleep(0.02)
         spent = strict.service.gate.house.tables["town"]
         with spent.use() as opened:
             before = opened.project.ledger.spent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 import struct
@@ -231,6 +232,49 @@ def test_a_statement_is_cancelled_and_what_it_paid_is_kept(
         assert "free" in told[0]
         opened.cancel_safe()  # nothing is executed: nothing happens
         assert opened.execute("SHOW datestyle").fetchone()
+
+
+@pytest.mark.parametrize("named", ["", "mine-57014"])
+def test_a_question_by_itself_that_is_cancelled_is_paid_once(
+    town: WireTown, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    gate = town.service.gate
+    began, go_on = threading.Event(), threading.Event()
+    ask = gate._fly
+
+    def debits() -> int:
+        with gate.table("town").use() as opened:
+            return len(opened.project.ledger.debits())
+
+    async def slowly(asked: Any) -> Any:
+        began.set()
+        await asyncio.to_thread(go_on.wait, 20)
+        return await ask(asked)
+
+    sql = "SELECT count(*) FROM town WHERE age < 40 AND district = 'Inkwharf'"
+    before = debits()
+    with psycopg.connect(town.dsn(), autocommit=True) as opened:
+        opened.execute("SET understudy.rho = 0.0001")
+        opened.execute(f"SET understudy.request = '{named}'")
+        monkeypatch.setattr(gate, "_fly", slowly)
+        canceller = threading.Thread(target=lambda: (began.wait(20), opened.cancel_safe()))
+        canceller.start()
+        with pytest.raises(psycopg.errors.QueryCanceled) as ended:
+            opened.execute(sql)
+        canceller.join()
+        monkeypatch.undo()
+        request = (ended.value.diag.message_detail or "").removeprefix("request ")
+        assert opened.execute("SHOW understudy.request").fetchone() == (named,)
+        assert request
+        assert named in ("", request)
+        assert f"SET understudy.request = '{request}'" in (ended.value.diag.message_hint or "")
+        go_on.set()
+        opened.execute(f"SET understudy.request = '{request}'")
+        first = opened.execute(sql).fetchone()
+        assert opened.execute("SHOW understudy.request").fetchone() == ("",)
+        opened.execute(f"SET understudy.request = '{request}'")
+        assert opened.execute(sql).fetchone() == first
+    assert debits() - before == 1
 
 
 def test_silent_strangers_do_not_shut_the_door(town: WireTown, monkeypatch: pytest.MonkeyPatch) -> None:

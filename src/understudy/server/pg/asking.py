@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from understudy.ledger.interface import fresh_request
 from understudy.query.column import Column
 from understudy.server.answering import GateReply, plainly
 from understudy.server.gate import Gate
@@ -57,7 +58,11 @@ class SharedDesk:
 
 
 class Asker:
-    """Asks for one connection. `tell` is given the notices of answers."""
+    """Asks for one connection. `tell` is given the notices of answers.
+
+    `last_request` is the request id of the question that was asked last, known before it is asked: whoever cancels
+    the statement is told it.
+    """
 
     def __init__(
         self, shared: SharedDesk, caller: Caller, settings: Settings, tell: Callable[[bytes, str], None]
@@ -66,6 +71,7 @@ class Asker:
         self._caller = caller
         self._settings = settings
         self._tell = tell
+        self.last_request = ""
 
     # ---- reading
 
@@ -94,7 +100,15 @@ class Asker:
         text = select.filled(values)
         if select.goes_to != "gate":
             return await self._public(select, text)
-        reply = await _patiently(partial(self._asked, self._inquiry(select, text)))
+        inquiry = self._inquiry(select, text)
+        self.last_request = inquiry.request or inquiry.fresh
+        try:
+            reply = await _patiently(partial(self._asked, inquiry))
+        except Problem as problem:
+            if problem.status < 500 and problem.status != 429:
+                self._forget_request()
+            raise
+        self._forget_request()
         if reply.is_waiting:
             raise notices.waits(reply)
         if reply.answer.get("problem"):
@@ -106,17 +120,20 @@ class Asker:
     async def _asked(self, inquiry: Inquiry) -> GateReply:
         return await self._shared.gate.ask(self._caller, inquiry)
 
+    def _forget_request(self) -> None:
+        """The name is that of one question, which got its reply; without one it stays, to be asked again."""
+        if self._settings["understudy.request"]:
+            self._settings.set("understudy.request", "")
+
     def _inquiry(self, select: Select, text: str) -> Inquiry:
         settings = self._settings
         if select.parameters:
             text = with_lists(statements_of(text)[0]).text
-        request = settings["understudy.request"]
-        if request:  # it names one question: the next
-            settings.set("understudy.request", "")
         return Inquiry(
             table=select.table,
             question=text,
-            request=request,
+            request=settings["understudy.request"],
+            fresh=fresh_request(),
             uncertified=settings.is_on("understudy.uncertified"),
             epsilon=settings.number("understudy.epsilon"),
             rho=settings.number("understudy.rho"),
@@ -173,9 +190,7 @@ class Asker:
         return [[json.dumps([{"Plan": told}], indent=2)]] if form == "json" else [[line] for line in lines]
 
     async def _priced(self, select: Select, text: str) -> dict[str, Any]:
-        kept = self._settings["understudy.request"]
         inquiry = self._inquiry(select, text)
-        self._settings.set("understudy.request", kept)  # a price is no question: the name stays for the next
         gate = self._shared.gate
         (told,) = await _patiently(lambda: gate.price(self._caller, [inquiry]))
         problem = told.get("problem")

@@ -4,7 +4,7 @@
     Parse, Bind, Describe, Execute …    the same in steps; after an error everything is skipped up to Sync
 
 A statement that is cancelled, or takes longer than `statement_timeout`, ends with an error; what was debited for
-it is finished, kept under its request id, and free for whoever asks again.
+it is finished and kept under its request id, which the error tells: the same statement under it pays nothing more.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class PgConnection:
         self._metrics = metrics
         self.session = SqlSession(settings)
         self._told = {name: settings[name] for name in REPORTED}
-        asker = Asker(shared, caller, settings, self._tell)
-        self._planner = StatementPlanner(self.session, asker, self._tell)
+        self._asker = Asker(shared, caller, settings, self._tell)
+        self._planner = StatementPlanner(self.session, self._asker, self._tell)
         self._is_skipping = False
         self._is_busy = False
         self._cancels = 0
@@ -195,6 +195,7 @@ class PgConnection:
         """Do what a message says; False where that failed, which the client was told then."""
         began = time.perf_counter()
         self._is_busy = True
+        self._asker.last_request = ""
         try:
             if body is None:
                 raise Refusal("54000", "a message is at most 1 MiB", hint="Ask several shorter questions.")
@@ -220,11 +221,11 @@ class PgConnection:
         except ProtocolError as error:
             self._refuse(Refusal("08P01", str(error)))
         except TimeoutError:
-            self._refuse(ended("canceling statement due to statement timeout"))
+            self._refuse(ended("canceling statement due to statement timeout", self._asker.last_request))
         except asyncio.CancelledError:
             if not self._was_cancelled():
                 raise
-            self._refuse(ended("canceling statement due to user request"))
+            self._refuse(ended("canceling statement due to user request", self._asker.last_request))
         except Gone:
             raise
         except Exception as error:  # whatever it is, the client is told that the server failed, and goes on

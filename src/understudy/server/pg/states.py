@@ -141,12 +141,16 @@ def read_only(what: str) -> Refusal:
     )
 
 
-def ended(words: str) -> Refusal:
-    """The end of a statement that was cancelled, or took too long."""
+def ended(words: str, request: str) -> Refusal:
+    """The end of a statement that was cancelled, or took too long; `request` is empty where it asked nothing."""
+    if not request:
+        return Refusal("57014", words, hint="The statement had asked nothing of a private table.")
     return Refusal(
         "57014",
         words,
-        hint="What was debited for it is finished and kept: the same question is free afterwards.",
+        detail=f"request {request}",
+        hint=f"What was debited for it is finished and kept: SET understudy.request = '{request}' and give the "
+        "same statement again, which pays nothing more.",
     )
 
 
@@ -155,6 +159,6 @@ def stopping() -> Refusal:
     return Refusal(
         "57P01",
         "terminating connection due to administrator command",
-        hint="Connect again when the server is back; the same question is paid once.",
+        hint="Connect again when the server is back: a question is paid once in a session, or under a request id.",
         fatal=True,
     )
