@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import sqrt
 
 import numpy as np
 
 from understudy.mechanism.card import KeySubject, NoiseSubject, Releases, ReportSubject
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.cost import epsilon, rho
-from understudy.privacy.event import Event, GaussianNoise, TruncatedGeometricKeys
+from understudy.privacy.event import Event, GaussianNoise, RoundedNormal
+from understudy.privacy.key_event import TruncatedGeometricKeys
 from understudy_audit.claim import (
     ApproximateClaim,
     ApproximateConcentratedClaim,
     Claim,
     ConcentratedClaim,
     GaussianClaim,
+    NormalClaim,
     PureClaim,
 )
 from understudy_audit.events import Draws
@@ -73,7 +76,12 @@ def noise_pairs(subject: NoiseSubject, price: Fraction) -> list[Pair]:
 
 
 def _noise_claim(event: Event, shift: Sequence[int]) -> Claim:
-    """The exact curve of Gaussian noise where one number moves by all of the sensitivity, else that of ρ."""
+    """The exact curve of Gaussian noise where one number moves by all of the sensitivity, else that of ρ.
+
+    Of rounded normal noise it is the curve of the normal law, whatever moves: that is what is promised.
+    """
+    if isinstance(event, RoundedNormal):
+        return NormalClaim(sqrt(event.l2_squared / event.variance))
     if not isinstance(event, GaussianNoise):
         return PureClaim(epsilon(event))
     if len(shift) == 1 and abs(shift[0]) <= 1000:

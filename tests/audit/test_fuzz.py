@@ -28,7 +28,7 @@ from understudy.cli.app import main
 from understudy.declaration.file import parse
 from understudy.errors import ParameterError
 from understudy.noise.samplers import SeededNoise
-from understudy.privacy.event import as_plain, from_plain, from_text
+from understudy.privacy.recording import as_plain, from_plain, from_text
 from understudy.project import Project
 from understudy.query.expression import parse as ask
 from understudy.releases.files import ANSWERS, CERTIFICATE, STANDIN

@@ -34,10 +34,9 @@ from understudy.privacy.event import (
     SparseVector,
     SpentBefore,
     Together,
-    as_plain,
-    from_plain,
 )
 from understudy.privacy.joint import RULE_1, RULE_2, Joint
+from understudy.privacy.recording import as_plain, from_plain
 
 LAPLACE = LaplaceNoise(l1=Fraction(2), scale=Fraction(30))
 GAUSS = GaussianNoise(l2_squared=Fraction(2), variance=Fraction(400))

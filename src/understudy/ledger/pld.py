@@ -17,7 +17,8 @@ from typing import Any
 from understudy.errors import LedgerError
 from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import UNITS
-from understudy.privacy.event import Event, from_text
+from understudy.privacy.event import Event
+from understudy.privacy.recording import from_text
 
 INTERVAL = 1e-4
 """Grid of privacy losses; each loss is rounded up to it."""

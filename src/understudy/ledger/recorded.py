@@ -12,8 +12,9 @@ from understudy.ledger.chain import START, Entry, canonical, is_sealed
 from understudy.ledger.interface import Debit
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
-from understudy.privacy.event import Event, from_text, recorded_number
+from understudy.privacy.event import Event
 from understudy.privacy.joint import RULE_1, RULES, AccountingRule
+from understudy.privacy.recording import from_text, recorded_number
 
 
 @dataclass(eq=False)

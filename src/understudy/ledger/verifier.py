@@ -6,6 +6,7 @@ copies it to a machine where Understudy was never installed, reads it from the f
 
     Laplace noise of scale b on values that one person moves by l1       epsilon = l1/b      rho = epsilon^2/2
     Gaussian noise of variance v on values moved by sqrt(l2_squared)     no epsilon          rho = l2_squared/(2v)
+    the same, normal noise that was rounded to whole numbers             no epsilon          rho = l2_squared/(2v)
     one selection by the exponential mechanism                           epsilon             rho = epsilon^2/8
     a noisy maximum; a sparse vector; reports; what was spent before     epsilon             rho = epsilon^2/2
     several events                                                       sum                 sum
@@ -335,7 +336,7 @@ def price(event: dict, currency: str) -> Fraction:
     if kind == "LaplaceNoise" and set(numbers) == {"l1", "scale"}:
         epsilon = numbers["l1"] / numbers["scale"]
         return epsilon if pure else epsilon * epsilon / 2
-    if kind == "GaussianNoise" and set(numbers) == {"l2_squared", "variance"}:
+    if kind in ("GaussianNoise", "RoundedNormal") and set(numbers) == {"l2_squared", "variance"}:
         if pure and numbers["l2_squared"]:
             raise Wrong("Gaussian noise has no price in epsilon")
         return numbers["l2_squared"] / (2 * numbers["variance"])
@@ -458,8 +459,8 @@ class Purse:
             self.others += cost
 
     def joins(self, event: dict, cost: int) -> bool:
-        noise = "LaplaceNoise" if self.currency == "epsilon" else "GaussianNoise"
-        return event["noise"]["event"] == noise and self.flat + cost <= 1 << 60
+        noises = ("LaplaceNoise",) if self.currency == "epsilon" else ("GaussianNoise", "RoundedNormal")
+        return event["noise"]["event"] in noises and self.flat + cost <= 1 << 60
 
     def can_pay(self, work: int) -> bool:
         """Whether the credit of rule 2 is enough for so much work."""

@@ -11,11 +11,12 @@ from functools import lru_cache
 
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.rounded_normal import RoundedNormalMechanism
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import Number
 
-Additive = LaplaceMechanism | GaussianMechanism
+Additive = LaplaceMechanism | GaussianMechanism | RoundedNormalMechanism
 
 
 def noise_for(price: Price, moved: Sensitivity) -> Additive:

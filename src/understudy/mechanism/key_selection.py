@@ -58,7 +58,8 @@ from understudy.mechanism.look import decided
 from understudy.mechanism.parameters import lattice_values, whole
 from understudy.noise.law import discrete_gaussian_quantile, scale_parameter, variance_parameter
 from understudy.noise.samplers import NoiseSource, discrete_gaussian, truncated_geometric
-from understudy.privacy.event import GaussianKeys, Pure, TruncatedGeometricKeys
+from understudy.privacy.event import Pure
+from understudy.privacy.key_event import GaussianKeys, TruncatedGeometricKeys
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Relation
 from understudy.privacy.tails import ROOM, gaussian_tail, truncated_geometric_end

@@ -38,7 +38,7 @@ from understudy.rational import Number, exact
 
 WORD = 64
 
-_BATCH = 1 << 15
+BATCH = 1 << 15
 """Words per pass: the temporaries of a pass stay in the processor's cache."""
 
 _COARSE = 32
@@ -309,7 +309,7 @@ def _fill(sampler: _Sampler, size: int, noise: NoiseSource) -> NDArray[np.int64]
     draws = np.empty(size, dtype=np.int64)
     done = 0
     while done < size:
-        batch = sampler.draw(min(size - done, _BATCH), noise)
+        batch = sampler.draw(min(size - done, BATCH), noise)
         draws[done : done + batch.size] = batch
         done += batch.size
     return draws
