@@ -12,9 +12,11 @@ copies it to a machine where Understudy was never installed, reads it from the f
     several events                                                       sum                 sum
     keys told by noise on -k..k with P[x] ~ exp(-|x| e), c of them moved  no epsilon          rho = c e^2/2
     keys told by Gaussian noise of variance v, moved by sqrt(l2_squared)  no epsilon          rho = l2_squared/(2v)
+    noise that is bounded by a reach                                     no epsilon          no rho
 
-The last two also have a delta of their own: at least c P[noise = k], and keys P[noise >= reach], which is at most
-keys erfc((reach - 1)/sqrt(2v))/2. All such deltas together stay under the budget's key_delta.
+Keys also have a delta of their own: at least c P[noise = k], and keys P[noise >= reach], which is at most
+keys erfc((reach - 1)/sqrt(2v))/2. All such deltas together stay under the budget's key_delta. Bounded noise has a
+delta too, and a divergence at one Renyi order, both of which its event records: see `bounded_sums`.
 
 Noise on counts that only the rows of a region can move ("Located") is priced jointly. With p the price of the
 noise and f the indicator of the region, two neighbouring tables that differ in the rows x and y lose at most u
@@ -340,6 +342,11 @@ def price(event: dict, currency: str) -> Fraction:
         if pure and numbers["l2_squared"]:
             raise Wrong("Gaussian noise has no price in epsilon")
         return numbers["l2_squared"] / (2 * numbers["variance"])
+    if kind == "BoundedNoise":
+        bounded_noise(numbers)
+        if numbers["l1"]:
+            raise Wrong("bounded noise has no price in epsilon or in rho")
+        return Fraction(0)
     if kind == "SparseVector" and {"epsilon"} <= set(numbers) <= {"epsilon", "hits", "told"}:
         return sparse_vector(numbers["epsilon"], numbers.get("hits"), numbers.get("told"), pure=pure)
     if kind in ("TruncatedGeometricKeys", "GaussianKeys"):
@@ -378,12 +385,60 @@ def key_selection(kind: str, numbers: dict) -> Fraction:
     return rho
 
 
+def bounded_noise(numbers: dict) -> Fraction:
+    """The divergence of bounded noise at its own order, if that and its delta are as large as its noise says."""
+    whole = ("reach", "l1", "largest", "set_aside")
+    if set(numbers) != {*whole, "order", "divergence", "delta"}:
+        raise Wrong("its event is not understood")
+    reach, total, largest, aside = (int(numbers[name]) for name in whole)
+    if any(numbers[name].denominator != 1 for name in whole):
+        raise Wrong("its event is not understood")
+    if not (1 <= reach <= 1 << 20 and 1 <= largest <= min(max(total, 1), 64) and largest <= aside <= reach):
+        raise Wrong("its event is not understood")
+    if not 1 < numbers["order"] <= 10**6 or not numbers["delta"] < 1 or reach * largest > 1 << 22:
+        raise Wrong("its event is not understood")
+    least, mass = (total * most for most in bounded_sums(reach, largest, aside, numbers["order"]))
+    if not (float(numbers["divergence"]) >= least and float(numbers["delta"]) >= mass):
+        raise Wrong("its price is smaller than its noise makes it")
+    return numbers["divergence"]
+
+
+@lru_cache(maxsize=256)
+def bounded_sums(reach: int, largest: int, aside: int, order: Fraction) -> tuple[float, float]:
+    """For each step that one person moves a number: the divergence outside the outcomes set aside, and their mass.
+
+    Outcome k = 1, 2, ... from an end has the weight sin(t k)^3.5, t = pi/(2 reach + 2). Where the number moves
+    by s, the log-ratio of the two laws is -3.5 ln(cos(t s) - sin(t s)/tan(t k)), and for s of `largest` steps
+    the part s/largest of the outcomes is set aside, rounded up. Floats err by less than the last factor of the
+    results.
+    """
+    turn, excess = math.pi / (2 * reach + 2), float(order) - 1
+    weights = [math.sin(turn * min(k, 2 * reach + 2 - k)) ** 3.5 for k in range(1, 2 * reach + 2)]
+    whole = math.fsum(weights)
+    divergence = mass = 0.0
+    for moved in range(1, largest + 1):
+        first = -(-aside * moved // largest)
+        sine, less = math.sin(turn * moved), 2 * math.sin(turn * moved / 2) ** 2
+        grown = []
+        for k in range(first + 1, 2 * reach + 2):
+            cotangent = math.tan(turn * (reach + 1 - k))
+            loss = -3.5 * math.log1p(-less - sine * cotangent)
+            grown.append(weights[k - 1] * math.expm1(min(excess * loss, 700.0)))
+        set_aside = math.fsum(weights[:first])
+        mean = (math.fsum(grown) - set_aside) / whole  # less 1
+        divergence = max(divergence, math.log1p(max(mean, 0.0)) / excess / moved)
+        mass = max(mass, set_aside / whole / moved)
+    return divergence * (1 - 1e-8), mass * (1 - 1e-8)
+
+
 def delta(event: dict) -> Fraction:
-    """The delta that an event has of its own: 0 for all but the selections of keys."""
+    """The delta that an event has of its own: 0 for all but the selections of keys and bounded noise."""
     if event["event"] == "Together":
         return sum((delta(part) for part in event["events"]), Fraction(0))
-    selects = event["event"] in ("TruncatedGeometricKeys", "GaussianKeys")
-    return rational(event["delta"]) if selects else Fraction(0)
+    if event["event"] == "Located":
+        return delta(event["noise"])
+    own = event["event"] in ("TruncatedGeometricKeys", "GaussianKeys", "BoundedNoise")
+    return rational(event["delta"]) if own else Fraction(0)
 
 
 def sparse_vector(epsilon: Fraction, hits: Fraction | None, told: Fraction | None, *, pure: bool) -> Fraction:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.rounded_normal import RoundedNormalMechanism
@@ -16,7 +17,7 @@ from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import Number
 
-Additive = LaplaceMechanism | GaussianMechanism | RoundedNormalMechanism
+Additive = LaplaceMechanism | GaussianMechanism | RoundedNormalMechanism | BoundedMechanism
 
 
 def noise_for(price: Price, moved: Sensitivity) -> Additive:

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
 from understudy.mechanism.additive import Additive
+from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.rounded_normal import RoundedNormalMechanism
 from understudy.noise.samplers import NoiseSource
+from understudy.privacy.bounded_noise import BoundedNoise
 from understudy.privacy.event import (
     Event,
     GaussianNoise,
@@ -135,6 +137,10 @@ def _is_its_noise(mechanism: object, event: Event) -> bool:
         if not isinstance(event, kind) or event.variance != mechanism.event.variance:
             return False
         return mechanism.l2_squared > 0 or event.l2_squared == 0
+    if isinstance(mechanism, BoundedMechanism):
+        if not isinstance(event, BoundedNoise) or event.reach != mechanism.reach:
+            return False
+        return mechanism.l1 > 0 or event.l1 == 0
     return True
 
 

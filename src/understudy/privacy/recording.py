@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from understudy.errors import ParameterError
+from understudy.privacy.bounded_noise import BoundedNoise
 from understudy.privacy.event import (
     AdditiveNoise,
     Event,
@@ -36,6 +37,7 @@ KINDS: dict[str, type[Event]] = {
         LaplaceNoise,
         GaussianNoise,
         RoundedNormal,
+        BoundedNoise,
         Selection,
         NoisyMaximum,
         SparseVector,
