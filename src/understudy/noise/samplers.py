@@ -1,5 +1,5 @@
 """Exact samplers on integers, from a stream of uniform 64-bit words. Noise is drawn here and in
-`selection`, `normal` and `cosine` alone.
+`selection`, `normal`, `cosine` and `bounded` alone.
 
 Every law here is exact. Floats and tables of 64-bit cuts are filters: they settle an outcome only where the
 first bits of a uniform number settle it whatever its later bits are. Where they do not (a tie with a cut, a
