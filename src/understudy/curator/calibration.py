@@ -17,6 +17,7 @@ from understudy.domain.refinement import refines
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.additive import Additive, error_of, noise_for
 from understudy.mechanism.quantile import QuantileMechanism, quantile_sensitivity, shift_for
+from understudy.privacy.budget import Budget
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import CountColumns, SharedColumns
 from understudy.privacy.event import Event, Selection, Together
@@ -61,15 +62,20 @@ class PreparedMeasurement:
 class Calibration:
     """Sensitivities, mechanisms, errors and prices of marginals of one declared table.
 
-    `currency` is what prices are told in where no other is asked for. `rows_at_most` gives a public bound on the
-    number of rows, or None: it is asked for only where weights other than 0 and 1 are rounded. Prices are in
-    epsilon or rho, errors in people.
+    Prices are told in the currency of the `budget` where no other is asked for. `rows_at_most` gives a public
+    bound on the number of rows, or None: it is asked for only where weights other than 0 and 1 are rounded.
+    Prices are in epsilon or rho, errors in people.
     """
 
     domain: Domain
     relation: Relation
-    currency: Currency
+    budget: Budget
     rows_at_most: Callable[[], int | None]
+
+    @property
+    def currency(self) -> Currency:
+        """What prices are told in where no other is asked for: that of the budget."""
+        return self.budget.currency
 
     def sensitivity(self, *marginals: Marginal, resolution: int = 1) -> Sensitivity:
         """How far neighbours can move the counts of marginals side by side, in steps of 1/resolution.
@@ -162,7 +168,7 @@ class Calibration:
             raise QueryError("the question is about another domain")
         (measure,) = end.measures(self.domain)
         moved, steps = self.sensitivity(marginal).l1, measure.steps
-        epsilon = price.epsilon_of(Selection(epsilon=Fraction(1)))
+        epsilon = self.budget.epsilon_within(price, Selection(epsilon=Fraction(1)))
         share = probability(beta)
         shift = 0
         if end.side != "point":

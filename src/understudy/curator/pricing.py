@@ -235,7 +235,7 @@ class QuestionPricing:
                 remedy="declare a budget with a delta, or ask for Laplace noise",
             )
         if noise == "laplace" and price.currency == "rho":
-            return Price("epsilon", price.epsilon_of(_PURE))
+            return Price("epsilon", budget.epsilon_within(price, _PURE))
         return price
 
     def _part(self, price: Price, parts: int | Fraction, *, rounded: bool) -> Price:

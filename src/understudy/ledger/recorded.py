@@ -13,6 +13,7 @@ from understudy.ledger.interface import Debit
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.event import Event
+from understudy.privacy.filter import FILTERS
 from understudy.privacy.joint import RULE_1, RULES, AccountingRule
 from understudy.privacy.recording import from_text, recorded_number
 
@@ -81,7 +82,11 @@ _event = lru_cache(maxsize=4096)(from_text)
 
 
 def terms(name: str, budget: Budget, rule: AccountingRule) -> str:
-    """What the first entry binds a ledger to. The first rule of joint accounting is named by no number."""
+    """What the first entry binds a ledger to.
+
+    The first rule of joint accounting is named by no number, and the filter zcdp by no name: versions that knew no
+    others wrote neither.
+    """
     cap = budget.cap
     return canonical(
         {
@@ -92,6 +97,7 @@ def terms(name: str, budget: Budget, rule: AccountingRule) -> str:
             "currency": cap.currency,
             "cap": cap.units,
             **({} if rule == RULE_1 else {"accounting": rule.number}),
+            **budget.filter.terms(),
             **({"key_delta": str(budget.key_delta)} if budget.key_delta else {}),
         }
     )
@@ -117,6 +123,16 @@ def budget_of(entry: Entry) -> Budget:
     try:
         plain = json.loads(entry.terms or "")
         keys = recorded_number(plain.get("key_delta", "0"))
-        return Budget(recorded_number(plain["epsilon"]), recorded_number(plain["delta"]), keys)
+        parts = {name: recorded_number(plain[name]) for name in ("order", "reserve") if name in plain}
+        numbers = recorded_number(plain["epsilon"]), recorded_number(plain["delta"])
+        name = plain.get("filter", "zcdp")
+        if name not in FILTERS:
+            raise LedgerError(
+                "the ledger was begun with a privacy filter that this program does not know",
+                remedy="Use the version of understudy that began it; nothing was spent",
+            )
+        if name == "zcdp":
+            return Budget(*numbers, keys)
+        return Budget.of(*numbers, key_delta=keys, filter=name, **parts)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise broken(entry.number) from None

@@ -21,6 +21,7 @@ from math import sqrt
 from typing import Literal, NamedTuple
 
 from understudy.errors import ParameterError, RefusedError
+from understudy.privacy import gdp
 from understudy.privacy.renyi import checked_order, pure_divergence, selection_divergence
 
 
@@ -63,6 +64,14 @@ class Event:
         under μ² on every path, all of it is μ-GDP. [SmithThakurta22]
         """
         return None
+
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        """At least the μ² that it takes of a GDP filter which keeps `reserve` of μ² unspent (`privacy.gdp`).
+
+        That is its own μ² where it has one. Raises RefusedError where nothing was proved about it.
+        """
+        exact = self.gdp_cost()
+        return gdp.pure_cost(self.pure_cost(), reserve) if exact is None else exact
 
     def renyi_cost(self, order: Fraction) -> Fraction:
         """At least the Rényi divergence of this order between what neighbours tell, either way.
@@ -174,6 +183,10 @@ class GaussianNoise(_NormalNoise):
         """None: the discrete law is no rounding of the normal one, unless nobody can move the integers."""
         return Fraction(0) if self.l2_squared == 0 else None
 
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        """Δ²/σ², and a surcharge that is below any unit unless σ is a few steps only."""
+        return gdp.discrete_gaussian_cost(self.l2_squared, self.variance, reserve)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedNormal(_NormalNoise):
@@ -214,6 +227,9 @@ class Selection(Pure):
         α·ε²/8.
         """
         return self.epsilon**2 / 8
+
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        return gdp.selection_cost(self.epsilon, reserve)
 
     def renyi_cost(self, order: Fraction) -> Fraction:
         """The largest over the pairs of losses t and t - ε: the log-ratios lie in an interval of length ε."""
@@ -258,6 +274,10 @@ class SparseVector(Pure):
         randomised response with ε', drawn when it starts [VadhanWang21], which is ε'²/2-zCDP.
         """
         return ((1 - self.told) ** 2 + self.told**2) * self.epsilon**2 / (2 * self.hits)
+
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        """Of the same runs, each of which is two pure steps."""
+        return self.hits * sum((gdp.pure_cost(share, reserve) for share in self._shares()), Fraction(0))
 
     def renyi_cost(self, order: Fraction) -> Fraction:
         """Of the same runs, each of which is two pure steps: divergences of one order add up as ρ does."""
@@ -340,6 +360,9 @@ class Located(Event):
     def gdp_cost(self) -> Fraction | None:
         return self.noise.gdp_cost()
 
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        return self.noise.gdp_cost_at(reserve)
+
     def renyi_cost(self, order: Fraction) -> Fraction:
         return self.noise.renyi_cost(order)
 
@@ -370,6 +393,10 @@ class Together(Event):
         """The sum, where each has one. [SmithThakurta22]"""
         costs = [known_event(part).gdp_cost() for part in self.events]
         return None if None in costs else sum((cost for cost in costs if cost), Fraction(0))
+
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        """What is taken adds up over adaptive composition, at one reserve."""
+        return sum((known_event(part).gdp_cost_at(reserve) for part in self.events), Fraction(0))
 
     def renyi_cost(self, order: Fraction) -> Fraction:
         """Divergences of one order add up over adaptive composition, as ρ does. [FeldmanZrnic21]"""

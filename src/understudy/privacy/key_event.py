@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import sqrt
 
 from understudy.errors import ParameterError, RefusedError
+from understudy.privacy import gdp
 from understudy.privacy.event import Event, PrivacyLoss
 from understudy.privacy.renyi import checked_order, pure_divergence
 from understudy.privacy.tails import covers, gaussian_tail, truncated_geometric_end
@@ -59,6 +60,10 @@ class TruncatedGeometricKeys(_KeySelection):
         """Each key is δ/c-approximately ε-DP, hence ε²/2-zCDP, and c keys add up."""
         return self.keys * self.epsilon**2 / 2
 
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        """Each key is ε-DP where its noise is not at an end, and c keys add up."""
+        return self.keys * gdp.pure_cost(self.epsilon, reserve)
+
     def renyi_cost(self, order: Fraction) -> Fraction:
         """Each key is ε-DP where its noise is not at an end, and c keys add up."""
         return self.keys * pure_divergence(self.epsilon, order)
@@ -89,6 +94,12 @@ class GaussianKeys(_KeySelection):
     def zcdp_cost(self) -> Fraction:
         """Discrete Gaussian noise on integers: Δ²/(2σ²). [CKS20, Theorem 14]"""
         return self.l2_squared / (2 * self.variance)
+
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        """That of its noise: given that none of the keys of one table alone is lifted, the others are told by
+        it.
+        """
+        return gdp.discrete_gaussian_cost(self.l2_squared, self.variance, reserve)
 
     def renyi_cost(self, order: Fraction) -> Fraction:
         """a·ρ: what zCDP says of order a."""
