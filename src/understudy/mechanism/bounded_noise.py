@@ -15,12 +15,23 @@ from understudy.mechanism.card import Card, Family, NoiseSubject
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values
 from understudy.noise.bounded import bounded, bounded_log_law, checked_reach
 from understudy.noise.samplers import NoiseSource
-from understudy.privacy.bounded_noise import MAX_LARGEST, MAX_REACH, BoundedNoise, most_set_aside
+from understudy.privacy.bounded_noise import (
+    MAX_LARGEST,
+    MAX_REACH,
+    BoundedNoise,
+    BoundedPrice,
+    bounded_price,
+    most_set_aside,
+)
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import Number
 
 FISHER = 12.0903
 """(R + 1)² times the Fisher information of the law, m²π²/(4(m - 1)) for m = 7/2: the price, but for the ends."""
+
+
+MORE = Fraction(10**9)
+"""More than a whole budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +73,18 @@ class BoundedMechanism:
                 remedy="ask for a wider error, or give more of delta to be set aside",
             )
         return cls(reach=reach, l1=l1, largest=largest, set_aside=set_aside, order=order)
+
+    @classmethod
+    def balanced(
+        cls, reach: int, moved: Sensitivity, *, order: Fraction, divergence: Fraction, delta: Fraction
+    ) -> BoundedMechanism:
+        """Noise of this reach of which the most answers can be paid by a whole budget of `divergence` and `delta`.
+
+        The more outcomes are set aside, the smaller is the divergence and the larger the mass: the larger of
+        the parts that one answer takes of the two is made as small as it can be. Raises RefusedError where that
+        is more than all.
+        """
+        return _balanced(cls, reach, moved, order, divergence, delta)
 
     @classmethod
     def for_price(
@@ -134,6 +157,49 @@ def _moves(moved: Sensitivity) -> tuple[int, int]:
             remedy="ask for Gaussian noise, or declare fewer rows to a person",
         )
     return moved.l1, max(largest, 1)
+
+
+@lru_cache(maxsize=1024)
+def _balanced(
+    kind: type[BoundedMechanism],
+    reach: int,
+    moved: Sensitivity,
+    order: Fraction,
+    divergence: Fraction,
+    delta: Fraction,
+) -> BoundedMechanism:
+    l1, largest = _moves(moved)
+
+    def part(set_aside: int) -> Fraction:
+        """The larger part of the two, where they have a price."""
+        price = _priced(reach, l1, largest, set_aside, order)
+        return MORE if price is None else max(price.divergence / divergence, price.delta / delta)
+
+    few, many = largest - 1, checked_reach(reach) + 1
+    while (
+        many - few > 1
+    ):  # the divergence is the larger part at `few`, or has no price; the mass is, at `many`
+        middle = (few + many) // 2
+        price = _priced(reach, l1, largest, middle, order)
+        if price is None or price.delta * divergence <= price.divergence * delta:
+            few = middle
+        else:
+            many = middle
+    best = min((at for at in (few, many) if largest <= at <= reach), key=part, default=0)
+    if not best or part(best) > 1:
+        raise RefusedError(
+            f"noise that stays within {reach} has ends that are heavier than this budget pays for",
+            remedy="ask for a wider error, or declare a larger `key_delta`",
+        )
+    return kind(reach=reach, l1=l1, largest=largest, set_aside=best, order=order)
+
+
+def _priced(reach: int, l1: int, largest: int, set_aside: int, order: Fraction) -> BoundedPrice | None:
+    """What noise costs; None where it has no price, because too few outcomes are set aside for this order."""
+    try:
+        return bounded_price(reach, l1, largest, set_aside, order)
+    except ParameterError:
+        return None
 
 
 @lru_cache(maxsize=1024)

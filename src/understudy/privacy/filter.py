@@ -44,6 +44,7 @@ from math import floor, inf, log, log1p
 from typing import Any, ClassVar, Literal
 
 from understudy.errors import ParameterError, RefusedError
+from understudy.privacy.bounded_noise import BoundedNoise
 from understudy.privacy.compose import zcdp_epsilon, zcdp_rho
 from understudy.privacy.cost import UNITS, rho
 from understudy.privacy.event import Event, GaussianNoise, Pure, RoundedNormal, known_event
@@ -157,7 +158,8 @@ class RenyiFilter:
         return known_event(event).renyi_cost(self.order) / self.order
 
     def joins(self, noise: Event) -> bool:
-        return isinstance(noise, GaussianNoise | RoundedNormal)
+        """Also bounded noise: whoever moves counts by a part of what it was made for costs at most that part."""
+        return isinstance(noise, GaussianNoise | RoundedNormal | BoundedNoise)
 
     def most_epsilon(self, amount: Fraction, unit: Pure) -> Fraction:
         return _most_epsilon(self, amount, unit)
