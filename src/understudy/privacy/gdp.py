@@ -246,7 +246,7 @@ def _surcharge(l2_squared: Fraction, variance: Fraction, reserve: Fraction) -> F
         if exponent < 1:
             return None
         if exponent > 10_000:
-            return Fraction(1, GRID)
+            return Fraction(0)
         one = (-exponent).exp()
         power = _decimal(l2_squared) * 2 * one / (1 - one)
         if power > 1:

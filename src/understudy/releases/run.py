@@ -250,7 +250,7 @@ class Run:
         """Buy what a mechanism releases."""
         self.tell(_doing(step, "measuring"))
         found = self.curator._buy(look, request=self.request(step), analyst=self.analyst).released
-        price = self.curator.ledger.budget.price(self.curator.event_of(look))
+        price = self.curator.ledger.budget.price(self.curator._event_of(look))
         self.steps.append(Step(step, look.key.split(" #")[0], price))
         self.tell("fitting the stand-in")
         return found
