@@ -28,7 +28,8 @@ filter `gdp`, with a reserve of r (in mu^2) that is never spent: rho = mu^2/2, a
                       h <= 1/2 and h^2 <= 1000 r, and never more than its epsilon costs
     discrete noise    m = l2_squared/v and 3 t C (r+m), with t = exp(l2_squared 2q/(1-q)) - 1, C = 1 +
                       sqrt(2 pi (r+m)) exp((r+m)/2), q = exp(-2 pi^2 v/(1 + m/r)), where 6 t C <= 1 and r+m <= 3;
-                      but m (1 + 10^-15) where 3 t C (r+m) v <= 10^-15, and only then it is priced jointly
+                      but m where 3 t C (r+m) v <= 10^-15, and only then it is priced jointly; for what m lacks
+                      then, the cap is smaller by 10^-15 of itself
 
 The last two of the table also have a delta of their own: at least c P[noise = k], and keys P[noise >= reach],
 which is at most keys erfc((reach - 1)/sqrt(2v))/2. All such deltas together stay under the budget's key_delta.
@@ -92,7 +93,10 @@ USED = {
     "snapshot": {"terms"},
 }
 OPTIONAL = {"state"}
-FILTER_TERMS = {"renyi": ("filter", "order"), "gdp": ("filter", "reserve", "reserve_units")}
+FILTER_TERMS = {
+    "renyi": ("filter", "order"),
+    "gdp": ("filter", "reserve", "reserve_units", "total_units"),
+}
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
 Kept = str | tuple[str, Fraction]
 START, GRANT, ONCE = (
@@ -428,7 +432,7 @@ def of_normal(numbers: dict, currency: Kept, *, discrete: bool) -> Fraction:
     if extra is None:
         raise Wrong("discrete Gaussian noise of so small a variance has no price in GDP")
     plain = extra * numbers["variance"] * 10**15 <= 1
-    return rho * (1 + Fraction(1, 10**15)) if plain else rho + extra / 2
+    return rho if plain else rho + extra / 2
 
 
 def wide(digits: int) -> decimal.Context:
@@ -974,7 +978,7 @@ def check_filter_cap(terms: dict, epsilon: Fraction, delta: Fraction) -> None:
 
         def implied(spent: Fraction) -> Decimal:
             if name == "gdp":
-                return gdp_delta(spent * 2 + parameter, e)
+                return gdp_delta(2 * spent, e)
             a = exactly(parameter)
             exponent = (a - 1) * (a * exactly(spent) - e) + (a - 1) * (1 - 1 / a).ln() - a.ln()
             return exponent.exp()
@@ -982,9 +986,17 @@ def check_filter_cap(terms: dict, epsilon: Fraction, delta: Fraction) -> None:
         if name == "renyi" and not 1 < parameter <= 10**6:
             raise Wrong("its order is none")
         if name == "gdp":
-            share, back = rational(terms["reserve"]), terms["reserve_units"]
-            if type(back) is not int or back < 1 or back != math.floor(share * (terms["cap"] + back)):
+            share, back, whole = rational(terms["reserve"]), terms["reserve_units"], terms["total_units"]
+            if (
+                type(back) is not int
+                or type(whole) is not int
+                or back < 1
+                or back != math.floor(share * whole)
+            ):
                 raise Wrong("its reserve is not the part of the whole that its terms say")
+            if terms["cap"] != (whole - back) * 10**15 // (10**15 + 1):
+                raise Wrong("its cap is not what its reserve leaves of the whole")
+            rho = Fraction(whole, UNITS)
         if implied(rho) > small * (1 + Decimal(10) ** -25):
             raise Wrong("its cap on rho does not imply its epsilon and delta")
         if terms["cap"] and implied(rho * Fraction(101, 100)) < small:
