@@ -39,7 +39,7 @@ noises = st.builds(
 @settings(max_examples=40)
 def test_the_verifier_finds_the_price_of_bounded_noise_on_its_own(noise: BoundedNoise) -> None:
     """Its own sums are below what is recorded, and above all of it but what six digits round up."""
-    assert verifier.bounded_noise(numbers(noise)) == noise.divergence
+    assert verifier.bounded_noise(numbers(noise), ("renyi", noise.order)) == noise.divergence / noise.order
     divergence, mass = verifier.bounded_sums(noise.reach, noise.largest, noise.set_aside, noise.order)
     aside = float(noise.delta) / (float(noise.order) - 1)  # which the product does not take off
     assert float(noise.divergence) <= (noise.l1 * divergence + aside) * 1.00003
@@ -57,7 +57,7 @@ def test_the_verifier_sees_noise_that_was_charged_too_little(noise: BoundedNoise
         "l1": recorded["l1"] * 2,
     }
     with pytest.raises(verifier.Wrong):
-        verifier.bounded_noise({**recorded, name: Fraction(changed[name])})
+        verifier.bounded_noise({**recorded, name: Fraction(changed[name])}, ("renyi", noise.order))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,8 @@ def test_the_verifier_does_not_price_noise_that_cannot_be(changes: dict[str, Fra
     noise = BoundedNoise.priced(reach=2000, l1=1, largest=1, set_aside=5, order=ORDER)
     with pytest.raises(verifier.Wrong):
         verifier.bounded_noise(
-            {**numbers(noise), "divergence": Fraction(9), "delta": Fraction(9, 10), **changes}
+            {**numbers(noise), "divergence": Fraction(9), "delta": Fraction(9, 10), **changes},
+            ("renyi", ORDER),
         )
 
 

@@ -163,10 +163,12 @@ def test_a_total_is_told_as_an_epsilon():
         half = budget.spent_epsilon(type(budget.cap)(budget.cap.units // 2))
         assert 0.6 < half < 1
         assert budget.part(1).amount <= Fraction(budget.cap.units, UNITS)
+        assert budget.alone(Fraction(1, 10)).cap == Budget.of(Fraction(1, 10), DELTA).cap
     assert ZCDP.concentrated == ZCDP.cap.amount
     assert RENYI.concentrated is None
     assert isinstance(GDP.filter, GdpFilter)
     assert GDP.concentrated == pytest.approx(GDP.cap.amount + float(GDP.filter.reserve))
+    assert abs(GDP.alone(1).cap.units - GDP.cap.units) <= 1
 
 
 def test_budgets_say_how_they_are_kept():

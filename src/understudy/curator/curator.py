@@ -618,7 +618,7 @@ class Curator:
             raise QueryError("a look reads counts; moments are measured by `measure`")
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
-        event = self.event_of(look)
+        event = self._event_of(look)
         self._check_price(event, marginals)
         self._truth.check_size(marginals)
         return self._paid(
@@ -628,7 +628,7 @@ class Curator:
             lambda: released(look, self._truth.sums_of(marginals), noise=self._noise),
         )
 
-    def event_of(self, look: Look) -> Event:
+    def _event_of(self, look: Look) -> Event:
         """The event that a look is charged here, without the version of the table; raises as `checked_event`.
 
         Noise of several variances is recorded as one of variance 1, at the same ρ; where the ledger's filter

@@ -153,16 +153,26 @@ class Budget:
         """The whole budget as a price, in its currency."""
         return Price.of_cost(self.cap)
 
-    def part(self, epsilon: Number) -> Price:
-        """The price of something that alone is (ε, δ)-DP for the given ε and this budget's own δ.
+    def alone(self, epsilon: Number, delta: Number | None = None) -> Budget:
+        """A budget for something that alone is (ε, δ)-DP; the δ is this budget's own where none is given.
 
-        Pure, that is ε. With a δ it is the largest ρ, in whole units, for which ρ-zCDP implies (ε, δ)-DP,
-        whatever filter adds it up here; and no more than the whole budget, unless ε is more. What events may
-        be charged of δ themselves is not part of that δ.
+        Pure, its whole is ε. With a δ it is the largest ρ, in whole units, for which ρ-zCDP implies (ε,
+        δ)-DP, or where this budget is kept in GDP, what that implies if it is more. What events may be
+        charged of δ themselves is not part of that δ.
         """
-        alone = Budget.of(epsilon, self.conversion_delta)
-        fits = alone.epsilon <= self.epsilon
-        return Price.of_cost(min(alone.cap, self.cap, key=lambda cost: cost.units) if fits else alone.cap)
+        alone = Budget.of(epsilon, self.conversion_delta if delta is None else delta)
+        if alone.is_pure or self.is_pure:
+            return alone
+        return replace(alone, filter=self.filter.part(alone.epsilon, alone.delta))
+
+    def part(self, epsilon: Number) -> Price:
+        """The price of something that alone is (ε, δ)-DP: all of `alone`, and no more than all of this budget.
+
+        Where ε is more than that of this budget, it is more, and a ledger refuses it.
+        """
+        part = self.alone(epsilon)
+        fits = part.epsilon <= self.epsilon
+        return Price.of_cost(min(part.cap, self.cap, key=lambda cost: cost.units) if fits else part.cap)
 
     def share(self, cost: Cost) -> float:
         """The part of the whole budget that a cost is: 0 for nothing, 1 for all of it."""

@@ -48,7 +48,7 @@ from understudy.privacy.bounded_noise import BoundedNoise
 from understudy.privacy.compose import zcdp_epsilon, zcdp_rho
 from understudy.privacy.cost import UNITS, rho
 from understudy.privacy.event import Event, GaussianNoise, Pure, RoundedNormal, known_event
-from understudy.privacy.gdp import gdp_cap, gdp_epsilon, is_plain
+from understudy.privacy.gdp import PLAIN, gdp_cap, gdp_epsilon, is_plain
 from understudy.rational import MAX_EPSILON, Number, exact, square_root
 
 FilterName = Literal["zcdp", "renyi", "gdp"]
@@ -102,6 +102,10 @@ class ZcdpFilter:
     def concentrated(self, cap: Fraction) -> Fraction | None:
         """The ρ for which everything that the cap admits is ρ-zCDP; None where there is none."""
         return cap
+
+    def part(self, epsilon: Fraction, delta: Fraction) -> Filter:
+        """The filter by which a part of a budget is (ε, δ)-DP alone."""
+        return self
 
     def uncapped(self) -> ZcdpFilter:
         """The same prices under a cap that nothing reaches."""
@@ -171,6 +175,10 @@ class RenyiFilter:
         """None: one order says nothing about the others."""
         return None
 
+    def part(self, epsilon: Fraction, delta: Fraction) -> Filter:
+        """That of zCDP: no price here is larger, and one order suits one ε only."""
+        return ZCDP_FILTER
+
     def uncapped(self) -> RenyiFilter:
         return self
 
@@ -218,8 +226,11 @@ class GdpFilter:
         return cls(gdp_cap(epsilon, delta) / 2, share)
 
     def cap(self, epsilon: Fraction, delta: Fraction) -> Fraction:
-        """The total without the reserve, which `of` worked out from the same budget."""
-        return self.total - self.reserve
+        """The total, which `of` worked out from the same budget, without the reserve.
+
+        And without the hair that plain discrete noise takes more than it is charged (`gdp.PLAIN`).
+        """
+        return (self.total - self.reserve) / (1 + PLAIN)
 
     def price(self, event: Event) -> Fraction:
         """μ²/2 of an event at the reserve; RefusedError where it has no price."""
@@ -239,13 +250,24 @@ class GdpFilter:
 
     def concentrated(self, cap: Fraction) -> Fraction | None:
         """The total: μ-GDP is no worse than normal noise, which is μ²/2-zCDP. [BunSteinke16, Proposition 1.6]"""
-        return cap + self.reserve
+        return self.total
+
+    def part(self, epsilon: Fraction, delta: Fraction) -> Filter:
+        """A GDP filter with the same reserve, if its cap is the larger one: else that of zCDP.
+
+        Small events cost more here than their ρ, and larger ones are ε-DP with a smaller ε than that of the part.
+        """
+        total = gdp_cap(epsilon, delta) / 2
+        if total - self.reserve <= ZCDP_FILTER.cap(epsilon, delta):
+            return ZCDP_FILTER
+        return replace(self, total=total)
 
     def uncapped(self) -> GdpFilter:
         return replace(self, total=self.reserve + MAX_EPSILON)
 
     def terms(self) -> dict[str, Any]:
-        return {"filter": self.name, "reserve": str(self.share), "reserve_units": int(self.reserve * UNITS)}
+        units = {"reserve_units": int(self.reserve * UNITS), "total_units": int(self.total * UNITS)}
+        return {"filter": self.name, "reserve": str(self.share), **units}
 
     def described(self) -> str:
         return (

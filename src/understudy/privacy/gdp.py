@@ -87,7 +87,11 @@ MOST_ETA = 1000
 """The largest h²/r for which the statement on chords was checked."""
 
 PLAIN = Fraction(1, 10**15)
-"""Discrete Gaussian noise is plain where its surcharge is at most this part of any move's price."""
+"""Discrete Gaussian noise is plain where its surcharge is at most this part of any move's price.
+
+It is then charged as normal noise is, and the filter's cap is smaller by the same part: so a price buys under
+every filter the same noise, to the last unit.
+"""
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
 """π to more digits than prices are worked out with."""
@@ -206,7 +210,7 @@ def selection_cost(epsilon: Fraction, reserve: Fraction) -> Fraction:
 
 
 def discrete_gaussian_cost(l2_squared: Fraction, variance: Fraction, reserve: Fraction) -> Fraction:
-    """The μ² that discrete Gaussian noise takes at a reserve, rounded up.
+    """The μ² that discrete Gaussian noise takes at a reserve, rounded up, but for the part `PLAIN` of it.
 
     Raises RefusedError where the noise is so small that nothing was proved about it.
     """
@@ -219,9 +223,7 @@ def discrete_gaussian_cost(l2_squared: Fraction, variance: Fraction, reserve: Fr
             remedy="ask for a larger error, that is a smaller price, or for Laplace noise",
         )
     mu_squared = l2_squared / variance
-    if surcharge * variance <= PLAIN:
-        return mu_squared * (1 + PLAIN)
-    return mu_squared + surcharge
+    return mu_squared if surcharge * variance <= PLAIN else mu_squared + surcharge
 
 
 def is_plain(l2_squared: Fraction, variance: Fraction, reserve: Fraction) -> bool:
@@ -246,7 +248,7 @@ def _surcharge(l2_squared: Fraction, variance: Fraction, reserve: Fraction) -> F
         if exponent < 1:
             return None
         if exponent > 10_000:
-            return Fraction(1, GRID)
+            return Fraction(0)
         one = (-exponent).exp()
         power = _decimal(l2_squared) * 2 * one / (1 - one)
         if power > 1:
