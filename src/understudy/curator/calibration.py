@@ -173,6 +173,8 @@ class Calibration:
                 "`budget: {epsilon: 1, delta: 1e-6, key_delta: 1e-7, filter: renyi}`, or ask for other noise",
             )
         divergence = kept.order * Fraction(self.budget.cap.units, UNITS)
+        if moved.l1 == 0:  # no noise, whatever its reach would be
+            return BoundedMechanism(reach=1, l1=0, largest=1, set_aside=1, order=kept.order)
         if price is None:
             assert reach is not None
             return BoundedMechanism.balanced(
