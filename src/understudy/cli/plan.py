@@ -171,7 +171,8 @@ def _filter(found: Plan, chosen: str | None) -> FilterAdvice | None:
 
     solved = {} if best is None or best.solved is None else {found.unknown: best.solved}
     known = replace(situation, **solved) if found.unknown != "alpha" else situation
-    kind = "release" if name.startswith("release") else "normal" if name == "gaussian" else "pure"
+    normal = name == "gaussian" or name.endswith("residual")
+    kind = "normal" if normal else "release" if name.startswith("release") else "pure"
     return advice_for(kind, float(known.epsilon or 1), float(known.delta), int(known.queries or 1))
 
 
