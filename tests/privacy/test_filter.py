@@ -174,7 +174,7 @@ def test_a_total_is_told_as_an_epsilon():
 def test_budgets_say_how_they_are_kept():
     assert str(ZCDP) == "epsilon 1, delta 1e-06"
     assert str(RENYI).endswith("kept by a Rényi filter of order 21.984537")
-    assert str(GDP).endswith("kept by a GDP filter with 0.03 of it in reserve")
+    assert str(GDP).endswith("kept by a GDP filter with 3% in reserve")
     assert RENYI.described()["filter"] == "renyi"
     assert "divided by" in RENYI.described()["meaning"]
     assert GDP.described()["reserve"] == "3/100"

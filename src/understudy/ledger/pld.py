@@ -15,8 +15,8 @@ from math import cos, exp, floor, fsum, log, log1p, pi
 from typing import Any
 
 from understudy.errors import LedgerError
-from understudy.privacy.compose import zcdp_epsilon
-from understudy.privacy.cost import UNITS
+from understudy.ledger.chain import Entry
+from understudy.ledger.recorded import budget_of
 from understudy.privacy.event import Event
 from understudy.privacy.recording import from_text
 
@@ -41,12 +41,9 @@ def compare(document: dict[str, Any]) -> dict[str, Any]:
     first = document["entries"][0]
     terms = json.loads(first["terms"])
     events = [from_text(e["event"]) for e in document["entries"] if e["event"] is not None]
-    total = document["entries"][-1]["total"] / UNITS
     delta = float(Fraction(terms["delta"])) or PURE_DELTA
-    own = delta - float(
-        Fraction(terms.get("key_delta", "0"))
-    )  # what is left of delta to turn rho into epsilon
-    ours = total if terms["currency"] == "epsilon" else zcdp_epsilon(total, own)
+    budget = budget_of(Entry(**first))
+    ours = budget.spent_epsilon(type(budget.cap)(document["entries"][-1]["total"]))
     theirs = _composed_epsilon(pld, _counted(events), delta)
     agrees = theirs <= ours * (1 + ROUNDING) + ROUNDING
     if not agrees:

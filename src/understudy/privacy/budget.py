@@ -236,7 +236,8 @@ class Budget:
         """The filter, as replies tell it: its name, what it was declared with, and what a ρ means in words."""
         if self.is_pure:
             return {}
-        return {"filter": self.filter.name, **self.filter.terms(), "meaning": self.filter.described()}
+        declared = {key: value for key, value in self.filter.terms().items() if not key.endswith("_units")}
+        return {"filter": self.filter.name, **declared, "meaning": self.filter.described()}
 
     def total(self, events: Iterable[Event]) -> Cost:
         """What a list of events costs together: a deterministic function of the list.

@@ -271,12 +271,12 @@ class GdpFilter:
 
     def described(self) -> str:
         return (
-            f"rho is mu²/2 of Gaussian differential privacy (GDP); {float(self.share):.3g} of the whole, rho "
-            f"{float(self.reserve):.4g}, is a reserve that is never spent"
+            f"rho is mu²/2 of Gaussian differential privacy (GDP); {100 * float(self.share):.3g}% of the whole, "
+            f"rho {float(self.reserve):.4g}, is a reserve that is never spent"
         )
 
     def __str__(self) -> str:
-        return f", kept by a GDP filter with {float(self.share):.3g} of it in reserve"
+        return f", kept by a GDP filter with {100 * float(self.share):.3g}% in reserve"
 
 
 Filter = ZcdpFilter | RenyiFilter | GdpFilter
