@@ -65,7 +65,7 @@ def check(shape: Sequence[int], dtype: Any, seed: int) -> float:
     rates, worst = start / start.sum(), 0.0
     for _ in range(8):
         query, following = random_query(domain, draw), random_query(domain, draw)
-        step = float(draw.normal() * 2)
+        step = float(draw.normal())
         worst = max(worst, abs(ours.answer(query) - np.vdot(rates, query.weights(domain.names))))
         rates = rates * np.exp(step * query.weights(domain.names))
         rates /= rates.sum()

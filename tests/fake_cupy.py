@@ -29,8 +29,8 @@ class RawKernel:
         self._defined = dict(option[2:].split("=") for option in options if option.startswith("-D"))
 
     def __call__(self, grid, block, given):
-        cells, rows, columns, tiles, count, ids, factors, floor, asked_ids, weights, sums = given
-        assert (block, len(tiles)) == ((int(self._defined["THREADS"]),), count)
+        cells, rows, columns, tiles, ids, factors, floor, asked_ids, weights, sums = given
+        assert (block, len(tiles)) == ((int(self._defined["THREADS"]),), grid[1])
         assert (cells.shape, cells.flags.c_contiguous) == ((rows, columns), True)
         assert columns % int(self._defined["WIDE"]) == 0
         width = int(self._defined["THREADS"]) * int(self._defined["WIDE"]) * int(self._defined["EACH"])

@@ -5,9 +5,9 @@ and sums the products of the new cells with weights; without factors it only rea
 memory: a cell is read once, and written once where it changes, whatever is asked. What a query says travels as
 patterns over the columns and a number for each row (`layout.Patterns`), some hundred kilobytes, and is kept there.
 
-Cells are worked on in tiles of columns, all rows of a tile one after the other, so that its patterns stay in the
-cache of every multiprocessor; tiles of which nothing is said are not read. Each block of threads leaves its sums
-in a place of its own, and these are added in order: the same passes give the same numbers.
+A block of threads works on one tile of columns, row after row, so that the tile's patterns stay in the cache of its
+multiprocessor; tiles of which nothing is said are not read. Each block leaves its sums in a place of its own, and
+these are added in order: the same passes give the same numbers.
 
 CuPy is imported when the first cells are placed on the device.
 """
@@ -18,7 +18,6 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from math import fsum
 from typing import Any
 
 import numpy as np
@@ -50,14 +49,13 @@ SOURCE = r"""
 typedef struct { REAL at[WIDE]; } __attribute__((aligned(WIDE * sizeof(REAL)))) Vector;
 
 extern "C" __global__ void __launch_bounds__(THREADS) pass(
-    REAL *cells, long long rows, long long columns, const int *tiles, int tile_count,
-    const int *ids, const REAL *factors, REAL floor,
-    const int *asked_ids, const REAL *weights, double *sums)
+    REAL *cells, long long rows, long long columns, const int *tiles,
+    const int *__restrict__ ids, const REAL *__restrict__ factors, REAL floor,
+    const int *__restrict__ asked_ids, const REAL *__restrict__ weights, double *sums)
 {
-    const long long width = (long long)THREADS * WIDE * EACH;
+    const long long first = tiles[blockIdx.y] * (long long)(THREADS * WIDE * EACH) + threadIdx.x * WIDE;
     double grown = 0, total = 0;
-    for (long long unit = blockIdx.x; unit < rows * tile_count; unit += gridDim.x) {
-        const long long row = unit % rows, first = tiles[unit / rows] * width;
+    for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
         const int said = ids ? ids[row] : -1, asked = asked_ids ? asked_ids[row] : -1;
         if (said < 0 && asked < 0) continue;
         REAL *const here = cells + row * columns;
@@ -66,13 +64,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass(
         Vector held[EACH];
         #pragma unroll
         for (int i = 0; i < EACH; i++) {
-            const long long c = first + (long long)(i * THREADS + threadIdx.x) * WIDE;
+            const long long c = first + i * THREADS * WIDE;
             if (c < columns) held[i] = *(const Vector *)(here + c);
         }
         #pragma unroll
         for (int i = 0; i < EACH; i++) {
-            const long long c = first + (long long)(i * THREADS + threadIdx.x) * WIDE;
+            const long long c = first + i * THREADS * WIDE;
             if (c >= columns) continue;
+            REAL more = 0, part = 0;
             if (said >= 0) {
                 const Vector factor = *(const Vector *)(by + c);
                 #pragma unroll
@@ -80,15 +79,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass(
                     const REAL old = held[i].at[j], scaled = old * factor.at[j];
                     const REAL now = scaled > floor ? scaled : (old < floor ? old : floor);
                     held[i].at[j] = now;
-                    grown += (double)(now - old);
+                    more += now - old;
                 }
                 *(Vector *)(here + c) = held[i];
             }
             if (asked >= 0) {
                 const Vector weight = *(const Vector *)(with + c);
                 #pragma unroll
-                for (int j = 0; j < WIDE; j++) total += (double)held[i].at[j] * (double)weight.at[j];
+                for (int j = 0; j < WIDE; j++) part += held[i].at[j] * weight.at[j];
             }
+            grown += more;
+            total += part;
         }
     }
     __shared__ double shared[2][THREADS];
@@ -101,7 +102,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass(
             shared[1][threadIdx.x] += shared[1][threadIdx.x + half];
         }
     }
-    if (threadIdx.x < 2) sums[2 * blockIdx.x + threadIdx.x] = shared[threadIdx.x][0];
+    if (threadIdx.x < 2)
+        sums[2 * (blockIdx.y * gridDim.x + blockIdx.x) + threadIdx.x] = shared[threadIdx.x][0];
 }
 """
 
@@ -113,6 +115,8 @@ class _Placed:
     patterns: Patterns
     ids: Any
     values: Any
+    weights: Any
+    """The values in the precision of the cells."""
     tiles: NDArray[np.bool_]
 
 
@@ -120,8 +124,8 @@ class DeviceCells:
     """The cells of a dense histogram on a CUDA device: the same passes as `HostCells`, with the same results.
 
     Accuracy    A cell is rounded as on the host, except that factors exp(step · value) are rounded from the
-                device's exponential, which may differ in the last place of a float64. Sums are taken in float64,
-                in another order.
+                device's exponential, which may differ in the last place of a float64. Four cells are added up in
+                their own precision, and their sums in float64: in float32 a sum is within 3e-7 of itself.
     """
 
     def __init__(self, layout: DenseLayout, cells: Any) -> None:
@@ -130,6 +134,7 @@ class DeviceCells:
         self.cells = cells.reshape(layout.rows, layout.columns)
         self._floor = np.finfo(self.dtype).tiny
         self._placed: OrderedDict[int, _Placed] = OrderedDict()
+        self._tiles: dict[bytes, Any] = {}
         everywhere = np.array([[0, layout.columns]], np.int64)
         self._all = Patterns(layout.every_row, np.ones((1, layout.columns)), everywhere, flat=False)
 
@@ -191,13 +196,16 @@ class DeviceCells:
         `asked`.
         """
         del counting
-        values = self._place(said).values
-        factors = values if step is None else _cupy().exp(step * values)
+        placed = self._place(said)
+        factors = placed.weights
+        if step is not None:
+            factors = _cupy().exp(step * placed.values).astype(self.dtype, copy=False)
         return self._pass(said, factors, asked)
 
     def rescale(self, factor: float) -> float:
         """Multiply every cell; the mass afterwards."""
-        return self._pass(self._all, self._place(self._all).values * factor, self._all)[1]
+        factors = self._place(self._all).weights * self.dtype.type(factor)
+        return self._pass(self._all, factors, self._all)[1]
 
     def project(self, clique: Clique) -> NDArray[np.float64]:
         """The sums over all attributes that are not in the clique."""
@@ -214,33 +222,33 @@ class DeviceCells:
 
     def _pass(self, said: Patterns | None, factors: Any, asked: Patterns | None) -> tuple[float, float]:
         """One launch of the kernel: what the mass grew by, and what is asked of the new cells."""
-        cupy = _cupy()
-        rows, columns = self.cells.shape
-        parts = [self._place(patterns) for patterns in (said, asked) if patterns is not None]
-        tiles = np.flatnonzero(np.logical_or.reduce([part.tiles for part in parts])).astype(np.int32)
-        if not tiles.size:
+        multiplying = None if said is None else self._place(said)
+        asking = None if asked is None else self._place(asked)
+        parts = [part.tiles for part in (multiplying, asking) if part is not None]
+        spoken = np.logical_or.reduce(parts)
+        if not spoken.any():
             return 0.0, 0.0
-        real = self.dtype.type
-        if factors is not None and factors.dtype != self.dtype:
-            factors = factors.astype(self.dtype)
-        weights = None if asked is None else self._place(asked).values
-        if weights is not None and weights.dtype != self.dtype:
-            weights = weights.astype(self.dtype)
-        blocks = BLOCKS * cupy.cuda.Device().attributes["MultiProcessorCount"]
-        sums = cupy.empty((blocks, 2), np.float64)
+        cupy = _cupy()
+        tiles = self._tiles.get(spoken.tobytes())
+        if tiles is None:
+            tiles = self._tiles[spoken.tobytes()] = cupy.asarray(np.flatnonzero(spoken).astype(np.int32))
+        rows, columns = self.cells.shape
+        most = BLOCKS * cupy.cuda.Device().attributes["MultiProcessorCount"]
+        grid = (min(rows, -(-most // tiles.size)), tiles.size)
+        sums = cupy.empty((grid[0] * grid[1], 2), np.float64)
         nowhere = np.intp(0)
         _kernel(self.dtype.name, _wide(columns, self.dtype.itemsize), EACH)(
-            (blocks,),
+            grid,
             (THREADS,),
             (
-                self.cells, np.int64(rows), np.int64(columns), cupy.asarray(tiles), np.int32(tiles.size),
-                nowhere if said is None else self._place(said).ids, nowhere if factors is None else factors,
-                real(self._floor), nowhere if asked is None else self._place(asked).ids,
-                nowhere if weights is None else weights, sums,
+                self.cells, np.int64(rows), np.int64(columns), tiles,
+                nowhere if multiplying is None else multiplying.ids, nowhere if multiplying is None else factors,
+                self.dtype.type(self._floor), nowhere if asking is None else asking.ids,
+                nowhere if asking is None else asking.weights, sums,
             ),
         )  # fmt: skip
-        grown, total = sums.get().T
-        return fsum(grown), fsum(total)
+        grown, total = sums.get().sum(axis=0)
+        return float(grown), float(total)
 
     def _place(self, patterns: Patterns) -> _Placed:
         """Patterns on the device; the latest stay there."""
@@ -249,7 +257,9 @@ class DeviceCells:
             return known
         cupy = _cupy()
         tiles = spoken_tiles(patterns.spans, self.layout.columns, tile_width(self.layout.columns, self.dtype))
-        placed = _Placed(patterns, cupy.asarray(patterns.ids), cupy.asarray(patterns.values), tiles)
+        values = cupy.asarray(patterns.values)
+        weights = values.astype(self.dtype, copy=False)
+        placed = _Placed(patterns, cupy.asarray(patterns.ids), values, weights, tiles)
         self._placed[id(patterns)] = placed
         if len(self._placed) > KEPT:
             self._placed.popitem(last=False)
