@@ -5,9 +5,9 @@ and sums the products of the new cells with weights; without factors it only rea
 memory: a cell is read once, and written once where it changes, whatever is asked. What a query says travels as
 patterns over the columns and a number for each row (`layout.Patterns`), some hundred kilobytes, and is kept there.
 
-A block of threads works on one tile of columns, row after row, so that the tile's patterns stay in the cache of its
-multiprocessor; tiles of which nothing is said are not read. Each block leaves its sums in a place of its own, and
-these are added in order: the same passes give the same numbers.
+A block of threads works on one tile of columns, row after row, so that the tile's patterns stay in the cache of
+its multiprocessor; tiles of which nothing is said are not read. Each block leaves its sums in a place of its own,
+and these are added in order: the same passes give the same numbers.
 
 CuPy is imported when the first cells are placed on the device.
 """
@@ -33,11 +33,11 @@ ROW = 2**14
 THREADS = 256
 """Threads of a block."""
 
-EACH = 4
+EACH = 8
 """Vectors of cells that a thread works on in one tile, to have that many reads under way."""
 
-BLOCKS = 8
-"""Blocks for each multiprocessor."""
+BLOCKS = 32
+"""Blocks for each multiprocessor, more than run at once: those that end early make room for others."""
 
 ROOM = 0.9
 """The part of the device's free memory that the cells may take."""
@@ -233,8 +233,7 @@ class DeviceCells:
         if tiles is None:
             tiles = self._tiles[spoken.tobytes()] = cupy.asarray(np.flatnonzero(spoken).astype(np.int32))
         rows, columns = self.cells.shape
-        most = BLOCKS * cupy.cuda.Device().attributes["MultiProcessorCount"]
-        grid = (min(rows, -(-most // tiles.size)), tiles.size)
+        grid = (min(rows, -(-BLOCKS * _multiprocessors() // tiles.size)), tiles.size)
         sums = cupy.empty((grid[0] * grid[1], 2), np.float64)
         nowhere = np.intp(0)
         _kernel(self.dtype.name, _wide(columns, self.dtype.itemsize), EACH)(
@@ -289,6 +288,11 @@ def _kernel(dtype: str, wide: int, each: int) -> Any:
     real = {"float32": "float", "float64": "double"}[dtype]
     options = ("--std=c++14", f"-DREAL={real}", f"-DWIDE={wide}", f"-DTHREADS={THREADS}", f"-DEACH={each}")
     return _cupy().RawKernel(SOURCE, "pass", options=options)
+
+
+@lru_cache
+def _multiprocessors() -> int:
+    return _cupy().cuda.Device().attributes["MultiProcessorCount"]
 
 
 @lru_cache
