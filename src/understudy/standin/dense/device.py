@@ -5,9 +5,9 @@ and sums the products of the new cells with weights; without factors it only rea
 memory: a cell is read once, and written once where it changes, whatever is asked. What a query says travels as
 patterns over the columns and a number for each row (`layout.Patterns`), some hundred kilobytes, and is kept there.
 
-A block of threads works on one tile of columns, row after row, so that the tile's patterns stay in the cache of
-its multiprocessor; tiles of which nothing is said are not read. Each block leaves its sums in a place of its own,
-and these are added in order: the same passes give the same numbers.
+A block of threads works on one tile of columns, row after row: neighbouring rows often have the same pattern, which
+then stays in the cache of its multiprocessor. Tiles of which nothing is said are not read. Each block leaves its
+sums in a place of its own, and these are added in order: the same passes give the same numbers.
 
 CuPy is imported when the first cells are placed on the device.
 """
@@ -54,8 +54,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass(
     const int *__restrict__ asked_ids, const REAL *__restrict__ weights, double *sums)
 {
     const long long first = tiles[blockIdx.y] * (long long)(THREADS * WIDE * EACH) + threadIdx.x * WIDE;
+    const long long begin = rows * blockIdx.x / gridDim.x, end = rows * (blockIdx.x + 1) / gridDim.x;
     double grown = 0, total = 0;
-    for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
+    for (long long row = begin; row < end; row++) {
         const int said = ids ? ids[row] : -1, asked = asked_ids ? asked_ids[row] : -1;
         if (said < 0 && asked < 0) continue;
         REAL *const here = cells + row * columns;
@@ -199,7 +200,7 @@ class DeviceCells:
         placed = self._place(said)
         factors = placed.weights
         if step is not None:
-            factors = _cupy().exp(step * placed.values).astype(self.dtype, copy=False)
+            factors = _exponential(self.dtype.name)(placed.values, step)
         return self._pass(said, factors, asked)
 
     def rescale(self, factor: float) -> float:
@@ -288,6 +289,13 @@ def _kernel(dtype: str, wide: int, each: int) -> Any:
     real = {"float32": "float", "float64": "double"}[dtype]
     options = ("--std=c++14", f"-DREAL={real}", f"-DWIDE={wide}", f"-DTHREADS={THREADS}", f"-DEACH={each}")
     return _cupy().RawKernel(SOURCE, "pass", options=options)
+
+
+@lru_cache
+def _exponential(dtype: str) -> Any:
+    return _cupy().ElementwiseKernel(
+        "float64 value, float64 step", f"{dtype} factor", "factor = exp(step * value)"
+    )
 
 
 @lru_cache
