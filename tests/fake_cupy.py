@@ -30,7 +30,7 @@ class RawKernel:
 
     def __call__(self, grid, block, given):
         cells, rows, columns, tiles, ids, factors, floor, asked_ids, weights, sums = given
-        assert (block, len(tiles)) == ((int(self._defined["THREADS"]),), grid[1])
+        assert (block, len(tiles)) == ((int(self._defined["THREADS"]),), grid[0])
         assert (cells.shape, cells.flags.c_contiguous) == ((rows, columns), True)
         assert columns % int(self._defined["WIDE"]) == 0
         width = int(self._defined["THREADS"]) * int(self._defined["WIDE"]) * int(self._defined["EACH"])
@@ -43,11 +43,11 @@ class RawKernel:
                     assert factors.dtype == cells.dtype
                     scaled = part * factors[ids[row], here]
                     now = np.where(scaled > floor, scaled, np.minimum(part, floor))
-                    sums[row % grid[0], 0] += (now - part).sum(dtype=np.float64)
+                    sums[row % grid[1], 0] += (now - part).sum(dtype=np.float64)
                     part[...] = now
                 if isinstance(asked_ids, np.ndarray) and asked_ids[row] >= 0:
                     assert weights.dtype == cells.dtype
-                    sums[row % grid[0], 1] += np.vdot(
+                    sums[row % grid[1], 1] += np.vdot(
                         part.astype(float), weights[asked_ids[row], here].astype(float)
                     )
 

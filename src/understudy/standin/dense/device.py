@@ -5,9 +5,10 @@ and sums the products of the new cells with weights; without factors it only rea
 memory: a cell is read once, and written once where it changes, whatever is asked. What a query says travels as
 patterns over the columns and a number for each row (`layout.Patterns`), some hundred kilobytes, and is kept there.
 
-A block of threads works on one tile of columns, row after row: neighbouring rows often have the same pattern,
-which then stays in the cache of its multiprocessor. Tiles of which nothing is said are not read. Each block leaves
-its sums in a place of its own, and these are added in order: the same passes give the same numbers.
+A block of threads works on one tile of columns, whose patterns then stay in the cache of its multiprocessor; all
+blocks that run at a time work on neighbouring rows, as the memory likes it. Tiles of which nothing is said are not
+read. Each block leaves its sums in a place of its own, and these are added in order: the same passes give the same
+numbers.
 
 CuPy is imported when the first cells are placed on the device.
 """
@@ -53,10 +54,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass(
     const int *__restrict__ ids, const REAL *__restrict__ factors, REAL floor,
     const int *__restrict__ asked_ids, const REAL *__restrict__ weights, double *sums)
 {
-    const long long first = tiles[blockIdx.y] * (long long)(THREADS * WIDE * EACH) + threadIdx.x * WIDE;
-    const long long begin = rows * blockIdx.x / gridDim.x, end = rows * (blockIdx.x + 1) / gridDim.x;
+    const long long first = tiles[blockIdx.x] * (long long)(THREADS * WIDE * EACH) + threadIdx.x * WIDE;
     double grown = 0, total = 0;
-    for (long long row = begin; row < end; row++) {
+    for (long long row = blockIdx.y; row < rows; row += gridDim.y) {
         const int said = ids ? ids[row] : -1, asked = asked_ids ? asked_ids[row] : -1;
         if (said < 0 && asked < 0) continue;
         REAL *const here = cells + row * columns;
@@ -234,7 +234,7 @@ class DeviceCells:
         if tiles is None:
             tiles = self._tiles[spoken.tobytes()] = cupy.asarray(np.flatnonzero(spoken).astype(np.int32))
         rows, columns = self.cells.shape
-        grid = (min(rows, -(-BLOCKS * _multiprocessors() // tiles.size)), tiles.size)
+        grid = (tiles.size, min(rows, -(-BLOCKS * _multiprocessors() // tiles.size)))
         sums = cupy.empty((grid[0] * grid[1], 2), np.float64)
         nowhere = np.intp(0)
         _kernel(self.dtype.name, _wide(columns, self.dtype.itemsize), EACH)(
