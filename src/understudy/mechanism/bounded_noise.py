@@ -44,7 +44,7 @@ class BoundedMechanism:
                 (`privacy.bounded_noise` has the proof.)
     Accuracy    |noise| ≤ R = `reach`, always: no share of β, however many answers there are.
     Complexity  O(1) draws for each entry; the price is a sum over the 2R + 1 outcomes, found once.
-    Gap         R is at most 2²⁰, and one person moves a number by at most 64.
+    Gap         R is at most 2¹⁷, and one person moves a number by at most 64.
     """
 
     reach: int
