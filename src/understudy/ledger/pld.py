@@ -15,8 +15,7 @@ from math import cos, exp, floor, fsum, log, log1p, pi
 from typing import Any
 
 from understudy.errors import LedgerError
-from understudy.ledger.chain import Entry
-from understudy.ledger.recorded import budget_of
+from understudy.ledger.recorded import budget_in
 from understudy.privacy.event import Event
 from understudy.privacy.recording import from_text
 
@@ -42,7 +41,7 @@ def compare(document: dict[str, Any]) -> dict[str, Any]:
     terms = json.loads(first["terms"])
     events = [from_text(e["event"]) for e in document["entries"] if e["event"] is not None]
     delta = float(Fraction(terms["delta"])) or PURE_DELTA
-    budget = budget_of(Entry(**first))
+    budget = budget_in(first["terms"])
     ours = budget.spent_epsilon(type(budget.cap)(document["entries"][-1]["total"]))
     theirs = _composed_epsilon(pld, _counted(events), delta)
     agrees = theirs <= ours * (1 + ROUNDING) + ROUNDING

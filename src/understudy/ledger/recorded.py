@@ -121,18 +121,23 @@ def rule_of(entry: Entry) -> AccountingRule:
 def budget_of(entry: Entry) -> Budget:
     """The budget that a first entry records."""
     try:
-        plain = json.loads(entry.terms or "")
-        keys = recorded_number(plain.get("key_delta", "0"))
-        parts = {name: recorded_number(plain[name]) for name in ("order", "reserve") if name in plain}
-        numbers = recorded_number(plain["epsilon"]), recorded_number(plain["delta"])
-        name = plain.get("filter", "zcdp")
-        if name not in FILTERS:
-            raise LedgerError(
-                "the ledger was begun with a privacy filter that this program does not know",
-                remedy="Use the version of understudy that began it; nothing was spent",
-            )
-        if name == "zcdp":
-            return Budget(*numbers, keys)
-        return Budget.of(*numbers, key_delta=keys, filter=name, **parts)
+        return budget_in(entry.terms or "")
     except (ValueError, KeyError, TypeError, RecursionError):
         raise broken(entry.number) from None
+
+
+def budget_in(text: str) -> Budget:
+    """The budget in the terms of a first entry; a LedgerError where a later program wrote them."""
+    plain = json.loads(text)
+    keys = recorded_number(plain.get("key_delta", "0"))
+    numbers = recorded_number(plain["epsilon"]), recorded_number(plain["delta"])
+    name = plain.get("filter", "zcdp")
+    if name not in FILTERS:
+        raise LedgerError(
+            "the ledger was begun with a privacy filter that this program does not know",
+            remedy="Use the version of understudy that began it; nothing was spent",
+        )
+    if name == "zcdp":
+        return Budget(*numbers, keys)
+    parts = {key: recorded_number(plain[key]) for key in ("order", "reserve") if key in plain}
+    return Budget.of(*numbers, key_delta=keys, filter=name, **parts)

@@ -28,11 +28,11 @@ from understudy.privacy.renyi import checked_order, pure_divergence, selection_d
 class PrivacyLoss(NamedTuple):
     """`times` independent runs of a mechanism whose privacy loss a law dominates.
 
-    pure            ε-DP, ε the parameter: randomised response is the worst. bounded range   log-ratios within
-    an interval of length ε, the parameter. gaussian        normal noise, the parameter its deviation in units
-    of the sensitivity. failure         everything is told with a probability of the parameter, and else
-    nothing. bounded noise   bounded noise (`bounded_noise`) whose reach is the parameter, on a number that
-    moves by `moved`.
+    pure            ε-DP, ε the parameter: randomised response is the worst.
+    bounded range   log-ratios within an interval of length ε, the parameter.
+    gaussian        normal noise, the parameter its deviation in units of the sensitivity.
+    failure         everything is told with a probability of the parameter, and else nothing.
+    bounded noise   that of `bounded_noise`, its reach the parameter, on a number that moves by `moved`.
     """
 
     law: Literal["pure", "bounded range", "gaussian", "failure", "bounded noise"]
