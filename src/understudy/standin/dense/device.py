@@ -34,10 +34,10 @@ ROW = 2**14
 THREADS = 256
 """Threads of a block."""
 
-EACH = 8
+EACH = 1
 """Vectors of cells that a thread works on in one tile, to have that many reads under way."""
 
-CHUNK = 16
+CHUNK = 64
 """Neighbouring rows that a block works on, one after the other: they often have the same pattern."""
 
 BLOCKS = 32
