@@ -24,7 +24,7 @@ from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.select_question import SelectQuestion
 from understudy.declaration.declaration import Declaration
 from understudy.domain.domain import Domain
-from understudy.domain.refinement import refined
+from understudy.domain.refinement import refined, refines
 from understudy.errors import QueryError
 from understudy.query.column import Column, cell_columns
 from understudy.query.expression import parse
@@ -332,7 +332,7 @@ class QuestionReader:
         marginal = Marginal.of(question) if isinstance(question, LinearQuery) else question
         if not isinstance(marginal, Marginal):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise QueryError("a question is text, a marginal or a linear query")
-        if marginal.domain != self._domain:
+        if marginal.domain != self._domain and not (self._refines and refines(marginal.domain, self._domain)):
             raise QueryError("the question is about another domain")
         return CountQuestion(marginal)
 

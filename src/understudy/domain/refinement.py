@@ -35,8 +35,11 @@ def refined(domain: Domain, name: str, edges: Iterable[Ordered]) -> Domain:
 
 def refines(fine: Domain, coarse: Domain) -> bool:
     """Whether a domain is another one with more edges, or the same."""
+    if fine is coarse:
+        return True
     return fine.names == coarse.names and all(
-        one == other
+        one is other
+        or one == other
         or (
             isinstance(one, Bins)
             and isinstance(other, Bins)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from understudy.answer.answer import Answer
+from understudy.domain.domain import Domain
 from understudy.ledger.asking_lock import AskingLock
 from understudy.query.marginal import Marginal
 
@@ -32,7 +33,9 @@ class AnswerMemory:
     under one that is held for no longer than that takes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, declared: Domain | None = None) -> None:
+        """`declared` is the domain of questions without cuts; None where there are no others."""
+        self._declared = declared
         self._lock = AskingLock("session")
         self.paid: dict[Identity, Answer] = {}
         self.free: OrderedDict[Identity, Answer] = OrderedDict()
@@ -40,7 +43,7 @@ class AnswerMemory:
 
     def find(self, marginal: Marginal) -> Answer | None:
         """The answer that was given to a question, if it is remembered."""
-        asked = identity(marginal)
+        asked = self._identity(marginal)
         known = self.paid.get(asked)
         if known is None and (known := self.free.get(asked)) is not None:
             with suppress(KeyError):  # another thread forgot it just now: it is the answer all the same
@@ -52,7 +55,7 @@ class AnswerMemory:
 
         Returns the answer to give: one that another thread was quicker to remember, so that both say the same.
         """
-        asked = identity(marginal)
+        asked = self._identity(marginal)
         with self._lock:
             known = self.paid.get(asked) or self.free.get(asked)
             if known is not None:
@@ -65,11 +68,19 @@ class AnswerMemory:
 
     def keep_paid(self, marginal: Marginal, answer: Answer) -> None:
         """Remember an answer that was paid for, for good; it takes the place of one that was deduced."""
-        asked = identity(marginal)
+        asked = self._identity(marginal)
         with self._lock:
             if asked in self.free:
                 self.free_cells -= self.free.pop(asked).value.size
             self.paid[asked] = answer
+
+
+    def _identity(self, marginal: Marginal) -> Identity:
+        """A key of a question: with its cells, where they are not the declared ones."""
+        known = identity(marginal)
+        if self._declared is None or marginal.domain is self._declared or marginal.domain == self._declared:
+            return known
+        return *known, marginal.key
 
 
 def identity(marginal: Marginal) -> Identity:

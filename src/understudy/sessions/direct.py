@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from understudy.answer.answer import Answer
-from understudy.domain.domain import Clique
+from understudy.domain.domain import Clique, Domain
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
-from understudy.privacy.region import located
-from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
+from understudy.query.box import Box, Cells, as_text, from_text
 from understudy.query.marginal import Marginal
+from understudy.query.refined import as_plain, read_plain
 from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.cut_knowledge import cut_intervals
 from understudy.sessions.knowledge import (
     TOUCHING,
     IntervalTable,
@@ -37,10 +38,20 @@ def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     """Intervals for the counts of a marginal's cells, in people, from what was released.
 
     None where its condition is no box and nothing can be deduced. Sums of a moment are bounded by the counts of
-    the bins of its measure.
+    the bins of its measure. The marginal may be over a refined domain, and what was learnt of such ones tells of
+    declared cells too (`cut_knowledge`).
     """
     if marginal.moment is not None:
         return moment_intervals(marginal, lambda counted: intervals(knowledge, counted))
+    is_declared = marginal.domain is knowledge.grid.domain or marginal.domain == knowledge.grid.domain
+    if is_declared and not knowledge.cuts:
+        return _declared(knowledge, marginal)
+    found = cut_intervals(knowledge, marginal, lambda asked: _declared(knowledge, asked))
+    return _declared(knowledge, marginal) if found is None and is_declared else found
+
+
+def _declared(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
+    """Intervals for the counts of declared cells, from what was released of declared cells."""
     where = marginal.where
     if where.largest == 0:
         return IntervalTable(np.zeros(marginal.shape), np.zeros(marginal.shape))
@@ -86,6 +97,8 @@ class DirectPurchase:
     paid: Cells
     share: float
     price: Price
+    declared: Domain
+    """The declared domain, which that of the marginal may refine."""
 
     @classmethod
     def of(
@@ -98,17 +111,19 @@ class DirectPurchase:
         table = intervals(knowledge, marginal)
         wide = None if table is None else np.asarray(table.high - table.low > 2 * calibrator.width)
         paid = np.ones(marginal.shape, bool) if wide is None or not wide.any() else wide
-        return cls(marginal, paid, share, calibrator.price_of_counts(marginal, share, int(paid.sum())))
+        price = calibrator.price_of_counts(marginal, share, int(paid.sum()))
+        return cls(marginal, paid, share, price, knowledge.grid.domain)
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> DirectPurchase:
         """The purchase of a plan in the ledger."""
-        marginal = from_plain(calibrator.curator.domain, plan["question"])
-        return cls(marginal, from_text(plan["paid"], marginal.shape), plan["share"], Price.from_plain(plan))
+        marginal = read_plain(calibrator.curator.domain, plan["question"])
+        paid, declared = from_text(plan["paid"], marginal.shape), calibrator.curator.domain
+        return cls(marginal, paid, plan["share"], Price.from_plain(plan), declared)
 
     def plain(self) -> dict[str, Any]:
         """The plan: the question, the paid cells, the share of β and the price."""
-        cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
+        cells = {"question": as_plain(self.marginal, self.declared), "paid": as_text(self.paid)}
         return {**cells, "share": self.share, **self.price.as_plain()}
 
     def band(self, calibrator: Calibrator) -> dict[str, Any]:
@@ -118,7 +133,7 @@ class DirectPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the counts, located at the cells that the question reads."""
         mechanism, _ = calibrator.curator.calibration.mechanism(self.marginal, self.price)
-        return located(self.marginal, mechanism.event, calibrator.relation)
+        return calibrator.curator.located([self.marginal], mechanism)
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, add the band to the knowledge, and answer the question.
@@ -127,7 +142,9 @@ class DirectPurchase:
         """
         measured = request.measure(calibrator.curator, self.marginal, self.price)
         box, table = boxes_of(self.marginal), self._narrowed(calibrator, knowledge, measured.noisy)
-        if box is not None:
+        if self.marginal.domain is not knowledge.grid.domain:
+            knowledge.cuts.learn(knowledge.grid.domain, self.marginal, table)
+        elif box is not None:
             self._learn(knowledge, box, table)
             variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
             knowledge.keep(ReleasedTable(self.marginal.by, box, measured.noisy, variance))
