@@ -233,16 +233,6 @@ def rate(meeting: CellCounts, others: CellCounts) -> Answer:
     )
 
 
-def _groups(question: AnyQuestion) -> set[str]:
-    """The attributes that the rows of a question in the small language are grouped by."""
-    return {name for marginal in question.marginals for name in marginal.by}
-
-
-def _plain_groups(question: SelectQuestion | AroundQuestion) -> set[str]:
-    """The attributes that a statement lists after GROUP BY as they are."""
-    return set(question.compiled.grouped_by)
-
-
 def _ends(cells: CellCounts, known: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The least and the most that counts can be, never below 0; the counts themselves where nothing is known."""
     off = np.where(known, cells.half_width, 0.0)
@@ -339,7 +329,7 @@ class QuestionReader:
     def select(self, text: str) -> SelectQuestion | AroundQuestion:
         """A SELECT statement; any other text is refused, as SQL, with a `QueryError`. Reads no data."""
         self._size.check(text)
-        return self._cutting(lambda domain: self._select(text, domain), _plain_groups)
+        return self._cutting(lambda domain: self._select(text, domain))
 
     def _select(self, text: str, domain: Domain) -> SelectQuestion | AroundQuestion:
         from understudy.sql import CompiledAround, compile_sql
@@ -360,26 +350,19 @@ class QuestionReader:
             return AroundQuestion.read(text.strip(), compiled)
         return SelectQuestion(text.strip(), compiled)
 
-    def _cutting(
-        self, read: Callable[[Domain], Question], groups: Callable[[Question], set[str]]
-    ) -> Question:
+    def _cutting(self, read: Callable[[Domain], Question]) -> Question:
         """A question, over a domain with the edges that its conditions name where no declared ones are.
 
-        An attribute that rows are grouped by has the declared groups, and is not cut further.
+        An attribute that rows are grouped by is cut as well: a group is then a part of a declared cell.
         """
-        domain, first = self._domain, None
+        domain = self._domain
         for _ in range(MOST_CUTS):
             try:
-                found = read(domain)
+                return read(domain)
             except QueryError as refusal:
                 if not self._refines or refusal.cuts is None:
                     raise
-                first, domain = first or refusal, refined(domain, *refusal.cuts)
-                continue
-            cut = {a.name for a, declared in zip(domain, self._domain, strict=True) if a != declared}
-            if first is not None and cut & groups(found):
-                raise first
-            return found
+                domain = refined(domain, *refusal.cuts)
         raise QueryError(
             f"a question cuts bins at {MOST_CUTS} places at most",
             remedy="ask at declared edges, or in several questions",
@@ -401,7 +384,7 @@ class QuestionReader:
     def _read_text(self, text: str) -> AnyQuestion:
         if is_sql(text):  # what is SQL but no SELECT is refused as SQL
             return self.select(text)
-        return self._cutting(lambda domain: self._read_small(text, domain), _groups)
+        return self._cutting(lambda domain: self._read_small(text, domain))
 
     def _read_small(self, text: str, domain: Domain) -> AnyQuestion:
         """A question in the small language."""

@@ -85,8 +85,8 @@ class Unit:
     Rows with the same value in `column` are one person's. Which of them are kept is decided by a hash of the row
     keyed with `key`. Raises a `ParameterError` unless `max_rows` is between 1 and 1,000,000.
 
-    The hash is of the cells that a row falls into: of those of `cells`, or where that is None of the domain that is
-    counted. With the declared domain as `cells` the parts of a refined cell add up to the cell.
+    The hash is of the cells that a row falls into: of those of `cells`, or, where that is None, of the domain that
+    is counted. With the declared domain as `cells` the parts of a refined cell add up to the cell.
     """
 
     column: str

@@ -362,9 +362,16 @@ class Bins(Attribute):
         last = cell + 1 == self.proper_size
         end = self._edge(self.upper, "<=") if last else self.starts[cell + 1]
         if after != end or self.starts[cell] != constant:
-            refusal = QueryError(
-                f"{self.name} = {_shown(constant)} cuts the bin {self.proper_labels[cell]}",
-                remedy="ask for the whole bin as a range",
+            whole = self.proper_labels[cell]
+            refusal = (
+                QueryError(
+                    f"{self.name} = {constant} cuts the bin {whole}",
+                    remedy="ask for the whole bin as a range",
+                )
+                if self.discrete
+                else QueryError(
+                    f"{self.name} is real", remedy=f"ask for a range, {self.name} >= a and {self.name} < b"
+                )
             )
             ends = (constant, after)
             refusal.cuts = self.name, tuple(edge for edge in ends if self.starts[0] < edge <= self.upper)

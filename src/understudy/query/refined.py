@@ -1,7 +1,7 @@
-"""Questions over a refined domain: with no more edges than they need, and written down so that they can be read back.
+"""Questions over a refined domain: with no more edges than they need, and as plain values.
 
-Two questions that mean the same have the same least refinement, whatever edges they were read with: so a repetition
-is recognised, and a question that is a union of declared cells is one over the declared domain.
+Two questions that mean the same have the same least refinement, whatever edges they were read with: so a
+repetition is recognised, and a question that is a union of declared cells is one over the declared domain.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The public rule for parts of bins: values are spread evenly within their bin.
 
-A stand-in knows declared cells only. What it says of a part of a bin is the bin's mass times the part's share of the
-bin's length (of its integers or days, where values are whole). Nobody vouches for that share; what is certain is
-that the part holds between nothing and the whole bin (`enclosing`).
+A stand-in knows declared cells only. What it says of a part of a bin is the bin's mass times the part's share of
+the bin's length (of its integers or days, where values are whole). Nobody vouches for that share; what is certain
+is that the part holds between nothing and the whole bin (`enclosing`).
 """
 
 from __future__ import annotations

@@ -74,7 +74,6 @@ class AnswerMemory:
                 self.free_cells -= self.free.pop(asked).value.size
             self.paid[asked] = answer
 
-
     def _identity(self, marginal: Marginal) -> Identity:
         """A key of a question: with its cells, where they are not the declared ones."""
         known = identity(marginal)

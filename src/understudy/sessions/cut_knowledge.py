@@ -12,8 +12,8 @@ Promise     Where every band that was bought holds, each interval contains its t
             deductions, and cost neither privacy nor any of β.
 Units       Of a person with too many rows, those are kept whose declared cells hash lowest; among rows of the same
             declared cells, those that lie lower in the refined attribute (`table.view_reader.at_most`). So parts
-            add up to declared cells under every refinement, and facts about different refinements of one attribute
-            are about the same rows. With two refined attributes they need not be: such facts are then not combined.
+            add up to declared cells under every refinement, and facts about refinements of one attribute are about
+            the same rows. With two refined attributes they need not be: such facts are then not combined.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -206,7 +207,7 @@ def _along(
     line = _DeclaredLine(Marginal(marginal.domain, others, rest.query), name, declared, known)
     near = sorted({edge for one in own for edge in line.near(one)})
     nodes = sorted({*(edge for one in edges for edge in line.near(one)), *line.ends})
-    pairs = {*zip(nodes, nodes[1:], strict=False), line.ends}
+    pairs = {*pairwise(nodes), line.ends}
     if not others and len(near) <= MOST_NEAR:
         pairs |= {(a, b) for i, a in enumerate(near) for b in near[i + 1 :]}
     facts += [fact for pair in sorted(pairs) if (fact := line.fact(pair)) is not None]
@@ -271,7 +272,9 @@ class _DeclaredLine:
         attribute = self._attribute
         edges = [edge_of(attribute, cell) for cell in range(attribute.size)]
         cells: Cells = np.array([run[0] <= edge < run[1] for edge in edges])
-        found = _enclosed(self.rest, self.declared, lambda asked: self.known(_within(asked, self.name, cells)))
+        found = _enclosed(
+            self.rest, self.declared, lambda asked: self.known(_within(asked, self.name, cells))
+        )
         return None if found is None else RangeFact((run,), *found)
 
 

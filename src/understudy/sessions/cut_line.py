@@ -1,9 +1,9 @@
 """Counts along one ordered attribute: what is known of some of its ranges, and what follows for others.
 
 For the rows that meet the other conditions of a question let F(e) be how many of them lie before the edge e. The
-count of a range from a to b is F(b) - F(a), so that an interval for it is a pair of constraints on a difference, and
-F never falls. What follows from such constraints together is a shortest path: F(b) - F(a) is at most the length of
-the shortest path from a to b, and no smaller bound holds in general. [difference constraints; Bellman 1958]
+count of a range from a to b is F(b) - F(a), so that an interval for it is a pair of constraints on a difference;
+and F never falls. What follows from such constraints together is a shortest path: F(b) - F(a) is at most the
+length of the shortest path from a to b, and no smaller bound follows (difference constraints, Bellman 1958).
 
 The cells for other and for missing values come after the last bin, so that they are ranges of this line as well.
 """

@@ -3,8 +3,8 @@
 The stand-in is a graphical model (`standin.graphical`) of all released marginals that fit into a tree of limited
 size, those first that are furthest from independence. Everything else that was released, counts of conjunctions
 and marginals of some rows included, is applied to the answers that contain it: the model's table is scaled along
-it until the two agree as far as the noise warrants. Parts of bins that a question cuts get their share of the bin by
-the rule of `query.within_bins`.
+it until the two agree as far as the noise warrants. Parts of bins that a question cuts get their share of the bin
+by the rule of `query.within_bins`.
 
 Promise     None of accuracy: its answers are `uncertified`, with an infinite error. They lie in every interval
             that is known to hold.
