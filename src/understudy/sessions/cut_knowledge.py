@@ -33,6 +33,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.query.box import Box, Cells
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
+from understudy.query.refined import least_refined
 from understudy.query.within_bins import declared_groups, enclosing, whole_groups
 from understudy.sessions.cut_line import END, Edge, RangeBounds, RangeFact, Run, Runs, edge_of, holds, runs_of
 
@@ -109,8 +110,8 @@ class CutKnowledge:
                 [
                     RangeFact(
                         ((edge_of(attribute, cell), edge_of(attribute, cell + 1)),),
-                        table.low.take(cell, axis=axis),
-                        table.high.take(cell, axis=axis),
+                        np.asarray(table.low.take(cell, axis=axis)),
+                        np.asarray(table.high.take(cell, axis=axis)),
                         cut,
                     )
                     for cell in np.flatnonzero(held).tolist()
@@ -130,6 +131,10 @@ class CutKnowledge:
         """What was learnt of a line that holds together with a question about the refined attributes `cut`."""
         found = self._lines.get(line, ())
         return [fact for fact in found if not (self.one_refinement and cut and fact.cut != cut)]
+
+    def holds(self, name: str) -> bool:
+        """Whether something was learnt of ranges of an attribute among all rows."""
+        return (name, (), ()) in self._lines
 
     def around(self, box: Box, cut: frozenset[str]) -> tuple[float, float]:
         """At least what a conjunction inside a box has, at most what one around it has, in people."""
@@ -164,8 +169,9 @@ def cut_intervals(knowledge: Knowledge, marginal: Marginal, known: Known) -> Int
     low, high = found
     if not (knowledge.cuts.one_refinement and len(cut) > 1):
         below, above = knowledge.cuts.around(box, cut)
-        high = np.minimum(high, above)
-        low = low if marginal.by else np.maximum(low, below)
+        fewest, most = _frechet(knowledge, box, known)
+        high = np.minimum(high, min(above, most))
+        low = low if marginal.by else np.maximum(low, max(below, fewest))
         for name in {*marginal.by, *box.sides}:
             if not isinstance(marginal.domain[name], Bins):
                 continue
@@ -186,6 +192,23 @@ def _enclosed(marginal: Marginal, declared: Domain, known: Known) -> tuple[Value
     high = declared_groups(marginal, declared, most.high)
     low = np.zeros(high.shape) if least is None else declared_groups(marginal, declared, least.low)
     return np.where(whole_groups(marginal, declared), low, 0.0), high
+
+
+def _frechet(knowledge: Knowledge, box: Box, known: Known) -> tuple[float, float]:
+    """Bounds of a conjunction from its conditions one by one: at most the least of them, at least ΣLᵢ - (k - 1)N.
+
+    Nothing is said where no range of all rows was ever cut.
+    """
+    total = knowledge.total[1]
+    if len(box.sides) < 2 or not any(knowledge.cuts.holds(name) for name in box.sides):
+        return 0.0, np.inf
+    held, most = 0.0, total
+    for name, cells in box.sides.items():
+        alone = Marginal.of(LinearQuery.conjunction(box.domain, {name: cells}))
+        found = cut_intervals(knowledge, least_refined(alone, knowledge.grid.domain), known)
+        low, high = (0.0, total) if found is None else (float(found.low), float(found.high))
+        held, most = held + max(low, 0.0), min(most, high)
+    return held - (len(box.sides) - 1) * total, most
 
 
 def _along(
@@ -269,13 +292,22 @@ class _DeclaredLine:
 
     def fact(self, run: Run) -> RangeFact | None:
         """What is known of a range between declared edges; None for nothing."""
-        attribute = self._attribute
-        edges = [edge_of(attribute, cell) for cell in range(attribute.size)]
-        cells: Cells = np.array([run[0] <= edge < run[1] for edge in edges])
+        first, last = (_cell_at(self._attribute, edge) for edge in run)
+        places = np.arange(self._attribute.size)
+        cells: Cells = (places >= first) & (places < last)
         found = _enclosed(
             self.rest, self.declared, lambda asked: self.known(_within(asked, self.name, cells))
         )
         return None if found is None else RangeFact((run,), *found)
+
+
+def _cell_at(attribute: Attribute, edge: Edge) -> int:
+    """The number of the cell that begins at a declared edge; the number of cells at the end."""
+    assert isinstance(attribute, Bins)
+    if edge == END:
+        return attribute.size
+    kind, place = edge
+    return attribute.proper_size + place if kind else bisect_left(attribute.starts, place)
 
 
 def _within(asked: Marginal, name: str, cells: Cells) -> Marginal:

@@ -121,14 +121,14 @@ class RangeBounds:
     def _paths(self, start: int) -> Values:
         """The lengths of the shortest paths from an edge to all others, in each group."""
         if start not in self._from:
-            found = self._most[start].copy()
-            for _ in range(len(self._place)):
+            found, changed = self._most[start].copy(), np.ones(self.shape, bool)
+            for _ in range(len(self._place) + 1):
                 shorter = np.minimum(found, (found[:, None] + self._most).min(axis=0))
-                if (shorter == found).all():
-                    break
+                changed = (shorter < found).any(axis=0)
                 found = shorter
-            else:  # lengths that fall without end: the facts contradict each other
-                self.contradicted |= (shorter < found).any(axis=0)
+                if not changed.any():
+                    break
+            self.contradicted |= changed  # lengths that fall without end: the facts contradict each other
             self._from[start] = found
         return self._from[start]
 
