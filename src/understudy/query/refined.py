@@ -1,4 +1,4 @@
-"""Questions over a refined domain: with no more edges than they need, and as plain values.
+"""Questions over a refined domain, with no more edges than they need.
 
 Two questions that mean the same have the same least refinement, whatever edges they were read with: so a
 repetition is recognised, and a question that is a union of declared cells is one over the declared domain.
@@ -6,19 +6,16 @@ repetition is recognised, and a question that is a union of declared cells is on
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.domain.bins import Bins, Ordered
+from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
-from understudy.domain.refinement import refined
-from understudy.errors import DomainError
-from understudy.query.box import from_plain, plain
+from understudy.domain.refinement import RefinedDomain
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.marginal import Marginal
 
@@ -28,6 +25,7 @@ def least_refined(marginal: Marginal, declared: Domain) -> Marginal:
 
     Cells of `by` stay as they are. The marginal is over `declared`, or over a refinement of it.
 
+    >>> from understudy.domain.refinement import refined
     >>> from understudy.query.expression import parse
     >>> declared = Domain((Bins.between("age", [0, 18, 65]),))
     >>> fine = refined(declared, "age", [10, 30])
@@ -48,7 +46,7 @@ def least_refined(marginal: Marginal, declared: Domain) -> Marginal:
         return _over(marginal, declared, kept)
     # Attributes that are not cut are the declared objects, so that comparing domains stays quick.
     whole = [other if one == other else one for one, other in zip(coarser, declared, strict=True)]
-    return _over(marginal, Domain(tuple(whole)), kept)
+    return _over(marginal, RefinedDomain(tuple(whole), declared=declared), kept)
 
 
 def _kept_cells(marginal: Marginal, attribute: Bins, declared: Domain) -> NDArray[np.intp]:
@@ -85,41 +83,3 @@ def _over(marginal: Marginal, domain: Domain, kept: Mapping[str, NDArray[np.intp
                 weights = weights.take(kept[name], axis=axis)
         factors.append(Factor(factor.clique, weights))
     return Marginal(domain, marginal.by, LinearQuery(domain, tuple(factors)), marginal.moment)
-
-
-def new_edges(marginal: Marginal, declared: Domain) -> dict[str, tuple[Ordered, ...]]:
-    """The starts of bins of a question's domain that are not declared, by attribute."""
-    found: dict[str, tuple[Ordered, ...]] = {}
-    if marginal.domain is declared:
-        return found
-    for one, other in zip(marginal.domain, declared, strict=True):
-        if one != other and isinstance(one, Bins) and isinstance(other, Bins):
-            known = set(other.starts)
-            found[one.name] = tuple(start for start in one.starts if start not in known)
-    return found
-
-
-def as_plain(marginal: Marginal, declared: Domain) -> dict[str, object]:
-    """A question as plain values, with the edges that are not declared where it has some."""
-    edges = {
-        name: [edge.isoformat() if isinstance(edge, dt.date) else edge for edge in added]
-        for name, added in new_edges(marginal, declared).items()
-    }
-    return {**plain(marginal), "edges": edges} if edges else plain(marginal)
-
-
-def read_plain(declared: Domain, written: Mapping[str, Any]) -> Marginal:
-    """The inverse of `as_plain`; raises a `DomainError` where the edges do not fit the declared domain."""
-    domain = declared
-    for name, edges in written.get("edges", {}).items():
-        domain = refined(domain, name, _typed(declared, name, edges))
-    return from_plain(domain, written)
-
-
-def _typed(declared: Domain, name: str, edges: Sequence[Any]) -> list[Ordered]:
-    attribute = declared[name]
-    if not isinstance(attribute, Bins):
-        raise DomainError(f"{name} has no bins")
-    if attribute.kind == "date":
-        return [dt.date.fromisoformat(edge) for edge in edges]
-    return [type(attribute.starts[0])(edge) for edge in edges]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from understudy.answer.answer import Answer
-from understudy.domain.domain import Domain
+from understudy.domain.refinement import RefinedDomain
 from understudy.ledger.asking_lock import AskingLock
 from understudy.query.marginal import Marginal
 
@@ -33,9 +33,7 @@ class AnswerMemory:
     under one that is held for no longer than that takes.
     """
 
-    def __init__(self, declared: Domain | None = None) -> None:
-        """`declared` is the domain of questions without cuts; None where there are no others."""
-        self._declared = declared
+    def __init__(self) -> None:
         self._lock = AskingLock("session")
         self.paid: dict[Identity, Answer] = {}
         self.free: OrderedDict[Identity, Answer] = OrderedDict()
@@ -43,7 +41,7 @@ class AnswerMemory:
 
     def find(self, marginal: Marginal) -> Answer | None:
         """The answer that was given to a question, if it is remembered."""
-        asked = self._identity(marginal)
+        asked = identity(marginal)
         known = self.paid.get(asked)
         if known is None and (known := self.free.get(asked)) is not None:
             with suppress(KeyError):  # another thread forgot it just now: it is the answer all the same
@@ -55,7 +53,7 @@ class AnswerMemory:
 
         Returns the answer to give: one that another thread was quicker to remember, so that both say the same.
         """
-        asked = self._identity(marginal)
+        asked = identity(marginal)
         with self._lock:
             known = self.paid.get(asked) or self.free.get(asked)
             if known is not None:
@@ -68,20 +66,16 @@ class AnswerMemory:
 
     def keep_paid(self, marginal: Marginal, answer: Answer) -> None:
         """Remember an answer that was paid for, for good; it takes the place of one that was deduced."""
-        asked = self._identity(marginal)
+        asked = identity(marginal)
         with self._lock:
             if asked in self.free:
                 self.free_cells -= self.free.pop(asked).value.size
             self.paid[asked] = answer
 
-    def _identity(self, marginal: Marginal) -> Identity:
-        """A key of a question: with its cells, where they are not the declared ones."""
-        known = identity(marginal)
-        if self._declared is None or marginal.domain is self._declared or marginal.domain == self._declared:
-            return known
-        return *known, marginal.key
-
 
 def identity(marginal: Marginal) -> Identity:
-    """A key of a question about one domain, equal for equal questions and quickly made."""
-    return (marginal.by, marginal.moment, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))
+    """A key of a question about one domain, equal for equal questions and quickly made; with the edges that it
+    cuts at, where it does.
+    """
+    known = (marginal.by, marginal.moment, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))
+    return (*known, marginal.key) if isinstance(marginal.domain, RefinedDomain) else known

@@ -67,7 +67,7 @@ class Buyer:
     def __init__(self, promise: SessionPromise, *, name: str, owner: str, lazily: bool) -> None:
         self.curator: Curator = promise.curator
         self.promise = promise
-        self.memory = AnswerMemory(self.curator.domain)
+        self.memory = AnswerMemory()
         self.owner = owner
         self.calibrator = Calibrator(self.curator, promise.width)
         self.policy = PurchasePolicy(self.calibrator, promise.terms, promise.nothing_released().knowledge)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from understudy.domain.attribute import Attribute
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
+from understudy.domain.refinement import RefinedDomain
 from understudy.query.box import Box, Cells
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -94,10 +95,12 @@ class CutKnowledge:
         """The same facts, to be added to."""
         return CutKnowledge(self.one_refinement, dict(self._lines), self._boxes)
 
-    def learn(self, declared: Domain, marginal: Marginal, table: IntervalTable) -> None:
-        """Add that the counts of a marginal of a refined domain lie in intervals; its condition is a box."""
-        box, cut = Box.of(marginal.where), _cut(marginal.domain, declared)
-        if box is None or (self.one_refinement and len(cut) > 1):
+    def learn(self, marginal: Marginal, table: IntervalTable) -> None:
+        """Add that the counts of a marginal of a refined domain lie in intervals; nothing where it is no box of
+        counts.
+        """
+        box, cut = Box.of(marginal.where), _cut(marginal.domain)
+        if box is None or marginal.moment is not None or (self.one_refinement and len(cut) > 1):
             return
         for name in cut & {*marginal.by, *box.sides}:
             line, attribute = _line(marginal, box, name), marginal.domain[name]
@@ -162,7 +165,7 @@ def cut_intervals(knowledge: Knowledge, marginal: Marginal, known: Known) -> Int
         return knowledge.settled(np.zeros(marginal.shape), np.zeros(marginal.shape))
     if box is None:
         return None
-    cut = _cut(marginal.domain, declared)
+    cut = _cut(marginal.domain)
     found = _enclosed(marginal, declared, known)
     if found is None:
         return None
@@ -216,7 +219,7 @@ def _along(
 ) -> tuple[Values, Values] | None:
     """What the facts of the line along one attribute say of a question; None where there are none."""
     declared = knowledge.grid.domain
-    facts = knowledge.cuts.facts(_line(marginal, box, name), _cut(marginal.domain, declared))
+    facts = knowledge.cuts.facts(_line(marginal, box, name), _cut(marginal.domain))
     asked = _asked(marginal, box, name, declared) if facts else {}
     if not asked:
         return None
@@ -328,13 +331,9 @@ def _possible(marginal: Marginal, box: Box) -> NDArray[np.bool_]:
 # ---- names
 
 
-def _cut(domain: Domain, declared: Domain) -> frozenset[str]:
+def _cut(domain: Domain) -> frozenset[str]:
     """The attributes that a domain refines."""
-    if domain is declared:
-        return frozenset()
-    return frozenset(
-        one.name for one, other in zip(domain, declared, strict=True) if one is not other and one != other
-    )
+    return domain.cut if isinstance(domain, RefinedDomain) else frozenset()
 
 
 def _side(attribute: Attribute, cells: Cells) -> Side:

@@ -107,8 +107,7 @@ class Deduction:
         if table is None:
             return None
         free = "implied" if len(marginal.clique) <= 1 else "pinned"
-        is_declared = marginal.domain is self.promise.curator.domain
-        box = boxes_of(marginal) if is_declared else None
+        box = boxes_of(marginal)
         estimate = None if box is None else self.knowledge.estimate(marginal.by, box)
         value, error = nearest(table, estimate, self.promise.width)
         noisy, beta = value if estimate is None else estimate, float(self.promise.terms.beta)

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from understudy.answer.answer import Answer
-from understudy.domain.domain import Clique, Domain
+from understudy.domain.domain import Clique
+from understudy.domain.refinement import RefinedDomain
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
-from understudy.query.box import Box, Cells, as_text, from_text
+from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
 from understudy.query.marginal import Marginal
-from understudy.query.refined import as_plain, read_plain
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.cut_knowledge import cut_intervals
 from understudy.sessions.knowledge import (
@@ -43,11 +43,11 @@ def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     """
     if marginal.moment is not None:
         return moment_intervals(marginal, lambda counted: intervals(knowledge, counted))
-    is_declared = marginal.domain is knowledge.grid.domain or marginal.domain == knowledge.grid.domain
-    if is_declared and not knowledge.cuts:
+    is_cut = isinstance(marginal.domain, RefinedDomain)
+    if not is_cut and not knowledge.cuts:
         return _declared(knowledge, marginal)
     found = cut_intervals(knowledge, marginal, lambda asked: _declared(knowledge, asked))
-    return _declared(knowledge, marginal) if found is None and is_declared else found
+    return found if found is not None or is_cut else _declared(knowledge, marginal)
 
 
 def _declared(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
@@ -97,8 +97,6 @@ class DirectPurchase:
     paid: Cells
     share: float
     price: Price
-    declared: Domain
-    """The declared domain, which that of the marginal may refine."""
 
     @classmethod
     def of(
@@ -111,19 +109,17 @@ class DirectPurchase:
         table = intervals(knowledge, marginal)
         wide = None if table is None else np.asarray(table.high - table.low > 2 * calibrator.width)
         paid = np.ones(marginal.shape, bool) if wide is None or not wide.any() else wide
-        price = calibrator.price_of_counts(marginal, share, int(paid.sum()))
-        return cls(marginal, paid, share, price, knowledge.grid.domain)
+        return cls(marginal, paid, share, calibrator.price_of_counts(marginal, share, int(paid.sum())))
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> DirectPurchase:
         """The purchase of a plan in the ledger."""
-        marginal = read_plain(calibrator.curator.domain, plan["question"])
-        paid, declared = from_text(plan["paid"], marginal.shape), calibrator.curator.domain
-        return cls(marginal, paid, plan["share"], Price.from_plain(plan), declared)
+        marginal = from_plain(calibrator.curator.domain, plan["question"])
+        return cls(marginal, from_text(plan["paid"], marginal.shape), plan["share"], Price.from_plain(plan))
 
     def plain(self) -> dict[str, Any]:
         """The plan: the question, the paid cells, the share of β and the price."""
-        cells = {"question": as_plain(self.marginal, self.declared), "paid": as_text(self.paid)}
+        cells = {"question": plain(self.marginal), "paid": as_text(self.paid)}
         return {**cells, "share": self.share, **self.price.as_plain()}
 
     def band(self, calibrator: Calibrator) -> dict[str, Any]:
@@ -142,8 +138,8 @@ class DirectPurchase:
         """
         measured = request.measure(calibrator.curator, self.marginal, self.price)
         box, table = boxes_of(self.marginal), self._narrowed(calibrator, knowledge, measured.noisy)
-        if self.marginal.domain is not knowledge.grid.domain:
-            knowledge.cuts.learn(knowledge.grid.domain, self.marginal, table)
+        if isinstance(self.marginal.domain, RefinedDomain):
+            knowledge.cuts.learn(self.marginal, table)
         elif box is not None:
             self._learn(knowledge, box, table)
             variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)

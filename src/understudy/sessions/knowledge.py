@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
+from understudy.domain.refinement import RefinedDomain
 from understudy.query.box import Box, Grid, Words
 from understudy.query.marginal import Marginal
 from understudy.sessions.cut_knowledge import CutKnowledge
@@ -389,10 +390,13 @@ def nearest(known: IntervalTable, estimate: Values | None, width: float) -> tupl
 
 
 def boxes_of(marginal: Marginal) -> Box | None:
-    """The box that a marginal is taken of; None where its condition is no box or touches its own cells, or where
-    it is no count.
+    """The box of declared cells that a marginal is taken of.
+
+    None where its condition is no box, cuts declared cells, or touches the marginal's own, and where it is no
+    count.
     """
-    box = Box.of(marginal.where) if marginal.moment is None else None
+    is_count = marginal.moment is None and not isinstance(marginal.domain, RefinedDomain)
+    box = Box.of(marginal.where) if is_count else None
     if box is None or set(box.sides) & set(marginal.by):
         return None
     return box
