@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import understudy as us
 from counted import Killed, curator_of
 from cut_rows import DOMAIN, ValueRows, between, count, table
 from statistical import assert_covers
@@ -101,6 +103,20 @@ def test_groups_by_the_attribute_that_is_cut_and_moments_of_cut_rows():
     part = asked.ask("count age >= 20 and age < 28")  # a group that was bought tells its range
     assert (part.cost.units, part.source) == (0, "implied")
     assert abs(float(part.value) - exact[1]) <= float(part.error)
+
+
+def test_sums_of_measures_over_cut_rows_are_no_counts():
+    draw = np.random.default_rng(4)
+    frame = pd.DataFrame({"age": draw.integers(0, 101, 800), "pay": draw.integers(0, 1001, 800)})
+    attributes = {"age": {"edges": [0, 50, 100]}, "pay": {"bounds": [0, 1000], "resolution": 1}}
+    with us.declare(frame, attributes=attributes, name="t", epsilon=500, delta=1e-6) as project:
+        asked = us.session(project, alpha=0.05, queries=20)
+        told = asked.ask("avg pay where age < 28")
+        assert abs(float(told.value) - frame["pay"][frame["age"] < 28].mean()) <= float(told.error)
+        assert asked.ask("count age < 28").source == "repeat"  # the number of rows of the average
+        older = asked.ask("count age >= 28")
+        assert (older.source, older.cost.units) == ("implied", 0)
+        assert abs(float(older.value) - (frame["age"] >= 28).sum()) <= float(older.error)
 
 
 def worst_ratio(seed: int, beta: float) -> float:

@@ -166,7 +166,7 @@ def cut_intervals(knowledge: Knowledge, marginal: Marginal, known: Known) -> Int
     if box is None:
         return None
     cut = _cut(marginal.domain)
-    found = _enclosed(marginal, declared, known)
+    found = enclosed(marginal, declared, known)
     if found is None:
         return None
     low, high = found
@@ -185,8 +185,11 @@ def cut_intervals(knowledge: Knowledge, marginal: Marginal, known: Known) -> Int
     return knowledge.settled(np.where(possible, low, 0.0), np.where(possible, high, 0.0))
 
 
-def _enclosed(marginal: Marginal, declared: Domain, known: Known) -> tuple[Values, Values] | None:
-    """What the declared cells inside a question and around it say of it."""
+def enclosed(marginal: Marginal, declared: Domain, known: Known) -> tuple[Values, Values] | None:
+    """The ends that what is `known` of the declared cells inside a question and around it gives its counts.
+
+    None where that is nothing.
+    """
     inner, outer = enclosing(marginal.where, declared)
     most = known(Marginal(declared, marginal.by, outer))
     if most is None:
@@ -298,9 +301,7 @@ class _DeclaredLine:
         first, last = (_cell_at(self._attribute, edge) for edge in run)
         places = np.arange(self._attribute.size)
         cells: Cells = (places >= first) & (places < last)
-        found = _enclosed(
-            self.rest, self.declared, lambda asked: self.known(_within(asked, self.name, cells))
-        )
+        found = enclosed(self.rest, self.declared, lambda asked: self.known(_within(asked, self.name, cells)))
         return None if found is None else RangeFact((run,), *found)
 
 

@@ -20,7 +20,7 @@ from understudy.privacy.price import Price
 from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator
-from understudy.sessions.cut_knowledge import cut_intervals
+from understudy.sessions.cut_knowledge import cut_intervals, enclosed
 from understudy.sessions.knowledge import (
     TOUCHING,
     IntervalTable,
@@ -41,13 +41,24 @@ def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     the bins of its measure. The marginal may be over a refined domain, and what was learnt of such ones tells of
     declared cells too (`cut_knowledge`).
     """
-    if marginal.moment is not None:
-        return moment_intervals(marginal, lambda counted: intervals(knowledge, counted))
     is_cut = isinstance(marginal.domain, RefinedDomain)
+    if marginal.moment is not None:
+        return moment_intervals(marginal, lambda counted: _of_bins(knowledge, marginal, counted))
     if not is_cut and not knowledge.cuts:
         return _declared(knowledge, marginal)
     found = cut_intervals(knowledge, marginal, lambda asked: _declared(knowledge, asked))
     return found if found is not None or is_cut else _declared(knowledge, marginal)
+
+
+def _of_bins(knowledge: Knowledge, marginal: Marginal, counted: Marginal) -> IntervalTable | None:
+    """What is known of the rows of a moment, and of those of them in some bins of its measure.
+
+    Of the latter, of which there are many, what was learnt of cuts is not looked at.
+    """
+    if counted.where is marginal.where or not isinstance(counted.domain, RefinedDomain):
+        return intervals(knowledge, counted)
+    found = enclosed(counted, knowledge.grid.domain, lambda asked: _declared(knowledge, asked))
+    return None if found is None else IntervalTable(*found)
 
 
 def _declared(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:

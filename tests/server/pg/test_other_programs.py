@@ -41,6 +41,7 @@ def test_psql_asks_and_is_told(town: WireTown) -> None:
         town.url(),
         "SELECT sex, count(*) AS n FROM town GROUP BY sex",
         "SELECT max(age) FROM town",
+        "SELECT count(*) AS cut FROM town WHERE age < 28 OR age * 2 > 151",
         "EXPLAIN SELECT count(*) FROM town WHERE age < 50 AND smoker",
         "\\copy (SELECT sex, count(*) AS n FROM town GROUP BY sex) TO STDOUT WITH CSV HEADER",
         "BEGIN; DECLARE c CURSOR FOR SELECT district, count(*) FROM town GROUP BY 1; FETCH 1 FROM c; "
@@ -49,6 +50,7 @@ def test_psql_asks_and_is_told(town: WireTown) -> None:
     assert " sex |  n   " in told.stdout or " sex " in told.stdout
     assert "sex,n\nF," in told.stdout
     assert "QUERY PLAN" in told.stdout
+    assert " cut " in told.stdout
     assert "MOVE 1" in told.stdout
     assert "Saltmarsh" in told.stdout
     assert "NOTICE:  source" in told.stderr
