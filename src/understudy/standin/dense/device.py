@@ -34,8 +34,11 @@ ROW = 2**14
 THREADS = 256
 """Threads of a block."""
 
-EACH = 8
+EACH = 1
 """Vectors of cells that a thread works on in one tile, to have that many reads under way."""
+
+CHUNK = 64
+"""Neighbouring rows that a block works on, one after the other: they often have the same pattern."""
 
 BLOCKS = 32
 """Blocks for each multiprocessor, more than run at once: those that end early make room for others."""
@@ -56,28 +59,44 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass(
 {
     const long long first = tiles[blockIdx.x] * (long long)(THREADS * WIDE * EACH) + threadIdx.x * WIDE;
     double grown = 0, total = 0;
-    for (long long row = blockIdx.y; row < rows; row += gridDim.y) {
+    int factored = -1, weighted = -1;  // whose patterns are held
+    Vector factor[EACH], weight[EACH];
+    for (long long chunk = (long long)blockIdx.y * CHUNK; chunk < rows; chunk += (long long)gridDim.y * CHUNK)
+    for (long long row = chunk; row < rows && row < chunk + CHUNK; row++) {
         const int said = ids ? ids[row] : -1, asked = asked_ids ? asked_ids[row] : -1;
         if (said < 0 && asked < 0) continue;
         REAL *const here = cells + row * columns;
-        const REAL *const by = factors + (said < 0 ? 0 : said) * columns;
-        const REAL *const with = weights + (asked < 0 ? 0 : asked) * columns;
-        REAL more = 0, part = 0;
         Vector held[EACH];
         #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const long long c = first + i * THREADS * WIDE;
             if (c < columns) held[i] = *(const Vector *)(here + c);
         }
+        if (said >= 0 && said != factored) {
+            factored = said;
+            #pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                const long long c = first + i * THREADS * WIDE;
+                if (c < columns) factor[i] = *(const Vector *)(factors + said * columns + c);
+            }
+        }
+        if (asked >= 0 && asked != weighted) {
+            weighted = asked;
+            #pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                const long long c = first + i * THREADS * WIDE;
+                if (c < columns) weight[i] = *(const Vector *)(weights + asked * columns + c);
+            }
+        }
+        REAL more = 0, part = 0;
         #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const long long c = first + i * THREADS * WIDE;
             if (c >= columns) continue;
             if (said >= 0) {
-                const Vector factor = *(const Vector *)(by + c);
                 #pragma unroll
                 for (int j = 0; j < WIDE; j++) {
-                    const REAL old = held[i].at[j], scaled = old * factor.at[j];
+                    const REAL old = held[i].at[j], scaled = old * factor[i].at[j];
                     const REAL now = scaled > floor ? scaled : (old < floor ? old : floor);
                     held[i].at[j] = now;
                     more += now - old;
@@ -85,9 +104,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass(
                 *(Vector *)(here + c) = held[i];
             }
             if (asked >= 0) {
-                const Vector weight = *(const Vector *)(with + c);
                 #pragma unroll
-                for (int j = 0; j < WIDE; j++) part += held[i].at[j] * weight.at[j];
+                for (int j = 0; j < WIDE; j++) part += held[i].at[j] * weight[i].at[j];
             }
         }
         grown += more;
@@ -234,7 +252,8 @@ class DeviceCells:
         if tiles is None:
             tiles = self._tiles[spoken.tobytes()] = cupy.asarray(np.flatnonzero(spoken).astype(np.int32))
         rows, columns = self.cells.shape
-        grid = (tiles.size, min(rows, -(-BLOCKS * _multiprocessors() // tiles.size)))
+        blocks = -(-BLOCKS * _multiprocessors() // tiles.size)
+        grid = (tiles.size, min(-(-rows // CHUNK), blocks))
         sums = cupy.empty((grid[0] * grid[1], 2), np.float64)
         nowhere = np.intp(0)
         _kernel(self.dtype.name, _wide(columns, self.dtype.itemsize), EACH)(
@@ -287,7 +306,14 @@ def _wide(columns: int, itemsize: int) -> int:
 @lru_cache
 def _kernel(dtype: str, wide: int, each: int) -> Any:
     real = {"float32": "float", "float64": "double"}[dtype]
-    options = ("--std=c++14", f"-DREAL={real}", f"-DWIDE={wide}", f"-DTHREADS={THREADS}", f"-DEACH={each}")
+    options = (
+        "--std=c++14",
+        f"-DREAL={real}",
+        f"-DWIDE={wide}",
+        f"-DTHREADS={THREADS}",
+        f"-DEACH={each}",
+        f"-DCHUNK={CHUNK}",
+    )
     return _cupy().RawKernel(SOURCE, "pass", options=options)
 
 

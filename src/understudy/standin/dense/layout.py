@@ -84,8 +84,16 @@ class DenseLayout:
 
     def each_row(self, numbers: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """Numbers with one axis for each leading attribute, as one number for each row."""
-        full = np.empty(self.leading, np.int32)
-        full[...] = numbers
+        # Neighbouring axes along which the numbers vary, or do not, are one: few axes are filled faster.
+        seen, whole = [1], [1]
+        for told, size in zip(numbers.shape, self.leading, strict=True):
+            if (told == 1) == (seen[-1] == 1):
+                seen[-1], whole[-1] = seen[-1] * told, whole[-1] * size
+            else:
+                seen.append(told)
+                whole.append(size)
+        full = np.empty(whole, np.int32)
+        full[...] = numbers.reshape(seen)
         return full.reshape(self.rows)
 
 
