@@ -151,7 +151,7 @@ class Release:
             value, cut = np.minimum(value, most), CutBins.beyond(cut.low, most, cut.own)
         error = np.maximum(cut.high - value, value - cut.low)
         told = Answer(marginal, value, error, value, self._nothing, self.beta, "uncertified", cut_bins=cut)
-        return CellCounts(told, value, error, cut)
+        return CellCounts(told, value, error, cut_bins=cut)
 
     @cached_property
     def _reader(self) -> QuestionReader:
