@@ -238,6 +238,15 @@ def test_refined_domains():
         refined(base, "sex", ["x"])
 
 
+def test_parts_of_a_real_bin_have_labels_of_their_own(frame):
+    with project(frame) as opened:
+        told = opened.ask("count pay <= 123.4 by pay", epsilon=30)
+        labels = [row[0][0] for row in told.rows()]
+        after = "123.40000000000002"  # the next number after 123.4, which is in the first part
+        assert labels[:3] == [f"[0, {after})", f"[{after}, 250)", "[250, 500)"]
+        assert opened.domain["pay"].labels[0] == "[0, 250)"
+
+
 def test_marginals_of_other_cells_are_still_refused(frame):
     other = Domain((Bins.between("age", [0, 20, 100]), Categories(name="sex", values=("F", "M"))))
     with project(frame) as opened:

@@ -46,6 +46,11 @@ class Bins(Attribute):
     not by their bins. Not in the representation, which names the cells: a resolution does not change them.
     """
 
+    in_full: bool = field(default=False, repr=False, compare=False)
+    """Whether labels have all digits of edges that six do not tell: so where a question cuts bins. Labels of
+    declared bins have six, since ledgers hold them.
+    """
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.starts:
@@ -247,10 +252,10 @@ class Bins(Attribute):
     @cached_property
     def _bin_labels(self) -> tuple[str, ...]:
         if not self.discrete:
-            # Six digits, as ever; all of them where two edges would look alike.
-            numbers = [f"{edge:g}" for edge in (*self.starts, self.upper)]
-            if len(set(numbers[:-1])) < len(self.starts):
-                numbers = [_shown(edge) for edge in (*self.starts, self.upper)]
+            short = [f"{edge:g}" for edge in (*self.starts, self.upper)]
+            exact = zip(short, (*self.starts, self.upper), strict=True)
+            numbers = [_shown(edge) if float(text) != edge else text for text, edge in exact]
+            numbers = numbers if self.in_full else short
             ends = [f"{end})" for end in numbers[1:-1]] + [f"{numbers[-1]}]"]
             return tuple(f"[{start}, {end}" for start, end in zip(numbers[:-1], ends, strict=True))
         lasts = [*(self._before(start) for start in self.starts[1:]), self.upper]

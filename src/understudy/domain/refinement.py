@@ -57,7 +57,7 @@ def refined(domain: Domain, name: str, edges: Iterable[Ordered]) -> Domain:
     starts = tuple(sorted({*attribute.starts, *edges}))
     if len(starts) == len(attribute.starts):
         return domain
-    finer = replace(attribute, starts=starts)
+    finer = replace(attribute, starts=starts, in_full=True)
     declared = domain.declared if isinstance(domain, RefinedDomain) else domain
     return RefinedDomain(
         tuple(finer if one.name == attribute.name else one for one in domain), declared=declared
