@@ -348,6 +348,13 @@ def kept_by(terms: dict) -> Kept:
     return (name, Fraction(2 * terms["reserve_units"], UNITS)) if name == "gdp" else terms["currency"]
 
 
+def filter_in(currency: Kept) -> tuple[str, Fraction]:
+    """The filter's name, with its order or its reserve."""
+    if isinstance(currency, str):
+        raise Wrong("its currency is not known to this verifier")
+    return currency
+
+
 def units(event: dict, currency: Kept) -> int:
     """What an event costs on its own, in whole units, rounded up."""
     if event["event"] == "Together":
@@ -401,7 +408,7 @@ def of_epsilon(epsilon: Fraction, currency: Kept) -> Fraction:
         return epsilon
     if currency == "rho":
         return epsilon * epsilon / 2
-    name, parameter = currency
+    name, parameter = filter_in(currency)
     if name == "gdp":
         return gdp_of_epsilon(epsilon, parameter) / 2
     with decimal.localcontext(wide(100)):
@@ -416,7 +423,7 @@ def of_selection(epsilon: Fraction, currency: Kept) -> Fraction:
         return epsilon
     if currency == "rho":
         return epsilon * epsilon / 8
-    name, parameter = currency
+    name, parameter = filter_in(currency)
     if name == "gdp":
         return gdp_of_selection(epsilon, parameter) / 2
     with decimal.localcontext(wide(100)):
@@ -429,13 +436,14 @@ def of_selection(epsilon: Fraction, currency: Kept) -> Fraction:
 
 def of_normal(numbers: dict, currency: Kept, *, discrete: bool) -> Fraction:
     """The price of noise that is normal, or discrete Gaussian: only a filter `gdp` tells them apart."""
-    rho = numbers["l2_squared"] / (2 * numbers["variance"])
+    moved, variance = Fraction(numbers["l2_squared"]), Fraction(numbers["variance"])
+    rho = moved / (2 * variance)
     if not discrete or rho == 0 or isinstance(currency, str) or currency[0] != "gdp":
         return rho
-    extra = lattice_surcharge(numbers["l2_squared"], numbers["variance"], currency[1])
+    extra = lattice_surcharge(moved, variance, currency[1])
     if extra is None:
         raise Wrong("discrete Gaussian noise of so small a variance has no price in GDP")
-    plain = extra * numbers["variance"] * 10**15 <= 1
+    plain = extra * variance * 10**15 <= 1
     return rho if plain else rho + extra / 2
 
 
@@ -1032,7 +1040,7 @@ def check_cap(terms: dict) -> None:
 
 def check_filter_cap(terms: dict, epsilon: Fraction, delta: Fraction) -> None:
     """The cap of a filter must follow from the budget, from below and not by far."""
-    name, parameter = kept_by(terms)
+    name, parameter = filter_in(kept_by(terms))
     rho = Fraction(terms["cap"], UNITS)
     with decimal.localcontext(wide(60 + 3 * int(-math.log10(delta)) + int(epsilon))):
         e, small = exactly(epsilon), exactly(delta)

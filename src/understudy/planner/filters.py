@@ -101,7 +101,9 @@ def filter_advice(
             shares[name] = None
         else:
             shares[name] = units / budget.cap.units
-    least = min(FILTERS, key=lambda name: shares[name] if shares[name] is not None else float("inf"))
+    priced = {name: share for name, share in shares.items() if share is not None}
+    known: list[FilterName] = [name for name in FILTERS if name in priced]
+    least: FilterName = min(known, key=lambda name: priced[name]) if known else "zcdp"
     usual, best = shares["zcdp"], shares[least]
     clear = best is not None and (usual is None or best < CLEAR * usual)
     return FilterAdvice(budgets["zcdp"], least if clear else "zcdp", asked, shares)
