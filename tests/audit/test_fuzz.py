@@ -168,8 +168,13 @@ PLAIN = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )  # fmt: skip
-KEYS = words("event epsilon l1 scale noise region relation split events l2_squared variance")
-KINDS = ("Selection", "LaplaceNoise", "Located", "Together", "GaussianNoise", "replace")
+KEYS = words(
+    "event epsilon l1 scale noise region relation split events l2_squared variance reach largest set_aside order "
+    "divergence delta"
+)
+KINDS = (
+    "Selection", "LaplaceNoise", "Located", "Together", "GaussianNoise", "replace", "RoundedNormal", "BoundedNoise"
+)  # fmt: skip
 
 
 @settings(max_examples=300)

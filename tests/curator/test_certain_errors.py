@@ -118,6 +118,19 @@ def test_an_error_is_kept_and_the_reach_is_what_was_asked_for() -> None:
         assert project().quote("count by sex", error=error, noise="bounded").error == int(error)
 
 
+def test_how_many_counts_a_budget_pays_for_that_are_all_within_2000_people() -> None:
+    """Surely, by ρ and by the δ that is set aside; and with probability 0.95, by Gaussian noise under zCDP."""
+    for order, pays in ((", order: 22", 15_867), ("", 15_859)):  # without one, that of the largest cap in ρ
+        sure = project(RENYI.replace("}", order + "}"))
+        event = sure.prepare("count sex = F", error=2000, noise="bounded")._measurement.event
+        budget = sure.ledger.budget
+        assert budget.cap.units // budget.price(event).units == pays
+        assert budget.delta_cap // delta_units(event) >= pays
+    usual = project("{epsilon: 1, delta: 1e-6}")
+    quote = usual.quote("count sex = F", error=2000, beta=0.05 / 10_000, noise="gaussian")
+    assert usual.ledger.budget.cap.units // quote.cost.units == 9353
+
+
 def test_a_request_is_found_again_and_paid_once() -> None:
     p = project()
     first = p.ask("count sex = F", error=1000, noise="bounded", request="once")

@@ -63,10 +63,10 @@ def test_the_verifier_sees_noise_that_was_charged_too_little(noise: BoundedNoise
 @pytest.mark.parametrize(
     "changes",
     [
-        {"reach": Fraction(1, 2)}, {"reach": Fraction(0)}, {"reach": Fraction(1 << 21)}, {"largest": Fraction(0)},
+        {"reach": Fraction(1, 2)}, {"reach": Fraction(0)}, {"reach": Fraction(1 << 18)}, {"largest": Fraction(0)},
         {"largest": Fraction(2)}, {"set_aside": Fraction(0)}, {"set_aside": Fraction(2001)},
         {"delta": Fraction(1)}, {"order": Fraction(1)}, {"order": Fraction(10**7)},
-        {"l1": Fraction(64), "largest": Fraction(64), "set_aside": Fraction(64), "reach": Fraction(1 << 20)},
+        {"l1": Fraction(64), "largest": Fraction(64), "set_aside": Fraction(64), "reach": Fraction(1 << 17)},
     ],
     ids=str,
 )  # fmt: skip

@@ -66,7 +66,7 @@ def test_the_pins_of_ten_thousand_answers(reach: int, set_aside: int, order: int
 
 
 def test_how_many_answers_are_surely_within_2000_people() -> None:
-    """At (1, 10⁻⁶), order 22, a tenth of δ set aside: 15,867. Gaussian noise gives 9,373, 19 in 20 times."""
+    """At (1, 10⁻⁶), order 22, a tenth of δ set aside: 15,867. Normal noise gives 9,373, 19 in 20 times."""
     delta, order = 1e-6, 22
     cap = 1 - (log(1 / (0.9 * delta)) + (order - 1) * log1p(-1 / order) - log(order)) / (order - 1)
     assert cap == pytest.approx(0.5308139, abs=1e-7)

@@ -125,7 +125,8 @@ class Calibration:
     ) -> tuple[Additive, int]:
         """The mechanism that would answer at this price, and its lattice resolution.
 
-        With `certain` it is bounded noise, whose error is certain (`bounded`).
+        With `certain` it is bounded noise, whose error is certain (`bounded`). Under a budget that is kept in
+        GDP, a price in rho buys rounded normal noise, whose μ² is exact.
 
         The price is for the marginal and for those `beside` it, of which no row may count in two. `moves` is
         their sensitivity in steps of 1 over what it is given, for a caller who tries many prices.
@@ -150,7 +151,7 @@ class Calibration:
         while True:
             moved = moves(resolution) if moves else self.sensitivity(marginal, *beside, resolution=resolution)
             try:
-                return noise_for(price, moved), resolution
+                return noise_for(price, moved, rounded=self.budget.filter.reads_variance), resolution
             except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
                 if resolution == 1:
                     raise

@@ -570,9 +570,9 @@ def bounded_noise(numbers: dict, currency: Kept) -> Fraction:
     reach, total, largest, aside = (int(numbers[name]) for name in whole)
     if any(numbers[name].denominator != 1 for name in whole):
         raise Wrong("its event is not understood")
-    if not (1 <= reach <= 1 << 20 and 1 <= largest <= min(max(total, 1), 64) and largest <= aside <= reach):
+    if not (1 <= reach <= 1 << 17 and 1 <= largest <= min(max(total, 1), 64) and largest <= aside <= reach):
         raise Wrong("its event is not understood")
-    if not 1 < numbers["order"] <= 10**6 or not numbers["delta"] < 1 or reach * largest > 1 << 22:
+    if not 1 < numbers["order"] <= 10**6 or not numbers["delta"] < 1 or reach * largest > 1 << 20:
         raise Wrong("its event is not understood")
     least, mass = (total * most for most in bounded_sums(reach, largest, aside, numbers["order"]))
     if not (float(numbers["divergence"]) >= least and float(numbers["delta"]) >= mass):

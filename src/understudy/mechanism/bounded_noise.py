@@ -29,7 +29,6 @@ from understudy.rational import Number
 FISHER = 12.0903
 """(R + 1)² times the Fisher information of the law, m²π²/(4(m - 1)) for m = 7/2: the price, but for the ends."""
 
-
 MORE = Fraction(10**9)
 """More than a whole budget."""
 
@@ -44,7 +43,7 @@ class BoundedMechanism:
                 (`privacy.bounded_noise` has the proof.)
     Accuracy    |noise| ≤ R = `reach`, always: no share of β, however many answers there are.
     Complexity  O(1) draws for each entry; the price is a sum over the 2R + 1 outcomes, found once.
-    Gap         R is at most 2²⁰, and one person moves a number by at most 64.
+    Gap         R is at most 2¹⁷, and one person moves a number by at most 64.
     """
 
     reach: int
@@ -56,7 +55,7 @@ class BoundedMechanism:
     def __post_init__(self) -> None:
         lattice_sensitivity(self.l1)
         object.__setattr__(self, "reach", checked_reach(self.reach))
-        assert self.event  # priced here: what has no price is refused before anything is charged
+        _ = self.event  # priced here: what has no price is refused before anything is charged
 
     @classmethod
     def within(cls, reach: int, moved: Sensitivity, *, order: Fraction, delta: Fraction) -> BoundedMechanism:
@@ -175,16 +174,21 @@ def _balanced(
         price = _priced(reach, l1, largest, set_aside, order)
         return MORE if price is None else max(price.divergence / divergence, price.delta / delta)
 
-    few, many = largest - 1, checked_reach(reach) + 1
-    while (
-        many - few > 1
-    ):  # the divergence is the larger part at `few`, or has no price; the mass is, at `many`
+    def too_many(set_aside: int) -> bool:
+        """Whether the mass is the larger part; also beyond what can be set aside."""
+        price = None if set_aside > reach else _priced(reach, l1, largest, set_aside, order)
+        return set_aside > reach or (
+            price is not None and price.delta * divergence > price.divergence * delta
+        )
+
+    checked_reach(reach)
+    few, many = largest - 1, largest
+    while not too_many(many):
+        few, many = many, 2 * many
+    many = min(many, reach + 1)
+    while many - few > 1:
         middle = (few + many) // 2
-        price = _priced(reach, l1, largest, middle, order)
-        if price is None or price.delta * divergence <= price.divergence * delta:
-            few = middle
-        else:
-            many = middle
+        few, many = (few, middle) if too_many(middle) else (middle, many)
     best = min((at for at in (few, many) if largest <= at <= reach), key=part, default=0)
     if not best or part(best) > 1:
         raise RefusedError(
@@ -217,7 +221,7 @@ def _for_price(
         raise ParameterError(f"a price at a Rényi order is positive, not {divergence}")
     l1, largest = _moves(moved)
     near = isqrt(int(FISHER * float(order) * max(l1, 1) * largest / (2 * float(divergence)))) + 1
-    fails, holds = 0, min(near, MAX_REACH)
+    fails, holds, step = 0, min(near, MAX_REACH), 1
     while (built := found(holds)) is None:
         if holds == MAX_REACH:
             raise RefusedError(
@@ -225,6 +229,9 @@ def _for_price(
                 remedy="pay more, or ask for Gaussian noise",
             )
         fails, holds = holds, min(2 * holds, MAX_REACH)
+    while holds - step > fails and (better := found(holds - step)) is not None:
+        built, holds, step = better, holds - step, 2 * step
+    fails = max(fails, holds - step)
     while holds - fails > 1:
         middle = (fails + holds) // 2
         if (better := found(middle)) is None:

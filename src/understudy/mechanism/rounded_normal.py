@@ -109,7 +109,7 @@ CARD = Card(
     events=(RoundedNormal,),
     audited=(
         NoiseSubject(
-            "rounded normal",
+            "rounded-normal",
             "mechanism.rounded_normal.RoundedNormalMechanism.release",
             lambda epsilon, _, shift: RoundedNormalMechanism(
                 rho=epsilon**2 / 2, l2_squared=sum(step * step for step in shift)

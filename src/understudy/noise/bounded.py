@@ -21,7 +21,7 @@ from understudy.errors import ParameterError
 from understudy.noise.rounded import pi_enclosure, sine_over_pi_enclosure
 from understudy.noise.samplers import BATCH, WORD, NoiseSource, draw_count
 
-MAX_REACH = 1 << 20
+MAX_REACH = 1 << 17
 """The largest R: a table holds a number for each outcome."""
 
 KEPT = 0.3975

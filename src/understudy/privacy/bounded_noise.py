@@ -51,13 +51,13 @@ from understudy.privacy.renyi import checked_order
 EXPONENT = 3.5
 """m of cos^m. The Fisher information, m²π²/(4(m - 1)(R + 1)²), is least at m = 2, where the ends are too heavy."""
 
-MAX_REACH = 1 << 20
+MAX_REACH = 1 << 17
 """The largest R: prices are sums over 2R + 1 outcomes."""
 
 MAX_LARGEST = 64
 """The most steps by which a number may move: a price looks at each number of steps."""
 
-MAX_TERMS = 1 << 22
+MAX_TERMS = 1 << 20
 """The most of `reach` times `largest`: what bounds the work of a price, here and for whoever verifies it."""
 
 DIGITS = 6
