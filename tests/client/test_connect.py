@@ -127,12 +127,22 @@ class TestAsking:
         with pytest.raises(ParameterError, match="one price"):
             ada.ask("count", epsilon=1, rho=1)
 
+    def test_a_condition_may_cut_bins_and_its_groups_are_parts_of_them(self, server, ada):
+        told = ada.ask("count age < 28 by age")
+        assert [labels for labels, _, _ in told.rows()] == [("0-17",), ("18-27",), ("28-64",), ("65-120",)]
+        assert (ada.ask("count age < 28 by age").cost.units, told.error[2:].tolist()) == (0, [0.0, 0.0])
+        with opened(server) as here:
+            own = here.session("ada").ask("count age < 28 by age", analyst="ada")
+        check_same(replace(ada.ask("count age < 28 by age"), source=own.source), own)
+        with pytest.raises(QueryError, match="age is a number"):
+            ada.ask("SELECT count(*) FROM people WHERE age < '28; DROP TABLE people'")
+
 
 class TestErrors:
     def test_the_librarys_errors_come_back(self, ada):
-        with pytest.raises(QueryError, match="20 is not a bin edge of age") as caught:
-            ada.ask("count age < 20")
-        assert caught.value.suggestions == ("age < 18", "age < 65")
+        with pytest.raises(QueryError, match="'f' is not a declared value of sex") as caught:
+            ada.ask("count sex = f")
+        assert caught.value.suggestions == ("F",)
         with pytest.raises(QueryError, match="no attribute 'agee'"):
             ada.quote("count agee < 18")
         ada.ask("count", request="taken")

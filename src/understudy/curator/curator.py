@@ -246,16 +246,20 @@ class Curator:
 
     def _located(self, marginals: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> Event:
         """What is charged for a stack: its noise, the cells that it is about, and the version of the table."""
+        return self.versioned(self.located(marginals, mechanism))
+
+    def located(self, marginals: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> Event:
+        """The noise of a stack with the declared cells that it is about, whatever the version of the table is."""
         if isinstance(mechanism, QuantileMechanism):
             return mechanism.event
         if marginals[0].domain == self.domain:
-            return self.versioned(located_stack(marginals, mechanism.event, self.relation))
-        # Which of a person's rows are kept depends on the cells, and a region must be about the same rows always.
+            return located_stack(marginals, mechanism.event, self.relation)
+        # Rows of a person are left out, and a region must be about the same rows always.
         declared = [self._declared_cells(marginal) for marginal in marginals]
         alone = sum(m.size for m in declared) == 1 < sum(m.size for m in marginals)
         if self.declaration.unit is not None or alone:
             return mechanism.event
-        return self.versioned(located_stack(declared, mechanism.event, self.relation))
+        return located_stack(declared, mechanism.event, self.relation)
 
     def _declared_cells(self, marginal: Marginal) -> Marginal:
         """The marginal of all rows in declared cells of which a part meets its condition: a larger region."""
