@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from understudy.errors import ParameterError
+
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠\t\r\n]")
+_NUMBER = re.compile(r"[+-]?[0-9][0-9.,'’_ \u00a0\u2009\u202f]*(?:[eE][+-]?[0-9]+)?%?")
+
+
+def csv_text(words: str) -> str:
+    """A text for a CSV file, which a spreadsheet does not take for a formula.
+
+    One that it might take for a formula gets an apostrophe. Numbers with a sign are none, and stay as they are.
+
+    >>> csv_text("=1+1"), csv_text("@SUM(A1)"), csv_text("-12.5"), csv_text("01067")
+    ("'=1+1", "'@SUM(A1)", '-12.5', '01067')
+    """
+    return f"'{words}" if _FORMULA.match(words) and not _NUMBER.fullmatch(words) else words
 
 
 def check_no_dangling_link(path: Path) -> None:

@@ -105,6 +105,16 @@ def test_an_answer_is_written_whole_in_every_format(question, project, tmp_path,
         writing.write_answer(tmp_path / "answers.xlsx", answer)
 
 
+def test_an_answer_in_a_csv_file_holds_no_formula(tmp_path):
+    value = "  value: {type: category, values: [F, M]}\n"
+    text = TEXT.replace(value, '  "=a": {type: category, values: ["=cmd()", "-x", "-7"]}\n')
+    project = us.Project.frame(FRAME.rename(columns={"value": "=a"}), parse(text), noise=SeededNoise(5))
+    writing.write_answer(tmp_path / "a.csv", project.ask('count by "=a"'))
+    head, *rows = (tmp_path / "a.csv").read_text().splitlines()
+    assert head.startswith('"\'=a"')
+    assert [row.split(",")[0] for row in rows] == ['"\'=cmd()"', '"\'-x"', '"-7"', '"other"']
+
+
 def test_pieces_of_an_answer_are_small(project, monkeypatch):
     monkeypatch.setattr(writing, "ROWS", 50)
     sizes = [table.num_rows for table in writing.tables(project.ask("count by age, value"))]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import tiny_release
 import understudy
 from tiny_release import DECLARATION, ROWS, tiny
-from understudy.curator.curator import Curator
 from understudy.declaration.file import parse
 from understudy.errors import (
     DeclarationError,
@@ -226,12 +225,26 @@ def test_the_certificate(made):
     assert told["parameters"] == {"attributes": 5}
 
 
-def test_rows_have_the_types_that_the_curator_tells(monkeypatch):
-    told = {"age": "int32", "born": "timestamp(6)", "person": "string"}
-    monkeypatch.setattr(Curator, "columns", property(lambda _: told), raising=False)
+def test_rows_have_the_types_of_the_declared_columns():
     made = release(tiny_release.project(), "1-way", epsilon=1, method=tiny)
-    assert made.certificate["columns"] == {"age": "int32", "born": "timestamp(6)"}
-    assert str(made.sample(3, backend="arrow").schema.types[0]) == "int32"
+    types = {"age": "int32", "sex": "string", "born": "date", "income": "float64", "smoker": "boolean"}
+    assert made.certificate["columns"] == types
+    assert made.sample(3, backend="arrow").schema.equals(tiny_release.people().schema)
+
+
+def test_the_type_that_a_missing_value_gives_a_pandas_column_is_not_told_apart():
+    text = DECLARATION.replace("120]}", "120], null: true}")
+    whole = tiny_release.people().to_pandas()
+    whole["age"] = whole["age"].astype("int64")
+    holed = whole.astype({"age": "float64"})
+    holed.loc[0, "age"] = float("nan")
+    schemas = [
+        release(Project.frame(frame, parse(text)), "1-way", epsilon=1, method=tiny)
+        .sample(9, backend="arrow")
+        .schema
+        for frame in (whole, holed)
+    ]
+    assert schemas[0].equals(schemas[1])
 
 
 # ---- budgets

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside
 from understudy.domain.bins import Bins
+from understudy.domain.date_format import DateFormat
 from understudy.domain.domain import Domain
+from understudy.domain.intake import Intake
 from understudy.errors import ParameterError, TooLargeError
 from understudy.releases.stored import StoredRates
 from understudy.releases.synthetic import Within, as_table, framed, sample_codes, systematic
@@ -91,12 +93,109 @@ def test_columns_have_the_sources_types():
         return as_table(domain, codes, np.random.default_rng(0), types=source).schema.types
 
     assert types() == [pa.int64(), pa.bool_(), pa.date32(), pa.string()]
-    narrow = types(age="int8", yes="int64", born="timestamp(6)", c="string")
-    assert narrow == [pa.int8(), pa.int64(), pa.timestamp("us"), pa.string()]
+    narrow = types(age="int8", yes="int16", born="timestamp(6)", c="string")
+    assert narrow == [pa.int8(), pa.int16(), pa.timestamp("us"), pa.string()]
     assert types(age="!uint16", born="!date")[::2] == [pa.uint16(), pa.date32()]
-    assert types(age="float64")[0] == pa.float64()
+    assert (
+        types(age="float64")[0] == types(age="int64")[0] == pa.int64()
+    )  # one missing value turns one into the other
     wide = Domain((Bins.integers("age", 0, 300),))
     assert as_table(wide, codes, np.random.default_rng(0), types={"age": "int8"}).schema.types == [pa.int64()]
+
+
+TYPED = [
+    (Bins.between("x", [0, 3, 10, 20]), "decimal(9, 2)", pa.decimal128(9, 2)),
+    (Bins.between("x", [0, 3, 10, 20], null=True, outside=Outside.OTHER), "uint8", pa.uint8()),
+    (Bins.between("x", [-1.5, 0.25, 2.5, 99.0], null=True, outside=Outside.OTHER), "float32", pa.float32()),
+    (Bins.between("x", [0.1, 0.2, 0.3, 99.0], null=True, outside=Outside.OTHER), "float32", pa.float32()),
+    (Bins.between("x", [0.0, 1e-9, 1.0]), "decimal(9, 2)", pa.decimal128(9, 2)),
+    (Bins.between("x", [0.001, 0.002, 1.0]), "decimal(9, 2)", pa.float64()),
+    (Bins.between("x", [1.0, 1.0 + 2**-40, 1.0 + 2**-39, 2.0]), "float32", pa.float64()),
+    (
+        Bins.between("x", [0.1, 0.2, 9.9], null=True, outside=Outside.OTHER),
+        "decimal(5, 2)",
+        pa.decimal128(5, 2),
+    ),
+    (Categories(name="x", values=("1", "2", "10")), "int16", pa.int16()),
+    (Categories(name="x", values=("1", "2", "10"), null=True), "int64", pa.int64()),
+    (Categories(name="x", values=("1", "2", "10"), null=True), "float64", pa.int64()),
+    (Categories(name="x", values=("01", "2")), "int64", pa.string()),
+    (Categories(name="x", values=("1", "2", "127"), null=True), "int8", pa.int64()),
+    (Categories(name="x", values=("true", "false")), "boolean", pa.bool_()),
+    (Categories(name="x", values=("true", "false"), null=True), "boolean", pa.string()),
+    (Boolean(name="x", null=True), "string", pa.string()),
+]
+DAYS = [dt.date(1980, 1, 1), dt.date(1980, 1, 2), dt.date(2001, 12, 31), dt.date(2024, 2, 29)]
+DATED = [
+    ("timestamp(9)", "", pa.timestamp("ns")),
+    ("timestamp('UTC', 3)", "", pa.timestamp("ms", "UTC")),
+    ("string", "", pa.string()),
+    ("string", "%d/%m/%Y", pa.string()),
+    ("string", "%A, %d %B %y %I:%M:%S.%f %p %z", pa.string()),
+    ("int32", "%Y%m%d", pa.int32()),
+    ("int16", "%Y%m%d", pa.int64()),
+]
+TYPED += [
+    (
+        Bins(
+            name="x", starts=tuple(DAYS[:-1]), upper=DAYS[-1], intake=Intake(tuple(map(DateFormat, formats)))
+        ),
+        source,
+        kind,
+    )
+    for source, text, kind in DATED
+    for formats in ([text] if text else [],)
+]
+MARKED = Intake(decimal=",", thousands=".", strip=("€",), percent=True, missing=("N/A",))
+TYPED += [
+    (
+        Bins(
+            name="x",
+            starts=starts,
+            upper=upper,
+            intake=intake,
+            null=True,
+            outside=Outside.OTHER,
+            decimals=decimals,
+        ),
+        "string",
+        pa.string(),
+    )
+    for intake in (MARKED, Intake())
+    for starts, upper, decimals in [
+        ((-5000, 0, 12), 10**9, None),
+        ((-5e3, 0.0, 0.001, 1e20), 1e21, 2),
+        ((0.0, 2e-9), 0.5, None),
+    ]
+]
+
+
+@pytest.mark.parametrize("within", Within)
+@pytest.mark.parametrize(("attribute", "source", "kind"), TYPED)
+def test_codes_come_back_from_columns_of_the_sources_types(attribute, source, kind, within):
+    codes = np.tile(np.arange(attribute.size), 40)
+    domain = Domain((attribute,))
+    table = as_table(domain, {"x": codes}, np.random.default_rng(1), within=within, types={"x": source})
+    assert table.schema.types == [kind]
+    read = [batch["x"] for batch in in_memory(table).batches(domain, domain.names)]
+    assert np.concatenate(read).tolist() == codes.tolist()
+
+
+def test_text_is_written_as_it_is_declared():
+    born = Bins(
+        name="born",
+        starts=(dt.date(1987, 3, 9),),
+        upper=dt.date(1987, 3, 9),
+        intake=Intake((DateFormat("%d/%m/%Y"),)),
+    )
+    pay = Bins(name="pay", starts=(1234.5,), upper=1234.51, intake=MARKED, decimals=2)
+    zipped = Categories(name="zip", values=("01067", " blank ", ""))
+    codes = {"born": np.zeros(3, int), "pay": np.zeros(3, int), "zip": np.arange(3)}
+    types = dict.fromkeys(codes, "string")
+    table = as_table(Domain((born, pay, zipped)), codes, np.random.default_rng(0), types=types)
+    assert table["born"].to_pylist() == ["09/03/1987"] * 3
+    assert table["pay"].to_pylist() == ["1.234,50"] * 3
+    assert table["zip"].to_pylist() == ["01067", " blank ", ""]
 
 
 def test_a_column_that_two_attributes_cut_is_written_once():

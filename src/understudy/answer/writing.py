@@ -14,7 +14,7 @@ from typing import IO, Any
 from understudy.answer.answer import Answer
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.errors import ParameterError
-from understudy.output import new_file
+from understudy.output import csv_text, new_file
 
 FORMATS = (".parquet", ".csv", ".json")
 
@@ -34,6 +34,7 @@ def write_answer(path: Path, answer: Answer | SqlAnswer, *, overwrite: bool = Fa
     """Write an answer's rows, with their errors or bounds, into a new file; how many rows there are.
 
     Columns are those of `to_frame`. JSON is a list with an object for each row; what has no bound is null there.
+    In CSV a text that a spreadsheet would take for a formula gets an apostrophe before it.
     """
     check_format(path)
     written = 0
@@ -42,7 +43,7 @@ def write_answer(path: Path, answer: Answer | SqlAnswer, *, overwrite: bool = Fa
         if path.suffix.lower() == ".json":
             return _write_json(file, pieces)
         writer: Any = None
-        for table in pieces:
+        for table in map(_defused, pieces) if path.suffix.lower() == ".csv" else pieces:
             if writer is None:
                 writer = _writer(file, table.schema, path.suffix.lower())
             writer.write_table(table)
@@ -56,6 +57,18 @@ def _writer(file: IO[bytes], schema: Any, ending: str) -> Any:
     if ending == ".csv":
         return import_module("pyarrow.csv").CSVWriter(file, schema)
     return import_module("pyarrow.parquet").ParquetWriter(file, schema, compression="zstd")
+
+
+def _defused(table: Any) -> Any:
+    """The table with names and texts that a spreadsheet does not take for formulas."""
+    pa: Any = import_module("pyarrow")
+    columns = [
+        pa.array([None if word is None else csv_text(word) for word in column.to_pylist()], column.type)
+        if pa.types.is_string(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=[csv_text(name) for name in table.column_names])
 
 
 def _write_json(file: IO[bytes], pieces: Iterator[Any]) -> int:

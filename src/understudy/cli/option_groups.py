@@ -11,7 +11,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
         "At a server": ("url", "table", "why"),
     },
     "release": {
-        "What is released": ("out", "workload", "rows", "within", "seed", "force"),
+        "What is released": ("out", "workload", "rows", "within", "csv", "seed", "force"),
         "Price and error": ("epsilon", "delta", "alpha", "beta", "dry_run", "yes"),
         "How it is made": ("method", "memory", "seconds", "ranges", "max_cells", "option"),
         "A run and its name": ("name", "analyst", "abandon"),

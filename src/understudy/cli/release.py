@@ -70,6 +70,9 @@ def release(
     within: Annotated[
         str, typer.Option(help="Which value of its bin a number shows: uniform or middle.")
     ] = "uniform",
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Write the rows as synthetic.csv, too, in the declared writing.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the synthetic rows; protects nobody.")] = 0,
     name: Annotated[
         str, typer.Option(help="A name for this run in the ledger; under it what was bought comes back.")
@@ -142,7 +145,7 @@ def release(
         _confirm(opened, wanted, settings | {"rows": rows}, before, yes=yes, quiet=as_json)
         with release_bar(quiet=as_json) as report:
             made = _made(opened, wanted, settings | {"rows": rows}, before.name, report)
-            made.save(out, rows=rows, seed=seed, within=rule, force=force, progress=report)
+            made.save(out, rows=rows, seed=seed, within=rule, csv=csv, force=force, progress=report)
     if_interrupted(f"the release is whole, in {out}")
     _tell(opened, made, out, before, rows=rows, resumed=started is not None, as_json=as_json)
     tell_unread(opened, project, quiet=as_json)

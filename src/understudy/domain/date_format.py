@@ -153,6 +153,22 @@ class DateFormat:
         except ValueError:
             return None
 
+    def written(self, day: dt.date) -> str:
+        """The day as this format writes it, at midnight in UTC where the format has a time of day.
+
+        `read` gives the day back, except that a year of two digits tells only those from 1969 to 2068.
+
+        >>> [DateFormat(text).written(dt.date(1987, 3, 9)) for text in ("%d/%m/%Y", "%a %d-%b-%y")]
+        ['09/03/1987', 'Mon 09-Mar-87']
+        """
+        texts = {
+            "d": f"{day.day:02}", "m": f"{day.month:02}", "Y": f"{day.year:04}", "y": f"{day.year % 100:02}",
+            "b": MONTHS[day.month - 1].title(), "B": _LONG_MONTHS[day.month - 1].title(),
+            "a": _WEEKDAYS[day.weekday()][:3].title(), "A": _WEEKDAYS[day.weekday()].title(),
+            "H": "00", "I": "12", "M": "00", "S": "00", "f": "000000", "p": "AM", "z": "+0000",
+        }  # fmt: skip
+        return "".join(texts[field] if field else character for field, character in self._parts)
+
 
 def _is_known(letter: str | None) -> bool:
     return letter is not None and (letter in _NUMBERS or letter in _WORDS or letter == "z")

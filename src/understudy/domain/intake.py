@@ -127,6 +127,26 @@ class Intake:
         except ValueError:
             return None
 
+    def written(self, value: float | dt.date, decimals: int | None = None) -> str:
+        """A number or a day as this writing has it: the inverse of `value`.
+
+        Numbers have the declared marks, and so many `decimals` where these tell the number; signs of currencies
+        and of per cent are left out. A day is written in the first declared format that gives it back; where none
+        does, since a year of two digits is in another century, as 2024-12-31.
+
+        >>> Intake(decimal=",", thousands=".").written(1234.5, 2), Intake().written(1234.5), Intake().written(-7)
+        ('1.234,50', '1234.5', '-7')
+        """
+        if isinstance(value, dt.date):
+            tried = (format.written(value) for format in self.formats)
+            return next((text for text in tried if self.value(text, "date") == value), value.isoformat())
+        text = f"{value:,}"
+        if decimals is not None and float(fixed := f"{value:.{decimals}f}") == value:
+            text = (
+                f"{value:,.{decimals}f}" if fixed.strip("-0.") else f"{0:.{decimals}f}"
+            )  # minus zero is zero
+        return text.translate({ord(","): self.thousands, ord("."): self.decimal})
+
     def _bare(self, text: str) -> str:
         for part in self.strip:
             text = text.replace(part, "")

@@ -62,10 +62,11 @@ def certificate_of(project: Project, run: Run, outcome: Outcome) -> dict[str, An
 
 
 def _columns(project: Project) -> dict[str, str]:
-    """The engine's names of the declared columns' types, where the Curator tells them: a schema is public."""
-    known: Mapping[str, Any] = getattr(project.curator, "columns", {})
-    declared = {attribute.column for attribute in project.domain}
-    return {name: str(kind) for name, kind in known.items() if name in declared}
+    """The engine's names of the declared columns' types, where a schema tells them: it is taken for public."""
+    known = project.curator.column_types
+    return {
+        attribute.column: known[attribute.column] for attribute in project.domain if attribute.column in known
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """A release on disk: a folder that appears complete or not at all, and what it takes to read it back.
 
 synthetic.parquet   rows in the source's columns
+synthetic.csv       the same rows as text, where that was asked for
 answers.parquet     every cell of the workload, and of what was measured beside it: marginal, labels, value, error,
                     basis
 certificate.json    mechanism, theorem, parameters, cost, requests to the ledger, domain, version
@@ -32,7 +33,17 @@ from understudy.domain.domain import Domain
 from understudy.domain.plain import domain_digest, domain_from_plain
 from understudy.errors import RefusedError, SourceError
 from understudy.query.projection import Projection
-from understudy.releases.files import ANSWERS, CERTIFICATE, FILES, REPORT, STANDIN, SUMS, SYNTHETIC
+from understudy.releases.csv_rows import write_csv
+from understudy.releases.files import (
+    ANSWERS,
+    CERTIFICATE,
+    FILES,
+    REPORT,
+    STANDIN,
+    SUMS,
+    SYNTHETIC,
+    SYNTHETIC_CSV,
+)
 from understudy.releases.range_sums import RangeSums
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.stored import from_arrays
@@ -257,12 +268,15 @@ def write(
     standin: Mapping[str, Any],
     sums: Mapping[str, Any] | None,
     report: str,
+    csv_domain: Domain | None,
 ) -> None:
-    """Write the files of a release into a folder that exists."""
+    """Write the files of a release into a folder that exists; rows also as CSV where their domain is given."""
     text = json.dumps(certificate, ensure_ascii=False, indent=1, allow_nan=False)
     (folder / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
     parquet.write_table(answers, folder / ANSWERS, compression="zstd")
     parquet.write_table(synthetic, folder / SYNTHETIC, compression="zstd")
+    if csv_domain is not None:
+        write_csv(folder / SYNTHETIC_CSV, csv_domain, synthetic)
     np.savez_compressed(folder / STANDIN, **standin)
     if sums is not None:
         np.savez_compressed(folder / SUMS, **sums)

@@ -253,12 +253,14 @@ class Release:
         rows: int | None = None,
         seed: int = 0,
         within: Within | str = Within.UNIFORM,
+        csv: bool = False,
         force: bool = False,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
         """Write synthetic.parquet, answers.parquet, certificate.json, standin.npz and report.html into a folder.
 
-        `rows`, `seed` and `within` are those of `sample`, for the synthetic rows. The folder appears complete or
+        `rows`, `seed` and `within` are those of `sample`, for the synthetic rows; with `csv` these are written as
+        synthetic.csv, too. The folder appears complete or
         not at all. One that exists is refused unless `force` is true, which replaces it. `progress` is called
         before each step, and at the end.
         """
@@ -285,6 +287,7 @@ class Release:
                 standin=as_arrays(self.standin, lambda: self.draw(None if self.rows >= 1 else 1, seed=seed)),
                 sums=None if self.sums is None else self.sums.as_arrays(),
                 report=text,
+                csv_domain=self.domain if csv else None,
             )
         tell("written", 3)
 

@@ -6,14 +6,14 @@ seeded, and the same seed gives the same rows.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from enum import StrEnum
-from math import nextafter
+from math import floor, nextafter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 from numpy.typing import NDArray
 
 from understudy.domain.attribute import Attribute, Boolean, Categories, Outside, unique_label
@@ -21,13 +21,21 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import CELL_LIMIT, Domain
 from understudy.errors import ParameterError, TooLargeError
 from understudy.query.projection import Projection
+from understudy.releases.column_types import (
+    as_single,
+    bin_ends,
+    column_type,
+    rounded,
+    whole,
+    whole_values,
+)
+
+pc: Any = pyarrow.compute  # its functions are made at run time
 
 MAX_ROWS = 10**9
 
 Codes = dict[str, NDArray[np.int64]]
 """For each attribute, one code for each row."""
-
-_DAY_ZERO = dt.date(1970, 1, 1)
 
 
 class Within(StrEnum):
@@ -102,17 +110,17 @@ def as_table(
 
     The rules are such that the declaration reads the very same codes back from the table:
 
-    category            the declared value; the cell of all others becomes its label, other where that is not
-                        declared integer, real, date a value inside the bin (`within`); `other` is missing,
-                        or, where missing values have a cell of their own, a value just outside the bounds
-    boolean             true or false
-    null                missing
+    category             the declared value; the cell of all others becomes its label, other where that is not
+                         declared, and in a column of numbers one that is not declared
+    integer, real, date  a value inside the bin (`within`); `other` is missing, or, where missing values have a
+                         cell of their own, a value just outside the bounds. In a column of text it is written as
+                         the declaration says that it is read
+    boolean              true or false
+    null                 missing
     """
     types = types or {}
     columns = [
-        _values(attribute, codes[attribute.name], rng, Within(within)).cast(
-            _type(attribute, types.get(attribute.column, ""))
-        )
+        _column(attribute, codes[attribute.name], rng, Within(within), types.get(attribute.column, ""))
         for attribute in domain
     ]
     names = [attribute.column for attribute in domain]
@@ -120,19 +128,71 @@ def as_table(
     return pa.table({name: columns[i] for name, i in sorted(kept.items(), key=lambda item: item[1])})
 
 
-def _values(
-    attribute: Attribute, codes: NDArray[np.int64], rng: np.random.Generator, within: Within
+def _column(
+    attribute: Attribute, codes: NDArray[np.int64], rng: np.random.Generator, within: Within, source: str
 ) -> pa.Array:
+    target = column_type(attribute, source)
     missing = np.zeros(codes.shape, bool)
     if attribute.null:
         missing = codes == attribute.size - 1
     if isinstance(attribute, Bins):
-        return _numbers(attribute, codes, missing, rng, within)
+        values = _numbers(attribute, codes, missing, rng, within, target)
+        return (
+            _written(attribute, values, target)
+            if target in (pa.string(), *_DIGITS)
+            else _cast(values, target)
+        )
     if isinstance(attribute, Boolean):
-        return pa.array(codes == 1, mask=missing)
+        values = pa.array(codes == 1, mask=missing)
+        return values.cast(target)
     assert isinstance(attribute, Categories)
-    words = [*attribute.values, *([_other_word(attribute)] if attribute.outside is Outside.OTHER else [])]
-    return pa.array(words, pa.string()).take(pa.array(codes, mask=missing))
+    return _labels(attribute, target).take(pa.array(codes, mask=missing))
+
+
+_DIGITS = (pa.int32(), pa.uint32(), pa.int64(), pa.uint64())
+"""Types in which a day may be a number, such as 20241231."""
+
+
+def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_decimal(target) and pa.types.is_integer(values.type):
+        values = values.cast(pa.decimal128(38, target.scale))
+    return values.cast(target)
+
+
+def _written(attribute: Bins, values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Numbers and days as the declaration reads them: as text, or days as numbers of digits."""
+    if attribute.kind != "date" and target != pa.string():
+        return values.cast(target)
+    return as_text(attribute, values).cast(target)
+
+
+def as_text(attribute: Attribute, values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Values of an attribute as the text that its declaration reads as these values; missing ones stay missing."""
+    if not isinstance(attribute, Bins) or values.type == pa.string():
+        return values.cast(pa.string())
+    if attribute.kind == "date" and pa.types.is_integer(values.type):
+        return values.cast(pa.string())
+    kinds = values.unique().to_pylist()
+    written = [
+        None if value is None else attribute.intake.written(value, attribute.decimals) for value in kinds
+    ]
+    return pa.array(written, pa.string()).take(pc.index_in(values, pa.array(kinds, values.type)))
+
+
+def _labels(attribute: Categories, target: pa.DataType) -> pa.Array:
+    """What the cells of a category show, that of missing values apart."""
+    other = attribute.outside is Outside.OTHER
+    if target == pa.string():
+        return pa.array([*attribute.values, *([_other_word(attribute)] if other else [])], target)
+    numbers = whole_values(attribute)
+    if target == pa.bool_() or numbers is None:
+        return pa.array(
+            [*(value == "true" for value in attribute.values), *([None] if other else [])], target
+        )
+    beyond = (
+        max(numbers) + 1 if attribute.null else None
+    )  # without a null cell, what is missing counts as other
+    return pa.array([*numbers, *([beyond] if other else [])], target)
 
 
 def _other_word(attribute: Categories) -> str:
@@ -146,27 +206,22 @@ def _numbers(
     missing: NDArray[np.bool_],
     rng: np.random.Generator,
     within: Within,
+    target: pa.DataType,
 ) -> pa.Array:
-    """Values inside their bins: integers, reals, or days since 1970 that are dates."""
+    """Values inside their bins: integers, reals that the type holds, or days since 1970 that are dates."""
     other = (codes == attribute.proper_size) & ~missing
     proper = np.where(codes < attribute.proper_size, codes, 0)
     if attribute.discrete:
-        starts = np.array([_whole(start) for start in attribute.starts], np.int64)
-        lasts = np.append(starts[1:] - 1, _whole(attribute.upper))
+        starts = np.array([whole(start) for start in attribute.starts], np.int64)
+        lasts = np.append(starts[1:] - 1, whole(attribute.upper))
         low, high = starts[proper], lasts[proper]
         if within is Within.UNIFORM:
             values = rng.integers(low, high, endpoint=True) if proper.size else low
         else:
             values = low + (high - low) // 2
     else:
-        edges = np.array([*attribute.starts, attribute.upper])
-        low, high = edges[proper], edges[proper + 1]
-        part = rng.random(proper.shape) if within is Within.UNIFORM else 0.5
-        below = np.nextafter(high, low)  # the end belongs to the next bin
-        values = np.clip(low + part * (high - low), low, below)
-        if attribute.decimals is not None:
-            values = _rounded(values, low, below, attribute.decimals)
-    beyond = _outside(attribute)
+        values = _reals(attribute, proper, rng, within, target)
+    beyond = _outside(attribute, target)
     if beyond is None:
         missing = missing | other
     else:
@@ -176,61 +231,39 @@ def _numbers(
     return pa.array(values, mask=missing)
 
 
-def _rounded(
-    values: NDArray[np.float64], low: NDArray[np.float64], last: NDArray[np.float64], decimals: int
+def _reals(
+    attribute: Bins,
+    cells: NDArray[np.int64],
+    rng: np.random.Generator,
+    within: Within,
+    target: pa.DataType,
 ) -> NDArray[np.float64]:
-    """Values with so many decimals, in their own bin; a bin that has no such value keeps what was drawn."""
-    step = 10.0**-decimals
-    rounded, settled = values, np.zeros(values.shape, bool)
-    for candidate in (values, values - step, values + step):
-        near = np.round(candidate, decimals)
-        fits = ~settled & (near >= low) & (near <= last)
-        rounded, settled = np.where(fits, near, rounded), settled | fits
-    return rounded
+    """A real number of each cell, with as many digits as the declaration and the type let it have."""
+    edges = np.array([*attribute.starts, attribute.upper])
+    low, high = edges[cells], edges[cells + 1]
+    last = bin_ends(attribute)[1][cells]
+    part = rng.random(cells.shape) if within is Within.UNIFORM else 0.5
+    values = np.clip(low + part * (high - low), low, last)
+    if attribute.decimals is not None:
+        values = rounded(values, low, last, attribute.decimals)
+    if pa.types.is_decimal(target):
+        values = rounded(values, low, last, target.scale)
+    return as_single(values, low, last) if target == pa.float32() else values
 
 
-def _outside(attribute: Bins) -> float | int | None:
+def _outside(attribute: Bins, target: pa.DataType) -> float | int | None:
     """A value that the declaration reads as `other`; None where a missing value does that already."""
     if attribute.outside is not Outside.OTHER or not attribute.null:
         return None
     if not attribute.discrete:
-        return nextafter(attribute.upper, np.inf)
-    upper, lower = _whole(attribute.upper), _whole(attribute.starts[0])
+        if pa.types.is_decimal(target):
+            return floor(attribute.upper) + 1.0
+        beyond = nextafter(attribute.upper, np.inf)
+        if target == pa.float32():
+            beyond = float(np.nextafter(np.float32(beyond), np.float32(np.inf)))
+        return beyond
+    upper, lower = whole(attribute.upper), whole(attribute.starts[0])
     return upper + 1 if upper < 2**63 - 1 else lower - 1 if lower > -(2**63) else None
-
-
-def _whole(edge: int | dt.date) -> int:
-    return (edge - _DAY_ZERO).days if isinstance(edge, dt.date) else int(edge)
-
-
-_INTEGERS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
-
-
-def _type(attribute: Attribute, source: str) -> pa.DataType:
-    """The source's own type where it holds every declared value, else the natural one of the attribute.
-
-    `source` is the engine's name of the type, such as int32 or timestamp(6); columns of text files are typed by
-    their declaration.
-    """
-    source = source.lstrip("!")  # a column that promises to hold no missing value
-    if attribute.kind == "date":
-        return pa.timestamp("us") if source.startswith("timestamp") else pa.date32()
-    if attribute.kind == "integer":
-        assert isinstance(attribute, Bins)
-        bounds = (_whole(attribute.starts[0]), _whole(attribute.upper) + int(attribute.null))
-        if source in _INTEGERS and _holds(source, *bounds):
-            return pa.type_for_alias(source)
-        return pa.float64() if source.startswith("float") else pa.int64()
-    if attribute.kind == "boolean":
-        return pa.int64() if source in _INTEGERS else pa.bool_()
-    if attribute.kind == "real":
-        return pa.float64()
-    return pa.string()
-
-
-def _holds(name: str, low: int, high: int) -> bool:
-    limits = np.iinfo(name)
-    return int(limits.min) <= low and high <= int(limits.max)
 
 
 def framed(table: pa.Table, backend: str) -> Any:

@@ -16,7 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from understudy.releases.files import ANSWERS, CERTIFICATE, REPORT, STANDIN, SUMS, SYNTHETIC
+from understudy.releases.files import (
+    ANSWERS,
+    CERTIFICATE,
+    REPORT,
+    STANDIN,
+    SUMS,
+    SYNTHETIC,
+    SYNTHETIC_CSV,
+)
 from understudy.server.logs import LOG
 from understudy.server.problems import Problem
 
@@ -25,6 +33,7 @@ SHOWN = {
     CERTIFICATE: "application/json",
     ANSWERS: "application/vnd.apache.parquet",
     SYNTHETIC: "application/vnd.apache.parquet",
+    SYNTHETIC_CSV: "text/csv; charset=utf-8",
     STANDIN: "application/octet-stream",
     SUMS: "application/octet-stream",
 }

@@ -108,6 +108,18 @@ class Source:
         """Column names and types."""
         return dict(self.expression.schema().items())
 
+    @property
+    def told_types(self) -> dict[str, str]:
+        """Names of the columns' types as a schema that somebody chose has them: empty for a file of text.
+
+        The precision of a frame's decimals is that of its largest value, so that it is not told.
+        """
+        if self.text:
+            return {}
+        types = {name: str(kind) for name, kind in self.columns.items()}
+        in_memory = self.stamps is None and not self.engine.remote
+        return {name: kind for name, kind in types.items() if not (in_memory and "decimal" in kind)}
+
     def check(self, domain: Domain, unit: Unit | None = None) -> None:
         """Every declared column exists and can be read as declared. Looks at the schema only."""
         from understudy.table.encode import check_type

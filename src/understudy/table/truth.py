@@ -110,6 +110,12 @@ class Truth:
             meaning += repr([attribute.intake for attribute in self.domain])
         return sha256(meaning.encode()).hexdigest()[:16]
 
+    @property
+    def column_types(self) -> dict[str, str]:
+        """The names of the columns' types, as the schema of the source has them; see `Source.told_types`."""
+        self._check_open()
+        return self.source.told_types
+
     def check_unchanged(self) -> None:
         """Refuse to go on with another table than the one that was opened, or after `close`. Reads no data."""
         self._check_open()

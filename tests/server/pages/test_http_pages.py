@@ -14,8 +14,8 @@ import pytest
 from page_visitor import PageVisitor
 from served import Client, config, people, serving, tokens
 from served_town import ServedTown, served_town, write_town
+from understudy.output import csv_text
 from understudy.server.config import Rates, ServerConfig
-from understudy.server.pages.answers import csv_text
 from understudy.server.pages.door import ADMIN_PAGES, PAGES
 
 ALL, ASKS, READS = ("ada", "eve", "olga", "carl"), ("ada", "eve"), ("olga", "carl")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from understudy.answer.sql_answer import UNCERTIFIED_ORDER
+from understudy.output import csv_text
 from understudy.pages.svg import line, rectangle
 from understudy.server.pages import words
 
@@ -209,8 +210,3 @@ def _population(plain: Mapping[str, Any]) -> str:
 
 def _rounded(value: float) -> float:
     return round(value) if value >= 100 else value
-
-
-def csv_text(words: str) -> str:
-    """A text for a CSV file, which a spreadsheet does not take for a formula."""
-    return f"'{words}" if words[:1] in "=+-@\t\r" and words[:1] else words

@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from understudy.server.pages.answers import MOST_ROWS, csv_text, shown_answer
+from understudy.output import csv_text
+from understudy.server.pages.answers import MOST_ROWS, shown_answer
 from understudy.server.pages.copies import copies
 from understudy.server.pages.rendering import markup
 from understudy.server.pages.views.ask import base_of
