@@ -22,7 +22,14 @@ from understudy.releases.run import MarginalAnswer
 from understudy.standin.graphical.model import Constraint, GraphicalStandIn, LogFactor
 from understudy.standin.table import SmallTable
 
-NAMES = {"answers.parquet", "certificate.json", "report.html", "standin.npz", "synthetic.parquet"}
+NAMES = {
+    "README.md",
+    "answers.parquet",
+    "certificate.json",
+    "report.html",
+    "standin.npz",
+    "synthetic.parquet",
+}
 
 
 @pytest.fixture(scope="module")

@@ -87,6 +87,13 @@ def ask(
             "asked in the server's session. The token is that of UNDERSTUDY_TOKEN or ~/.config/understudy/tokens."
         ),
     ] = "",
+    release: Annotated[
+        str,
+        typer.Option(
+            help="Ask the release in this folder, for nothing: no table and no declaration is needed. With --url, "
+            "the release of this name that the server shows."
+        ),
+    ] = "",
     table: Annotated[
         str, typer.Option(help="With --url: which table of the server, where it has several.")
     ] = "",
@@ -102,6 +109,23 @@ def ask(
     """
     from understudy.errors import ParameterError
 
+    if release:
+        from understudy.cli.ask_release import ask_release, check_free_of_terms
+
+        check_free_of_terms(
+            {
+                "project": project != Path("understudy.yml"), "epsilon": epsilon is not None,
+                "rho": rho is not None, "error": error is not None, "noise": noise != "auto",
+                "beta": beta is not None, "dry_run": dry_run, "yes": yes, "max_cells": max_cells is not None,
+                "analyst": analyst, "request": request,
+                "session": session is not None, "alpha": alpha is not None, "queries": queries is not None,
+                "table": table, "why": why,
+            }
+        )  # fmt: skip
+        ask_release(
+            questions, release, url=url, everything=everything, out=out, overwrite=overwrite, as_json=as_json
+        )
+        return
     if url:
         from understudy.cli.ask_server import ask_server, check_local
 

@@ -8,6 +8,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
         "What is shown and written": ("everything", "out", "overwrite", "as_json"),
         "Who asks, and again": ("analyst", "request"),
         "In a session": ("session", "alpha", "queries"),
+        "A release": ("release",),
         "At a server": ("url", "table", "why"),
     },
     "release": {

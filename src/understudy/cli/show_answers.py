@@ -23,14 +23,15 @@ SHOWN = 50
 def show(
     question: str,
     answer: Answer | SqlAnswer,
-    budget: Budget,
+    budget: Budget | None,
     *,
     everything: bool = False,
     charged: Charged | None = None,
 ) -> None:
     """One answer: the question, its rows under heads, how sure they are, and the price.
 
-    `charged` says what was quoted and whether it was paid before, where that is known.
+    `charged` says what was quoted and whether it was paid before, where that is known. Without a `budget` the
+    answer is that of a release, which costs nothing.
     """
     say(question)
     rows = _sql_rows(answer, everything) if isinstance(answer, SqlAnswer) else _rows(answer, everything)
@@ -40,10 +41,16 @@ def show(
     say_table(rows, left=set(keys), heads=heads, indent=2)
     if not everything and count > SHOWN:
         say(f"  … {count - SHOWN:,} more (--all shows them, -o answers.parquet writes them)")
-    price = f"takes {price_told(answer.cost, budget)}" if charged is None else charged.told(budget)
+    if budget is None:
+        price = "asking a release costs nothing"
+    else:
+        price = f"takes {price_told(answer.cost, budget)}" if charged is None else charged.told(budget)
     remark = None if charged is None else charged.remark
     if answer.source == "uncertified":  # there is no error to be within, or it is that of bins
-        for line in _of_cut_bins(answer):
+        lines = list(_of_cut_bins(answer))
+        if budget is None and not lines:
+            lines = ["uncertified: the stand-in alone answers, and nothing is proved of its error"]
+        for line in lines:
             say(f"  {line}")
         say(f"  {price}")
         return

@@ -8,6 +8,7 @@ certificate.json    mechanism, theorem, parameters, cost, requests to the ledger
 standin.npz         the stand-in itself
 sums.npz            what answers ranges, where they were measured
 report.html         the same for people
+README.md           for whoever receives it: what is in it, what the bars mean, how to cite it
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from understudy.releases.files import (
     ANSWERS,
     CERTIFICATE,
     FILES,
+    README,
     REPORT,
     STANDIN,
     SUMS,
@@ -45,6 +47,7 @@ from understudy.releases.files import (
     SYNTHETIC_CSV,
 )
 from understudy.releases.range_sums import RangeSums
+from understudy.releases.readme import MARK, readme
 from understudy.releases.run import MarginalAnswer
 from understudy.releases.stored import from_arrays
 
@@ -116,7 +119,8 @@ def check_free(folder: Path, *, force: bool = False) -> None:
             "what has this name is no release, so it is not replaced",
             detail=f"{folder} is not the folder of a release, so it is not replaced",
         )
-    foreign = sorted({path.name for path in folder.iterdir()} - FILES)
+    own = FILES if _is_own_readme(folder / README) else FILES - {README}
+    foreign = sorted({path.name for path in folder.iterdir()} - own)
     if foreign:
         named = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
         raise RefusedError(
@@ -135,6 +139,15 @@ def _is_release(folder: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(certificate, dict) and {"format", "domain", "answers"} <= certificate.keys()
+
+
+def _is_own_readme(path: Path) -> bool:
+    """Whether a page was written with a release: one that somebody put there is theirs."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            return file.readline().strip() == MARK
+    except (OSError, ValueError):
+        return False
 
 
 def _sync(path: Path) -> None:
@@ -281,3 +294,5 @@ def write(
     if sums is not None:
         np.savez_compressed(folder / SUMS, **sums)
     (folder / REPORT).write_text(report, encoding="utf-8")
+    names = [README, *(path.name for path in folder.iterdir())]
+    (folder / README).write_text(readme(certificate, text + "\n", names), encoding="utf-8")

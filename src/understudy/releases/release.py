@@ -257,7 +257,7 @@ class Release:
         force: bool = False,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
-        """Write synthetic.parquet, answers.parquet, certificate.json, standin.npz and report.html into a folder.
+        """Write synthetic.parquet, answers.parquet, certificate.json, standin.npz, report.html, README.md.
 
         `rows`, `seed` and `within` are those of `sample`, for the synthetic rows; with `csv` these are written as
         synthetic.csv, too. The folder appears complete or

@@ -19,6 +19,7 @@ from typing import Any
 from understudy.releases.files import (
     ANSWERS,
     CERTIFICATE,
+    README,
     REPORT,
     STANDIN,
     SUMS,
@@ -34,6 +35,7 @@ SHOWN = {
     ANSWERS: "application/vnd.apache.parquet",
     SYNTHETIC: "application/vnd.apache.parquet",
     SYNTHETIC_CSV: "text/csv; charset=utf-8",
+    README: "text/markdown; charset=utf-8",
     STANDIN: "application/octet-stream",
     SUMS: "application/octet-stream",
 }

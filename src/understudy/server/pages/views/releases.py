@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from understudy.releases.files import ANSWERS, CERTIFICATE, REPORT, SYNTHETIC
+from understudy.releases.files import ANSWERS, CERTIFICATE, README, REPORT, SYNTHETIC, SYNTHETIC_CSV
 from understudy.server.pages import words
 from understudy.server.pages.visitor import Visit
 from understudy.server.problems import Problem
@@ -15,8 +15,10 @@ from understudy.server.problems import Problem
 FILES = {
     REPORT: "the report",
     SYNTHETIC: "a synthetic table",
+    SYNTHETIC_CSV: "the same rows as text",
     ANSWERS: "answers to the workload, with errors",
     CERTIFICATE: "the certificate, for machines",
+    README: "what is in the folder, what the bars mean, how to cite it",
 }
 
 

@@ -1,0 +1,91 @@
+"""`understudy ask --release`: questions to a release, which has the table's place; they cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from understudy.cli.options import check_output, emit
+from understudy.cli.terminal import say
+from understudy.errors import ParameterError
+
+if TYPE_CHECKING:
+    from understudy.releases.release import Release
+
+
+def check_free_of_terms(given: Mapping[str, Any]) -> None:
+    """Refuse options that are about a price, a table or a session, with a `ParameterError` that names them."""
+    wrong = [f"--{name.replace('_', '-')}" for name, said in given.items() if said]
+    if wrong:
+        raise ParameterError(
+            f"{' and '.join(wrong)} cannot be said to a release",
+            remedy="leave it out: a release is asked without a price, a table or a session",
+        )
+
+
+def ask_release(
+    questions: list[str],
+    release: str,
+    *,
+    url: str,
+    everything: bool,
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Answer questions from the folder of a release, or with a `url` from a release that a server shows.
+
+    Neither the table nor its declaration is needed, and nothing is charged. A mistake in any question is found
+    before the first answer is shown.
+    """
+    from understudy.answer.writing import check_format, write_answer
+
+    if out is not None:
+        check_format(out)
+        if len(questions) > 1:
+            raise ParameterError("-o writes the rows of one answer: ask one question at a time")
+        check_output(out, overwrite=overwrite)
+    with _opened(release, url) as asked:
+        answers = [asked.answer(question) for question in questions]
+        told = {"release": release, "table": asked.certificate["table"], "beta": asked.beta}
+    if out is not None:
+        written = write_answer(out, answers[0], overwrite=overwrite)
+    if as_json:
+        from understudy.cli.session import without_infinity
+
+        rows: list[dict[str, Any]] = [
+            {"question": question, **answer.as_dict()}
+            for question, answer in zip(questions, answers, strict=True)
+        ]
+        if out is not None:  # the rows are in the file
+            rows = [{key: value for key, value in row.items() if key != "rows"} for row in rows]
+        emit({"answers": without_infinity(rows), **told, **({} if out is None else {"written": str(out)})})
+        return
+    from understudy.cli.show_answers import show
+
+    for question, answer in zip(questions, answers, strict=True):
+        show(question, answer, None, everything=everything)
+    if out is not None:
+        say(f"Wrote {out}: {written:,} rows.")
+
+
+@contextmanager
+def _opened(release: str, url: str) -> Iterator[Release]:
+    """The release in a folder, or the one of that name on a server, fetched into a folder for the while."""
+    from understudy.releases.release import Release
+
+    if not url:
+        yield Release.load(Path(release))
+        return
+    from understudy.client.connect import connect
+
+    with connect(url) as server, TemporaryDirectory(prefix="understudy-") as place:
+        shown = server.releases()
+        if release not in shown:
+            known = ", ".join(shown) or "none"
+            raise ParameterError(f"the server shows no release {release!r}", remedy=f"it shows: {known}")
+        shown[release].download(Path(place) / "release")
+        yield Release.load(Path(place) / "release")

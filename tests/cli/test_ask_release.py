@@ -1,0 +1,83 @@
+"""`understudy ask --release`: whoever receives the folder of a release asks it, without the table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import tiny_release
+from program import call
+from served import config, people, serving, tokens
+from understudy.releases.release import Release, release
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """A folder with one release, and nothing else."""
+    folder = tmp_path_factory.mktemp("received")
+    made = release(tiny_release.project(), "1-way", epsilon=1, method=tiny_release.tiny)
+    made.save(folder / "spring", rows=40)
+    return folder
+
+
+@pytest.fixture
+def ask(shelf, tmp_path):
+    def asked(*words, status=0):
+        return call("ask", "--release", str(shelf / "spring"), *words, cwd=tmp_path, status=status)
+
+    return asked
+
+
+def test_a_release_is_asked_without_table_and_declaration(ask, shelf):
+    told = ask("count by age", "SELECT sex, count(*) FROM people GROUP BY sex", "count by age, sex").stdout
+    assert "18-64" in told
+    assert told.count("asking a release costs nothing") == 3
+    assert told.count("with probability 0.95") == 2
+    assert "uncertified: the stand-in alone answers" in told  # two attributes were not measured together
+    plain = json.loads(ask("count age < 18", "--json").stdout)
+    expected = Release.load(shelf / "spring").answer("count age < 18").as_dict()
+    assert plain["answers"] == [json.loads(json.dumps({"question": "count age < 18", **expected}))]
+    assert plain["table"] == "people"
+    unknown = json.loads(ask("count age < 18 by sex", "--json").stdout)["answers"][0]
+    assert unknown["source"] == "uncertified"
+    assert {row["error"] for row in unknown["rows"]} == {None}  # JSON has no infinity
+
+
+def test_rows_are_written_where_they_are_wanted(ask, tmp_path):
+    assert "3 rows" in ask("count by age", "-o", "ages.csv").stdout
+    assert (tmp_path / "ages.csv").read_text().startswith('"age"')
+    assert "exists already" in ask("count by age", "-o", "ages.csv", status=2).stderr
+    assert "one question" in ask("count", "count", "-o", "two.csv", status=2).stderr
+
+
+def test_what_cannot_be_said_to_a_release_is_refused(ask, tmp_path):
+    for words in (
+        ("--epsilon", "1"),
+        ("--session", "mine"),
+        ("--dry-run",),
+        ("--table", "t"),
+        ("--project", "p.yml"),
+    ):
+        refused = ask("count", *words, status=2)
+        assert words[0] in refused.stderr
+        assert "leave it out" in refused.stderr
+    wrong = ask("count by age", "count agee < 18", status=2)
+    assert "agee" in wrong.stderr
+    assert not wrong.stdout  # no answer is shown before every question is understood
+    missing = call("ask", "--release", "nowhere", "count", cwd=tmp_path, status=1)
+    assert "is not the folder of a release" in missing.stderr
+
+
+def test_a_release_that_a_server_shows_is_asked_by_its_name(shelf, tmp_path, monkeypatch):
+    configured = config(people(tmp_path / "home", rows=50), releases=shelf)
+    (secret,) = tokens(configured, "ada")
+    monkeypatch.setenv("UNDERSTUDY_TOKEN", secret)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    with serving(configured) as service:
+        url = f"http://127.0.0.1:{service.addresses['http'].port}"
+        told = call("ask", "--url", url, "--release", "spring", "count by age", cwd=tmp_path).stdout
+        unknown = call("ask", "--url", url, "--release", "autumn", "count", cwd=tmp_path, status=2).stderr
+    assert "18-64" in told
+    assert "costs nothing" in told
+    assert "it shows: spring" in unknown
