@@ -31,7 +31,7 @@ attributes:
 
 
 @pytest.mark.parametrize("kind", ["", "string"])
-def test_the_declaration_reads_its_cells_back(tmp_path, kind):
+def test_the_declaration_reads_its_cells_back(tmp_path, kind: str):
     declared = parse(DECLARATION)
     domain = declared.domain
     rng = np.random.default_rng(3)
