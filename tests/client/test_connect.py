@@ -30,6 +30,7 @@ from understudy.errors import (
     RequestConflictError,
     ServerError,
 )
+from understudy.privacy.budget import Budget
 from understudy.releases.release import Release, release
 from understudy.server.config import ApproveAbove
 
@@ -198,6 +199,22 @@ class TestReading:
         assert session.ask("count").cost.units == 0
         with pytest.raises(RefusedError, match="share one session"):
             ada.session(own=True)
+
+    @pytest.mark.parametrize("kept", ["renyi", "gdp"])
+    def test_a_budget_says_which_filter_keeps_it(self, serve, kept):
+        """And whoever knows what it says can work out the whole, as `understudy ask --url` does."""
+        server = serve(budget=f"{{epsilon: 4, delta: 1e-9, filter: {kept}}}")
+        with us.connect(server.url, server.token("ada")) as ada:
+            ada.ask("count by sex", epsilon=0.1)
+            budget = ada.budget()
+        assert budget.kept["filter"] == kept
+        assert "rho is" in budget.kept["meaning"]
+        parts = {name: Fraction(budget.kept[name]) for name in ("order", "reserve") if name in budget.kept}
+        whole = Budget.of(budget.epsilon, budget.delta, filter=kept, **parts)
+        assert whole.cap.amount == budget.cap.amount
+        assert budget.spent_epsilon is not None
+        assert 0 < budget.spent_epsilon < 4
+        assert f"{kept}: rho is" in budget._repr_html_()
 
     def test_the_history_is_fetched_page_by_page(self, server):
         bob = server.connect("bob")

@@ -41,6 +41,7 @@ from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
+from understudy.mechanism.matrix.many_marginals import PartsNoise
 from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
@@ -145,7 +146,7 @@ class Curator:
         self.calibration = Calibration(
             self.domain,
             self.relation,
-            ledger.budget.currency,
+            ledger.budget,
             lambda: truth.rows if public else declaration.rows_at_most,
         )
         """What a measurement costs and how far off it can be, before anything is charged."""
@@ -621,7 +622,7 @@ class Curator:
             raise QueryError("a look reads counts; moments are measured by `measure`")
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
-        event = checked_event(look, self.relation)
+        event = self._event_of(look)
         self._check_price(event, marginals)
         self._truth.check_size(marginals)
         return self._paid(
@@ -630,6 +631,17 @@ class Curator:
             ChargeTerms(request, analyst, step),
             lambda: released(look, self._truth.sums_of(marginals), noise=self._noise),
         )
+
+    def _event_of(self, look: Look) -> Event:
+        """The event that a look is charged here, without the version of the table; raises as `checked_event`.
+
+        Noise of several variances is recorded as one of variance 1, at the same ρ; where the ledger's filter
+        prices discrete noise by its variance, as one of the least variance that is drawn.
+        """
+        event, drawn = checked_event(look, self.relation), look.mechanism
+        if isinstance(drawn, PartsNoise) and self.ledger.budget.filter.reads_variance:
+            return drawn.at_scale(event)
+        return event
 
     def _check_price(self, event: Event, marginals: Sequence[Marginal]) -> None:
         """Refuse a look that costs nothing, unless nobody can move what it reads or what gets the noise.

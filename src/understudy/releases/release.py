@@ -23,7 +23,6 @@ from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
 from understudy.memory import default_limit
 from understudy.pages import notebook
-from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.relation import Neighbours
 from understudy.project import Project
@@ -434,7 +433,7 @@ def release(
     the custodian's reading found an attribute to be unreadable, for a release shows every attribute.
     """
     project.curator.check_all_readable()
-    budget = Budget.of(epsilon, project.declaration.budget.conversion_delta if delta is None else delta)
+    budget = project.declaration.budget.alone(epsilon, delta)
     run = _Resumable(
         curator=project.curator,
         workload=as_workload(project.domain, workload),
