@@ -116,8 +116,7 @@ class ColumnCurator:
 
         def look() -> list[list[int]]:
             self._reader.sample(share)
-            counts = np.array([self._reader.writings(column) for column in columns], np.int64)
-            return mechanism.release(counts, noise=self._noise).tolist()
+            return mechanism.release(self._reader.writings(columns), noise=self._noise).tolist()
 
         question = f"how {len(columns)} columns are written, of {share:.9g} of the rows {_digest(columns)}"
         told = self._paid(mechanism.event, question, request, look)
