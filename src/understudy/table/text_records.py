@@ -114,11 +114,11 @@ class PlainRecords:
         return RecordBlock(text[:size], starts, blank)
 
     def _quoted(self, codes: Codes, feeds: Mask, marks: Mask, returns: Mask) -> tuple[Mask, Mask]:
-        """Which ends of lines stand outside quotation marks, and which marks, or returns, are not as they should be.
+        """Which ends of lines stand outside quotation marks, and which marks, or returns, are not as they should.
 
-        The text begins outside, so that marks open and close in turn; a doubled one closes and opens again. One that
-        opens stands at the beginning of a field or behind another, one that closes at its end or before another.
-        Sixty-four places are looked at together, as the bits of a word.
+        The text begins outside, so that marks open and close in turn; a doubled one closes and opens again. One
+        that opens stands at the beginning of a field or behind another mark, one that closes at the end of a field
+        or before another mark. Sixty-four places are looked at together, as the bits of a word.
         """
         quote, feed = _bits(marks), _bits(feeds)
         inside = quote.copy()  # an odd number of marks up to here
