@@ -36,7 +36,7 @@ from understudy.table.file_view import (
     wanted_of,
 )
 from understudy.table.nameless_file import NamelessFile
-from understudy.table.text_reader import FORGIVING, STRICT, TextReader
+from understudy.table.text_reader import FORGIVING, STRICT, UNPACKABLE, TextReader
 from understudy.table.text_rows import TextRows
 
 TEXT_ENDINGS = {".csv", ".tsv", ".txt"}
@@ -74,8 +74,13 @@ def text_table(
         names=tuple(names),
     )
     types = dict.fromkeys(names, "string")
-    expression = view_of(connection, reader.rows(FORGIVING), types, columns)
     wanted = wanted_of(types, columns)
+    if "" in wanted:
+        raise SourceError(
+            f"{path.name}: the header has no name for column {names.index('') + 1} of {len(names):,}; give each "
+            f"column a name, in the file or with `columns`"
+        )
+    expression = view_of(connection, reader.rows(FORGIVING), types, columns)
 
     def opened() -> IO[bytes]:
         return _bytes(path) if copy is None else open(copy.place, "rb")
@@ -194,10 +199,16 @@ def _names(path: Path, spec: SourceSpec, *, candid: bool) -> list[str]:
 
 def read_header(path: Path, delimiter: str, encoding: str = "utf-8") -> list[str]:
     """The column names in the first line of a text file, of which at most `MAX_HEADER` characters are read."""
+    if path.is_dir():
+        raise SourceError(f"the table {path} is a folder; name a CSV, Parquet or DuckDB file")
     try:
         header = next(read_records(path, delimiter, encoding), [])
         "".join(header).encode()
-    except (UnicodeError, csv.Error, zlib.error, EOFError, OSError) as error:
+    except UnicodeError:
+        raise SourceError(_other_encoding(path, encoding)) from None
+    except (zlib.error, EOFError, gzip.BadGzipFile):
+        raise SourceError(UNPACKABLE) from None
+    except (csv.Error, OSError) as error:
         raise SourceError(f"the header of {path.name} cannot be read ({type(error).__name__})") from None
     if not any(header):
         raise SourceError(f"{path.name} has no header line: the first line must name the columns")
@@ -206,6 +217,17 @@ def read_header(path: Path, delimiter: str, encoding: str = "utf-8") -> list[str
             f"the header of {path.name} names {len(header):,} columns; at most {MAX_COLUMNS:,} can be opened"
         )
     return header
+
+
+def _other_encoding(path: Path, encoding: str) -> str:
+    """What is said of a header whose bytes are not in the encoding: by its first bytes, which are public with it."""
+    with _bytes(path) as file:
+        marked = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    which = "utf-16, whose mark it begins with" if marked else "such as cp1252, latin-1 or utf-16"
+    return (
+        f"the header of {path.name} is not in {encoding}: say in which encoding the file is "
+        f"(`encoding:` in a declaration, --encoding for a command), {which}"
+    )
 
 
 def read_records(path: Path, delimiter: str, encoding: str = "utf-8") -> Iterator[list[str]]:

@@ -22,6 +22,12 @@ STRICT = "null_padding = false, strict_mode = true"
 """Such a line is an error: so they are counted."""
 
 
+UNPACKABLE = (
+    "the file cannot be unpacked: it is no gzip file, or it is damaged or cut off. Make or fetch it anew"
+)
+"""What is said of a packed file that is not whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextReader:
     """What the engine is told about a file of text; `place` and all that stands in the statement are quoted."""

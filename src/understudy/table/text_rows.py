@@ -7,6 +7,8 @@ it reads all of them. What was drawn is held in columns, packed, in a file witho
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,9 +17,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from understudy.errors import SourceError
 from understudy.table.file_view import identifier, quoted
 from understudy.table.nameless_file import NamelessFile
-from understudy.table.text_reader import FORGIVING, TextReader
+from understudy.table.text_reader import FORGIVING, UNPACKABLE, TextReader
 from understudy.table.text_records import NotPlainError, PlainRecords, RecordBlock
 
 MEMORY = 400
@@ -115,13 +118,16 @@ class TextRows:
         if len(self.reader.names) < 2:
             raise NotPlainError
         first, head = int(self.reader.header), b""
-        with self.opened() as file:
-            for i, block in enumerate(PlainRecords(self.reader.delimiter).blocks(file)):
-                if i == 0 and self.reader.header:
-                    head = bytes(block.text[: int(block.starts[1])])
-                    if block.blank[0] or not head.endswith(b"\n"):
-                        raise NotPlainError
-                yield block, first if i == 0 else 0, head
+        try:
+            with self.opened() as file:
+                for i, block in enumerate(PlainRecords(self.reader.delimiter).blocks(file)):
+                    if i == 0 and self.reader.header:
+                        head = bytes(block.text[: int(block.starts[1])])
+                        if block.blank[0] or not head.endswith(b"\n"):
+                            raise NotPlainError
+                    yield block, first if i == 0 else 0, head
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise SourceError(UNPACKABLE) from None
 
     def _read(self, statement: str) -> list[tuple[Any, ...]]:
         """Run a statement that reads the file through, in little memory unless it needs more of it.
