@@ -220,7 +220,7 @@ def read_header(path: Path, delimiter: str, encoding: str = "utf-8") -> list[str
 
 
 def _other_encoding(path: Path, encoding: str) -> str:
-    """What is said of a header whose bytes are not in the encoding: by its first bytes, which are public with it."""
+    """What is said of a header that is not in the encoding: by its first bytes, which are public with it."""
     with _bytes(path) as file:
         marked = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     which = "utf-16, whose mark it begins with" if marked else "such as cp1252, latin-1 or utf-16"
