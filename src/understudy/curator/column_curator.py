@@ -165,7 +165,7 @@ class ColumnCurator:
         A person holds one key in each column: what is told of all columns is one selection. Raises a
         RefusedError where the price is in epsilon, and as the ledger does where its budget has no delta for keys.
         """
-        terms = key_terms(len(columns), price, delta, at_least, self.relation)
+        terms = key_terms(len(columns), price, delta, at_least, self.relation, kept=self.ledger.budget.filter)
 
         def look() -> list[dict[str, Any]]:
             self._reader.sample(share)
@@ -206,7 +206,9 @@ class ColumnCurator:
                 "a person of several rows needs `neighbours: add-remove`",
                 remedy="declare that, with a `unit`",
             )
-        terms = key_terms_of_people(keys_each, price, delta, at_least, self.relation)
+        terms = key_terms_of_people(
+            keys_each, price, delta, at_least, self.relation, kept=self.ledger.budget.filter
+        )
         selection = terms.selection
 
         def look() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.key_selection import KeySelection, best_selection
 from understudy.privacy.columns import ONE_COUNT
 from understudy.privacy.event import Event, Together
+from understudy.privacy.filter import Filter
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Relation, Sensitivity
 from understudy.rational import Number
@@ -35,14 +36,21 @@ class KeyTerms:
         return Together((self.selection.event, self.texts.event))
 
 
-def key_terms(columns: int, price: Price, delta: Number, at_least: int, relation: Relation) -> KeyTerms:
-    """The terms of `ColumnCurator.keys` for so many columns. Reads no data.
+def key_terms(
+    columns: int, price: Price, delta: Number, at_least: int, relation: Relation, *, kept: Filter
+) -> KeyTerms:
+    """The terms of `ColumnCurator.keys` for so many columns, under a budget that is `kept` so. Reads no data.
 
     Raises a RefusedError where the price is in epsilon.
     """
     _check_keys_currency(price)
     selection = best_selection(
-        rho=price.amount * KEY_SHARE, delta=delta, relation=relation, keys_each=columns, at_least=at_least
+        rho=price.amount * KEY_SHARE,
+        delta=delta,
+        relation=relation,
+        keys_each=columns,
+        at_least=at_least,
+        kept=kept,
     )
     one = relation.moves(ONE_COUNT)
     moved = Sensitivity(one.l1 * columns, one.l2_squared * columns)
@@ -50,13 +58,18 @@ def key_terms(columns: int, price: Price, delta: Number, at_least: int, relation
 
 
 def key_terms_of_people(
-    keys_each: int, price: Price, delta: Number, at_least: int, relation: Relation
+    keys_each: int, price: Price, delta: Number, at_least: int, relation: Relation, *, kept: Filter
 ) -> KeyTerms:
     """The same of `ColumnCurator.keys_of_people`, for people of at most so many keys each."""
     _check_keys_currency(price)
     return KeyTerms(
         best_selection(
-            rho=price.amount, delta=delta, relation=relation, keys_each=keys_each, at_least=at_least
+            rho=price.amount,
+            delta=delta,
+            relation=relation,
+            keys_each=keys_each,
+            at_least=at_least,
+            kept=kept,
         ),
         None,
     )

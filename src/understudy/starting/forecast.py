@@ -37,6 +37,8 @@ def forecast(columns: int, budget: Budget, relation: Relation) -> StartForecast:
     threshold = None
     if budget.key_delta:
         delta = budget.key_delta * DELTA_SPENT
-        threshold = key_terms(columns, price, delta, LEAST_PEOPLE, relation).selection.threshold
+        threshold = key_terms(
+            columns, price, delta, LEAST_PEOPLE, relation, kept=budget.filter
+        ).selection.threshold
     deviation = float(profiling.rounds[-1].variance) ** 0.5
     return StartForecast(columns, price, float(PART), deviation, threshold)

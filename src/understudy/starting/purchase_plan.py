@@ -133,9 +133,9 @@ def plan_keys(
     def at(price: Number) -> PurchasePlan:
         paid = budget.part(price)
         terms = (
-            key_terms(1, paid, own, at_least, relation)
+            key_terms(1, paid, own, at_least, relation, kept=budget.filter)
             if unit is None
-            else key_terms_of_people(unit.max_rows, paid, own, at_least, relation)
+            else key_terms_of_people(unit.max_rows, paid, own, at_least, relation, kept=budget.filter)
         )
         cost = budget.price(terms.event)
         errors = _of_keys(terms, "rows" if unit is None else "people")
@@ -173,7 +173,8 @@ def plan_start(
             moved = sqrt(float(last.variance) * FINAL) / 2 / rows
             errors.append(PlannedError("the rank of a cut, usually", moved, "of all rows"))
         if budget.key_delta:
-            terms = key_terms(columns, price, budget.key_delta * DELTA_SPENT, LEAST_PEOPLE, relation)
+            own = budget.key_delta * DELTA_SPENT
+            terms = key_terms(columns, price, own, LEAST_PEOPLE, relation, kept=budget.filter)
             errors += _of_keys(terms, "rows")
         cost = budget.price(profiling.event)
         return PurchasePlan(
