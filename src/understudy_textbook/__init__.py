@@ -21,7 +21,6 @@ algorithms, which do look at data, are in `understudy.lectures`.
 | `compression` | short transcripts generalise |
 | `drift` | posterior drift, for sessions of any length |
 | `tilting`, `cosine_noise` | Theorem T, law by law, and bounded noise with it |
-| `smoothing` | a discrete Gaussian as a randomised rounding of normal noise |
 | `elementary` | its independent check, from textbook steps alone |
 | `thresholdout` | the reusable holdout as published |
 | `natural_analysts` | bounds that assume how analysts behave |
@@ -29,8 +28,9 @@ algorithms, which do look at data, are in `understudy.lectures`.
 
 Wholly in `understudy.theory`, because the product calls all of it: `baseline` (fresh rows, Hoeffding), `cvar`
 (CVaR transfer), `guess_and_check`, `ladder`, `normal_law` (Φ and its inverse), `normal_noise` (a theorem at
-its best noise, or at a given one), `rogers20`, `transfer` (transfer theorems), `universe` (finite universes),
-and `table` (the certificates side by side).
+its best noise, or at a given one), `rogers20`, `smoothing` (a discrete Gaussian as a randomised rounding of
+normal noise), `transfer` (transfer theorems), `universe` (finite universes), and `table` (the certificates
+side by side).
 
 >>> from understudy_textbook.lecture4 import claim1_size, claim1_size_min
 >>> claim1_size(100, 0.1), claim1_size_min(100, 0.1)

@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from understudy.errors import ParameterError
+from understudy.theory.smoothing import LOG_FACTOR, SMOOTHING, normal_rho, smoothing_excess
 from understudy_textbook.cosine_noise import (
     cosine_capacity,
     cosine_excess,
@@ -28,7 +29,6 @@ from understudy_textbook.elementary import (
     pure_price,
     table_price,
 )
-from understudy_textbook.smoothing import LOG_FACTOR, SMOOTHING, normal_rho, smoothing_excess
 from understudy_textbook.tilting import (
     best_tilting_t,
     discrete_gaussian_log_bound,

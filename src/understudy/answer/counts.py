@@ -34,17 +34,26 @@ class CellCounts:
 
 
 @dataclass(frozen=True)
+class PopulationReach:
+    """How far shares can be from the population's, as a share; by which theorem, and how probably it fails."""
+
+    error: float
+    beta: float
+    theorem: str
+
+
+@dataclass(frozen=True)
 class RowBounds:
     """The number of all rows is between `least` and `most`: equal where it is public, infinite without a bound.
 
-    `estimate` is the best guess between them, if there is one. `share_population_error` is how far shares of a
-    number that is not known exactly can be from the population's, where a theorem tells.
+    `estimate` is the best guess between them, if there is one. `share_population` is how far shares of a number
+    that is not known exactly can be from the population's, where a theorem tells.
     """
 
     least: float
     most: float
     estimate: float | None = None
-    share_population_error: float | None = None
+    share_population: PopulationReach | None = None
 
     @classmethod
     def measured(cls, everyone: CellCounts) -> RowBounds:

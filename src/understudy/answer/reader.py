@@ -186,9 +186,8 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
         expected = None if counted.population_error is None else counted.population_error / n
         scaled = {"value": counted.value / n, "error": counted.error / n, "noisy": counted.noisy / n}
         return replace(counted, **scaled, population_error=expected)
-    reach = None if counted.population_error is None else rows.share_population_error
-    expected = None if reach is None else np.full(counted.value.shape, reach)
-    beta = None if reach is None else counted.population_beta
+    reach = None if counted.population_error is None else rows.share_population
+    expected = None if reach is None else np.full(counted.value.shape, reach.error)
     vouched = np.isfinite(cells.half_width)
     off = np.where(vouched, cells.half_width, 0.0)
     low, high = np.zeros(off.shape), np.ones(off.shape)
@@ -204,7 +203,8 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
         error=np.where(vouched, np.maximum(high - value, value - low), np.inf),
         noisy=np.where(vouched, noisy, counted.noisy / scale),
         population_error=expected,
-        population_beta=beta,
+        population_beta=None if reach is None else reach.beta,
+        population_theorem=None if reach is None else reach.theorem,
     )
 
 
@@ -229,7 +229,13 @@ def rate(meeting: CellCounts, others: CellCounts) -> Answer:
     value = np.clip(noisy, low, high)
     error = np.where(known, np.maximum(high - value, value - low), np.inf)
     return replace(
-        meeting.answer, value=value, error=error, noisy=noisy, population_error=None, population_beta=None
+        meeting.answer,
+        value=value,
+        error=error,
+        noisy=noisy,
+        population_error=None,
+        population_beta=None,
+        population_theorem=None,
     )
 
 

@@ -23,6 +23,7 @@ from understudy.answer.answer import Answer
 from understudy.curator.calibration import Calibration, PreparedMeasurement
 from understudy.curator.charge_terms import ChargeTerms
 from understudy.curator.question_text import changed_since, respelt, spelt
+from understudy.curator.row_sums import RowSumReader
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique
@@ -149,6 +150,14 @@ class Curator:
             lambda: truth.rows if public else declaration.rows_at_most,
         )
         """What a measurement costs and how far off it can be, before anything is charged."""
+        self.row_sums = RowSumReader(
+            ledger,
+            self.relation,
+            version=truth.version,
+            is_file=truth.is_file,
+            opening=declaration.opening,
+        )
+        """Whether all that was spent is noise on sums over rows, and what it adds up to."""
         self._known: WeakKeyDictionary[
             PreparedMeasurement, tuple[tuple[object, ...], tuple[tuple[Event, ...], str]]
         ] = WeakKeyDictionary()
