@@ -1,4 +1,4 @@
-"""The reusable holdout against a plain one: seven attacks, joint coverage, and what a score costs.
+"""The reusable holdout against a plain one: eight attacks, joint coverage, and what a score costs.
 
 Run: python -m bench.validity [--parts cost search]
 The long form, 1,000 runs of every certified mode at three sizes: UNDERSTUDY_AUDIT=1 python -m bench validity
@@ -36,7 +36,7 @@ from understudy_textbook.elementary import elementary_normal
 
 BETA = 0.05
 LONG = bool(os.environ.get("UNDERSTUDY_AUDIT"))
-MODES: tuple[str, ...] = ("gaussian", "check", "realised", "thresholdout", "ladder")
+MODES: tuple[str, ...] = ("bounded", "gaussian", "check", "realised", "thresholdout", "ladder")
 SCORE_BAR_MS = 2
 
 
@@ -159,7 +159,7 @@ def cost() -> list[Verdict]:
 
 
 def attacks() -> list[Verdict]:
-    print("seven attacks, 2,000 rows, 300 questions, 5 runs: last claim, truth, width, runs with all within")
+    print("eight attacks, 2,000 rows, 300 questions, 5 runs: last claim, truth, width, runs with all within")
     for finding in validity_audit(rows=2000, queries=300, runs=5, modes=("plain", *MODES)):
         head = f"  {finding.analyst:<18} {finding.mode:<13}"
         if not finding.runs:

@@ -305,7 +305,7 @@ def test_the_population_error_covers_the_population():
 
 
 def test_an_analyst_who_adds_up_lucky_cells_stays_within_theorem_t():
-    """Cells that came out large are asked for together: further from the population than alpha, not than alpha + t."""
+    """Cells that came out large, asked for together: further from the population than alpha, within alpha + t."""
     cells, rows, runs = 64, 20_000, 6
     domain = Domain((Bins.integers("cell", 0, cells - 1),))
     further = failed = 0
