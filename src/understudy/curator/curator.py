@@ -660,6 +660,7 @@ class Curator:
         numeric: bool = False,
         queries: int | None = None,
         beta: Number = 0.05,
+        share: Fraction | None = None,
         request: str | None = None,
         analyst: str = "",
     ) -> SparseHandle:
@@ -670,7 +671,8 @@ class Curator:
 
         Where `queries` says how many values it will be asked about, threshold and comparisons share the price so
         that all of these answers are right as near to the threshold as can be, except with probability `beta`;
-        else they share it equally. How they share it is kept with the handle, and costs the same.
+        else they share it equally, or as `share` says, which is the threshold's part. How they share it is kept
+        with the handle, and costs the same.
 
         The first noisy threshold, which no data go into, is drawn before the charge and kept with it.
 
@@ -678,7 +680,8 @@ class Curator:
         the charge is opened now: nothing was ever said by it.
         """
         known = None if request is None else self.ledger.find(request)
-        share = HALF if queries is None else best_share(queries, float(probability(beta)), hits)
+        if share is None:
+            share = HALF if queries is None else best_share(queries, float(probability(beta)), hits)
         if known is not None:  # a handle goes on as it was opened; without a word, in equal parts
             kept = SHARE.match(known.question)
             share = HALF if kept is None else Fraction(kept[1])
