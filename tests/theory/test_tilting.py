@@ -287,6 +287,42 @@ def test_theorem_t_bounds_every_adaptive_pair_of_questions_with_bounded_noise(n,
         assert 0.1**n < happened <= bound * (1 + 1e-6)
 
 
+@pytest.mark.parametrize(("n", "alpha"), [(2, 2.5), (2, 6.0), (3, 6.0)])
+def test_theorem_t_bounds_noise_that_is_chosen_on_the_way_at_the_realised_sum(n, alpha):
+    """The second question and its noise are chosen by the first answer, so as to fail most often, and t goes by what
+    was spent on that path. One that counts nothing but β fails more often than it says."""
+    first, choices = 3.0, (0.4, 4.0)
+    asked, once, right = _fair_bits(n)
+    answers = np.linspace(-5 * first, n + 5 * first, 45)
+    finer = {sigma: np.linspace(-5 * sigma, n + 5 * sigma, 45) for sigma in choices}
+
+    def normal(z, sigma):
+        return norm.pdf(z / sigma) / sigma
+
+    def worst(t):
+        best = 0.0
+        for q in once:
+            prior = normal(answers[:, None] - q[None, :], first) / 2**n
+            value = np.zeros(len(answers))
+            for sigma, grid in finer.items():
+                fails = (right / n - 0.5 > t[sigma] + 1e-12).astype(float)
+                for second in asked:
+                    joint = prior[:, None, :] * normal(grid[:, None] - second[None, :], sigma)[None]
+                    found = (joint @ fails.T).max(axis=2).sum(axis=1) * (grid[1] - grid[0])
+                    value = np.maximum(value, found)
+            best = max(best, float(value.sum()) * (answers[1] - answers[0]))
+        return best
+
+    happened, cheated = [], []
+    for beta in (0.4, 0.6, 0.8):
+        spent = {s: n * alpha / 8 * (1 / first**2 + 1 / s**2) for s in choices}
+        happened.append(worst({s: tilting_t(n, beta, alpha, spent[s]) for s in choices}))
+        assert happened[-1] <= beta * (1 + 1e-6)
+        cheated.append(worst(dict.fromkeys(choices, tilting_t(n, beta, alpha, 0))) - beta)
+    assert max(happened) > 0.1
+    assert max(cheated) > 0.05
+
+
 @pytest.mark.parametrize("n", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("law", ["discrete gaussian", "discrete laplace"])
 def test_theorem_t_bounds_the_exact_law_of_one_question_on_a_lattice(n, law):
