@@ -289,8 +289,8 @@ def test_theorem_t_bounds_every_adaptive_pair_of_questions_with_bounded_noise(n,
 
 @pytest.mark.parametrize(("n", "alpha"), [(2, 2.5), (2, 6.0), (3, 6.0)])
 def test_theorem_t_bounds_noise_that_is_chosen_on_the_way_at_the_realised_sum(n, alpha):
-    """The second question and its noise are chosen by the first answer, so as to fail most often, and t goes by what
-    was spent on that path. One that counts nothing but β fails more often than it says."""
+    """The second question and its noise are chosen by the first answer, so as to fail most often, and t goes by
+    what was spent on that path. One that counts nothing but β fails more often than it says."""
     first, choices = 3.0, (0.4, 4.0)
     asked, once, right = _fair_bits(n)
     answers = np.linspace(-5 * first, n + 5 * first, 45)
