@@ -122,7 +122,9 @@ def test_the_population_error_of_a_share_is_scaled_or_the_sources_own():
     known = share(cells, RowBounds(200, 200))
     assert (known.population_error == 30 / 200).all()
     assert known.population_beta == 0.05
-    unknown = share(cells, RowBounds(190, 210, share_population=PopulationReach(0.2, 0.07, "a theorem")))
+    unknown = share(
+        cells, RowBounds(190, 210, share_population=lambda: PopulationReach(0.2, 0.07, "a theorem"))
+    )
     assert (unknown.population_error == 0.2).all()
     assert (unknown.population_beta, unknown.population_theorem) == (0.07, "a theorem")
     neither = share(cells, RowBounds(190, 210))

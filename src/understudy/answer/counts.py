@@ -6,6 +6,7 @@ marginals into `SourceCounts`, and `reader` turns `SourceCounts` into what the u
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
@@ -46,14 +47,15 @@ class PopulationReach:
 class RowBounds:
     """The number of all rows is between `least` and `most`: equal where it is public, infinite without a bound.
 
-    `estimate` is the best guess between them, if there is one. `share_population` is how far shares of a number
-    that is not known exactly can be from the population's, where a theorem tells.
+    `estimate` is the best guess between them, if there is one. `share_population` tells how far shares of a number
+    that is not known exactly can be from the population's, where a theorem does; it is called for shares alone,
+    because it takes a look at the ledger.
     """
 
     least: float
     most: float
     estimate: float | None = None
-    share_population: PopulationReach | None = None
+    share_population: Callable[[], PopulationReach | None] | None = None
 
     @classmethod
     def measured(cls, everyone: CellCounts) -> RowBounds:

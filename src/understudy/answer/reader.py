@@ -186,7 +186,8 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
         expected = None if counted.population_error is None else counted.population_error / n
         scaled = {"value": counted.value / n, "error": counted.error / n, "noisy": counted.noisy / n}
         return replace(counted, **scaled, population_error=expected)
-    reach = None if counted.population_error is None else rows.share_population
+    told = None if counted.population_error is None else rows.share_population
+    reach = None if told is None else told()
     expected = None if reach is None else np.full(counted.value.shape, reach.error)
     vouched = np.isfinite(cells.half_width)
     off = np.where(vouched, cells.half_width, 0.0)

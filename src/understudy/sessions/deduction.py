@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from understudy.answer.answer import Answer
-from understudy.answer.counts import RowBounds
+from understudy.answer.counts import PopulationReach, RowBounds
 from understudy.curator.curator import Curator
 from understudy.errors import ParameterError, QueryError
 from understudy.privacy.cost import Cost
@@ -62,6 +62,10 @@ class SessionPromise:
         """
         tilting = by_tilting(self.curator, self.terms, self.rows, share_error=self._share_error)
         return narrower(tilting, self._transfer)
+
+    def population_of_shares(self) -> PopulationReach | None:
+        """How far shares of a number of rows that is not known exactly can be from the population's now."""
+        return self.population.of_shares
 
     @cached_property
     def _transfer(self) -> Population:
@@ -132,7 +136,7 @@ class Deduction:
         """What is known of the number of rows, and how far shares of it can be from the population's."""
         least, most = self.knowledge.total
         known = least < most <= least + 2 * rows_error(self.promise.width)  # else shares can be further off
-        reach = self.promise.population.of_shares if known else None
+        reach = self.promise.population_of_shares if known else None
         return RowBounds(least, inf if most >= UNBOUNDED else most, share_population=reach)
 
     def uncertified(self, standin: FittedStandin, marginal: Marginal, charged: Cost) -> Answer:
