@@ -19,10 +19,12 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.gap import Guess, NoisyGaps
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
+from understudy.privacy.event import RoundedNormal
 from understudy.privacy.price import Price
-from understudy.privacy.relation import Neighbours
+from understudy.privacy.relation import Neighbours, Relation
 from understudy.query.marginal import Marginal
 
+ADD_REMOVE = Relation(Neighbours.ADD_REMOVE)
 AGE = Marginal(DOMAIN, ("age",))
 
 
@@ -130,3 +132,13 @@ def test_a_long_ledger_is_read_page_by_page_and_each_entry_once(monkeypatch):
     assert one.row_sums.now().units > found.units
     assert seen == sorted(set(seen))
     assert min(seen) > found.number
+
+
+@pytest.mark.parametrize(("relation", "times"), [(Relation(Neighbours.REPLACE), 1), (ADD_REMOVE, 2)], ids=str)
+def test_rounded_normal_noise_counts_for_its_own_variance(relation, times):
+    ledger = MemoryLedger(Budget.of(9, 1e-6, key_delta=1e-7, filter="gdp"))
+    reader = row_sums.RowSumReader(ledger, relation, version=None, is_file=False, opening=Fraction(0))
+    normal = RoundedNormal(l2_squared=Fraction(2), variance=Fraction(3))
+    ledger.charge(normal, question="measure x", request="1")
+    assert reader.now().units == times * ceil(Fraction(2, 6) * UNITS)
+    assert not reader.now().other

@@ -124,7 +124,7 @@ class MeasureQuestion:
             None if reach is None else reach.reshape(shape),
             beta,
             self.unit,
-            theorem,
+            population_theorem=theorem,
         )
 
     def _estimate(self, centres: list[Floats], widths: list[Floats], counts: SourceCounts) -> Numbers:

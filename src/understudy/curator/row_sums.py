@@ -1,20 +1,21 @@
 """Which debits of a ledger are noise on sums over rows, and what they add up to for Theorem T (`theory.tilting`).
 
-The theorem is about sums over independent rows, told with noise of a known law: discrete Laplace, or discrete
-Gaussian, which is a randomised rounding of normal noise (`theory.smoothing`). Other debits have the same events,
-such as noise on a distance between two tables, so that the event alone does not tell. The question does, which
-the ledger keeps with each debit: only looks that are listed here by the beginning of their question are sums
-over rows. Whatever is not listed counts as something else. Looks of several variances are not listed, because
-their event names only one.
+The theorem is about sums over independent rows, told with noise of a known law: discrete Laplace, rounded
+normal, or discrete Gaussian, which is a randomised rounding of normal noise (`theory.smoothing`). Other debits
+have the same events, such as noise on a distance between two tables, so that the event alone does not tell. The
+question does, which the ledger keeps with each debit: only looks that are listed here by the beginning of their
+question are sums over rows. Whatever is not listed counts as something else. Looks of several variances are not
+listed, because their event names only one.
 
 What a debit counts for is its price for a replaced row, ρ, such that it adds nαρ/2 to Λ:
 
-    Gaussian noise of variance v, on values that a replaced row moves by Δ    Δ²/(2(v - 4))
-    Laplace noise of scale b, on values that it moves by Δ₁ in total          (Δ₁/b)²/4
+    rounded normal noise of variance v, on values that a replaced row moves by Δ     Δ²/(2v)
+    discrete Gaussian noise of variance v, on such values                            Δ²/(2(v - 4))
+    discrete Laplace noise of scale b, on values that it moves by Δ₁ in total        (Δ₁/b)²/4
 
 Under `add-remove` an event's sensitivity is what one row adds, at most. A replaced row moves the values by twice
 that, and (Δ₁/b)² is the price; for Gaussian noise the covariance of what a row adds counts, whose trace is at
-most Δ², so that it is Δ²/(v - 4). Prices are added up one by one, in whole units, rounded up: joint prices do
+most Δ², so that the price is twice that of the list. Prices are added up one by one, in whole units, rounded up: joint prices do
 not enter.
 """
 
@@ -34,6 +35,7 @@ from understudy.privacy.event import (
     GaussianNoise,
     LaplaceNoise,
     Located,
+    RoundedNormal,
     SpentBefore,
     Together,
     from_text,
@@ -159,11 +161,11 @@ def _price(event: Event, relation: Relation) -> Fraction | None:
     noise, steps = _noise(event), relation.steps_to_replace
     if isinstance(noise, LaplaceNoise):
         return (steps * noise.pure_cost()) ** 2 / 4
-    if isinstance(noise, GaussianNoise) and noise.l2_squared == 0:
-        return Fraction(0)
+    if isinstance(noise, RoundedNormal):
+        return steps * noise.l2_squared / (2 * noise.variance)
     if isinstance(noise, GaussianNoise) and noise.variance > SMOOTHING:
         return steps * noise.l2_squared / (2 * (noise.variance - SMOOTHING))
-    return None
+    return Fraction(0) if is_immovable(event) else None
 
 
 def _is_opening(entry: LedgerEntry) -> bool:

@@ -13,8 +13,11 @@ from understudy.curator.curator import Curator
 from understudy.errors import ParameterError, RefusedError
 from understudy.mechanism.additive import noise_for
 from understudy.mechanism.sparse_vector import HALF, best_share
+from understudy.privacy.budget import Budget
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT
+from understudy.privacy.event import Pure
+from understudy.privacy.filter import ZCDP_FILTER
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import Number, exact, positive, probability
@@ -185,7 +188,7 @@ def _best_theorem_terms(
             raise ParameterError("nothing bounds the updates of this algorithm: take practical terms")
         try:
             updates = max(update.most_updates(alpha), 1)
-            run, answer = _split(price / updates)
+            run, answer = _split(price / updates, curator.ledger.budget)
             fits = answer_error(answer, updates, failure, moved=moved) <= _tolerance(update, gap, rows)
         except ParameterError:  # no bound at this gap, or prices too small to mean anything
             continue
@@ -215,10 +218,13 @@ def _tolerance(update: DatabaseUpdate[Any], gap: int, rows: int) -> int:
     return gap - 1 if margin is None else floor(exact(margin) * rows)
 
 
-def _split(each: Price) -> tuple[Fraction, Price]:
+def _split(each: Price, budget: Budget) -> tuple[Fraction, Price]:
     """The ε of a run's comparing and the price of its answer, which together cost what is paid for each run."""
     run, answer = each * RUN_SHARE, each * (1 - RUN_SHARE)
-    comparing = run.amount if run.currency == "epsilon" else exact(float(2 * run.amount) ** 0.5)
+    if run.currency == "rho" and budget.filter == ZCDP_FILTER:
+        comparing = exact(float(2 * run.amount) ** 0.5)  # to the last digit as ever: journals hold it
+    else:
+        comparing = budget.epsilon_within(run, Pure(epsilon=Fraction(1)))
     return _rounded(comparing), Price(answer.currency, _rounded(answer.amount))
 
 
