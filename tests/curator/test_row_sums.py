@@ -140,5 +140,5 @@ def test_rounded_normal_noise_counts_for_its_own_variance(relation, times):
     reader = row_sums.RowSumReader(ledger, relation, version=None, is_file=False, opening=Fraction(0))
     normal = RoundedNormal(l2_squared=Fraction(2), variance=Fraction(3))
     ledger.charge(normal, question="measure x", request="1")
-    assert reader.now().units == times * ceil(Fraction(2, 6) * UNITS)
+    assert reader.now().units == ceil(times * Fraction(2, 6) * UNITS)
     assert not reader.now().other

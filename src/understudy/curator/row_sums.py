@@ -15,8 +15,8 @@ What a debit counts for is its price for a replaced row, ρ, such that it adds n
 
 Under `add-remove` an event's sensitivity is what one row adds, at most. A replaced row moves the values by twice
 that, and (Δ₁/b)² is the price; for Gaussian noise the covariance of what a row adds counts, whose trace is at
-most Δ², so that the price is twice that of the list. Prices are added up one by one, in whole units, rounded up: joint prices do
-not enter.
+most Δ², so that the price is twice that of the list. Prices are added up one by one, in whole units, rounded up:
+joint prices do not enter.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from understudy.privacy.event import (
     RoundedNormal,
     SpentBefore,
     Together,
-    from_text,
     is_immovable,
 )
+from understudy.privacy.recording import from_text
 from understudy.privacy.relation import Relation
 from understudy.theory.smoothing import SMOOTHING
 
