@@ -126,33 +126,40 @@ class DirectPurchase:
         There is no answer where cells that were known at the time of the plan are not known here.
         """
         measured = request.measure(calibrator.curator, self.marginal, self.price)
-        box, table = boxes_of(self.marginal), self._narrowed(calibrator, knowledge, measured.noisy)
-        if box is not None:
-            self._learn(knowledge, box, table)
-            variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
-            knowledge.keep(ReleasedTable(self.marginal.by, box, measured.noisy, variance))
+        table = narrowed(knowledge, self.marginal, self.paid, measured.noisy, calibrator.width)
+        variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
+        learn(knowledge, self.marginal, table, measured.noisy, variance)
         if bool((table.high - table.low > 2 * calibrator.width + TOUCHING).any()):
             return PurchaseResult(measured.cost)
         value, error = nearest(table, measured.noisy, calibrator.width)
         answer = Answer(self.marginal, value, error, measured.noisy, measured.cost, 1.0)
         return PurchaseResult(measured.cost, self.marginal, answer)
 
-    def _narrowed(self, calibrator: Calibrator, knowledge: Knowledge, noisy: Values) -> IntervalTable:
-        """What is known of the cells, narrowed by the band in those that were paid for, and in no others."""
-        known = intervals(knowledge, self.marginal)
-        if known is None:
-            known = IntervalTable(
-                np.zeros(self.marginal.shape), np.full(self.marginal.shape, knowledge.total[1])
-            )
-        low, high = np.array(known.low), np.array(known.high)
-        met = knowledge.met(
-            IntervalTable(low[self.paid], high[self.paid]), noisy[self.paid], calibrator.width
-        )
-        low[self.paid], high[self.paid] = met.low, met.high
-        return IntervalTable(low, high)
 
-    def _learn(self, knowledge: Knowledge, box: Box, table: IntervalTable) -> None:
-        if self.marginal.by:
-            knowledge.learn_table(self.marginal.by, box, table)
-        else:
-            knowledge.learn(box, (float(table.low), float(table.high)))
+def narrowed(
+    knowledge: Knowledge, marginal: Marginal, paid: Cells, noisy: Values, width: float
+) -> IntervalTable:
+    """What is known of a question's cells, narrowed by a band of `width` people around noisy counts in those that
+    were paid for, and in no others.
+    """
+    known = intervals(knowledge, marginal)
+    if known is None:
+        known = IntervalTable(np.zeros(marginal.shape), np.full(marginal.shape, knowledge.total[1]))
+    low, high = np.array(known.low), np.array(known.high)
+    met = knowledge.met(IntervalTable(low[paid], high[paid]), noisy[paid], width)
+    low[paid], high[paid] = met.low, met.high
+    return IntervalTable(low, high)
+
+
+def learn(
+    knowledge: Knowledge, marginal: Marginal, table: IntervalTable, noisy: Values, variance: float
+) -> None:
+    """Add the intervals of a question's cells to the knowledge, and keep its noisy counts for stand-ins."""
+    box = boxes_of(marginal)
+    if box is None:
+        return
+    if marginal.by:
+        knowledge.learn_table(marginal.by, box, table)
+    else:
+        knowledge.learn(box, (float(table.low), float(table.high)))
+    knowledge.keep(ReleasedTable(marginal.by, box, noisy, variance))

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from understudy.query.box import Box, Grid, Words
 from understudy.query.marginal import Marginal
 from understudy.sessions.one_way import OneWay
 from understudy.sessions.table_bounds import UpperEnds, of_marginals
+
+if TYPE_CHECKING:
+    from understudy.sessions.looks import FirstLook
 
 Values = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -104,6 +107,7 @@ class Knowledge:
     one_ways      the histograms, by the name of their attribute
     marginals     the classes of all marginals that were bought
     released      the noisy counts of single questions, for stand-ins
+    first_looks   first looks that were not enough, by their question (`looks`)
     """
 
     grid: Grid
@@ -111,6 +115,7 @@ class Knowledge:
     one_ways: dict[str, OneWay] = field(default_factory=dict)
     marginals: list[ReleasedClass] = field(default_factory=list)
     released: deque[ReleasedTable] = field(default_factory=deque)
+    first_looks: dict[Any, FirstLook] = field(default_factory=dict)
     _contradiction: Contradiction = field(default_factory=Contradiction)
     _grids: dict[Clique, dict[Place, ReleasedClass]] = field(default_factory=dict)
     _words: Words = field(init=False)
@@ -142,7 +147,7 @@ class Knowledge:
         other.one_ways, other._tables = dict(self.one_ways), dict(self._tables)
         other.marginals, other.released = list(self.marginals), self.released.copy()
         other._grids = {by: dict(held) for by, held in self._grids.items()}
-        other._outer = self._outer.copy()
+        other._outer, other.first_looks = self._outer.copy(), dict(self.first_looks)
         return other
 
     def learn(self, box: Box, interval: Interval) -> None:
@@ -324,6 +329,14 @@ class Knowledge:
             ends = of_marginals(held, by, where)
             low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
         return self._settled(low, high)
+
+    def cell_counts(self, name: str) -> Values | None:
+        """Noisy counts of an attribute's cells among all rows, in people, if any were released."""
+        one = self.one_ways.get(name)
+        if one is not None:
+            return one.counts
+        table = self._tables.get(((name,), ()))
+        return None if table is None else (table.low + table.high) / 2
 
     # ---- what to answer
 

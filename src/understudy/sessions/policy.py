@@ -19,10 +19,12 @@ from understudy.privacy.event import Event
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
 from understudy.sessions.allowance import Allowance
+from understudy.sessions.beta_spending import least_share, part_of_left
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.direct import DirectPurchase
 from understudy.sessions.histogram import HistogramPurchase, RowCountPurchase
 from understudy.sessions.knowledge import Knowledge, boxes_of
+from understudy.sessions.looks import FIRST, LookPurchase, dearer, next_look
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
@@ -52,7 +54,14 @@ LEAST_SHARE = 1e-250
 
 _KINDS = {
     kind.kind: kind
-    for kind in (RowCountPurchase, HistogramPurchase, ProductPurchase, MarginalsPurchase, DirectPurchase)
+    for kind in (
+        RowCountPurchase,
+        HistogramPurchase,
+        ProductPurchase,
+        MarginalsPurchase,
+        DirectPurchase,
+        LookPurchase,
+    )
 }
 
 
@@ -78,6 +87,7 @@ class PurchasePolicy:
         self._rows_bought = False
         self._orders: set[int] = set()
         self._marginals_rental = MarginalsSkiRental()
+        self._counts_bought = 0
         beta = float(terms.beta)
         # What is left of β for classes and single questions, as a probability.
         self.left = beta * (1 - HISTOGRAMS - CELLS - (0.0 if calibrator.relation.rows_are_public else TOTAL))
@@ -88,9 +98,9 @@ class PurchasePolicy:
         return _KINDS[plan["kind"]].read(self._calibrator, plan)
 
     def with_less_beta(self, share: float) -> Self:
-        """A copy of the policy with `share` less of β left; the records of what was bought are shared."""
+        """A copy of the policy after one more count, with `share` less of β; records of purchases are shared."""
         other = copy(self)
-        other.left = self.left - share
+        other.left, other._counts_bought = self.left - share, self._counts_bought + 1
         return other
 
     # ---- what was bought
@@ -101,7 +111,20 @@ class PurchasePolicy:
 
         The number of rows and histograms have parts of β of their own, and are bought once each.
         """
-        self.left = max(nextafter(self.left - purchase.share, 0.0), 0.0)
+        self._take(purchase.share)
+
+    def _take(self, share: float) -> None:
+        self.left = max(nextafter(self.left - share, 0.0), 0.0)
+
+    @note.register
+    def _(self, purchase: DirectPurchase) -> None:
+        self._counts_bought += 1
+        self._take(purchase.share)
+
+    @note.register
+    def _(self, purchase: LookPurchase) -> None:
+        self._counts_bought += not purchase.second
+        self._take(purchase.share)
 
     @note.register
     def _(self, purchase: RowCountPurchase) -> None:
@@ -142,6 +165,15 @@ class PurchasePolicy:
             self._marginals_rental.pay(purchase.marginal, purchase.price)
         elif (box := Box.of(purchase.marginal.where)) is not None and not self._terms.is_direct:
             self._ski_rental.pay(box, purchase.price, charged.amount)
+
+    @made.register
+    def _(self, purchase: LookPurchase, charged: Cost) -> None:
+        if not purchase.second:
+            self._allowance.asked(purchase.marginal)
+        if purchase.marginal.by:
+            self._marginals_rental.pay(purchase.marginal, purchase.price, again=purchase.second)
+        elif (box := Box.of(purchase.marginal.where)) is not None:
+            self._ski_rental.pay(box, purchase.price, charged.amount, again=purchase.second)
 
     def _is_announced(self, announced: Announced) -> bool:
         """Whether a class stands in the session's terms: then it was asked for, and not bought ahead."""
@@ -220,7 +252,10 @@ class PurchasePolicy:
         of_their_own = (HistogramPurchase, RowCountPurchase)
         left = self.left - sum(p.share for p in purchases if not isinstance(p, of_their_own))
         events = [self._event(purchase) for purchase in purchases]
-        return self._allowance.permits(events, left=left, asked=asked)
+        least = least_share(left, self._counts_bought, self._terms.ahead(asked) + 1) * (1 - FIRST)
+        return self._allowance.permits(
+            events, least_share=least, dearer=dearer(self._calibrator), asked=asked
+        )
 
     def preparations(self, marginal: Marginal, *, asked: int) -> list[Purchase]:
         """Histograms to buy before a question: of its attributes, while they cost little beside all questions.
@@ -253,21 +288,38 @@ class PurchasePolicy:
         return self._offered[name, plain]
 
     def direct(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> DirectPurchase:
-        """The counts of a question bought by themselves, with an even part of what is left of β.
+        """The counts of a question bought by themselves, with a part of what is left of β (`beta_spending`).
 
         Raises an `InsufficientBudgetError` in the currency `beta` where too little of β is left.
         """
-        share = rounded(self.left / (self._terms.ahead(asked) + 1))
+        expected = self._terms.ahead(asked) + 1
+        part = 1 / expected if self._terms.is_direct else part_of_left(self._counts_bought, expected)
+        share = rounded(self.left * part)
         if share < LEAST_SHARE:
             raise InsufficientBudgetError(requested=inf, remaining=0.0, currency="beta")
         return DirectPurchase.of(self._calibrator, knowledge, marginal, share)
+
+    def counts(
+        self, knowledge: Knowledge, marginal: Marginal, *, asked: int
+    ) -> DirectPurchase | LookPurchase:
+        """The counts of a question bought by themselves: in two looks, where one is likely to be enough.
+
+        Raises as `direct` does.
+        """
+        second = next_look(knowledge, marginal)
+        if second is not None:
+            return second
+        direct = self.direct(knowledge, marginal, asked=asked)
+        if self._terms.is_direct:
+            return direct
+        return LookPurchase.of(self._calibrator, knowledge, direct) or direct
 
     def purchase(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> Purchase:
         """The purchase that answers a question: its counts by themselves, or a class that contains it.
 
         Raises as `direct` does.
         """
-        ahead, direct = self._terms.ahead(asked), self.direct(knowledge, marginal, asked=asked)
+        ahead, direct = self._terms.ahead(asked), self.counts(knowledge, marginal, asked=asked)
         if self._terms.is_direct or marginal.moment is not None:
             return direct
         if marginal.by:

@@ -111,6 +111,7 @@ class SkiRental:
         self._like: dict[Clique, tuple[Kind, ...]] = {}
         self._runs: dict[Class, _QuestionRun] = {}
         self._asked_for = self._charged = 0.0
+        self._latest: tuple[Place, _Payment] | None = None
 
     # ---- what could be bought
 
@@ -179,16 +180,22 @@ class SkiRental:
 
     # ---- what was paid and saved
 
-    def pay(self, box: Box, price: Price, charged: float) -> None:
-        """Remember a question that was bought by itself at a price.
+    def pay(self, box: Box, price: Price, charged: float, *, again: bool = False) -> None:
+        """Remember a question that was bought by itself at a price; `again` adds to what was paid for it before.
 
         `charged` is what the ledger's joint accounting took for it, in ε or ρ, which may be less or more.
         """
         amount = float(price.amount)
+        if again and self._latest is not None and self._latest[0] == box.key:
+            self._asked_for += amount
+            self._charged += charged
+            self._latest[1].amount += amount
+            return
         self._runs = self._runs_with(box)
         self._asked_for += amount
         self._charged += charged
         payment = self._payment(box, amount)
+        self._latest = box.key, payment
         for candidate in self._classes(box):
             paid = self._rent.pop(candidate, [])
             paid.append((_sides(box, candidate[0]), payment))
@@ -392,11 +399,11 @@ class MarginalsSkiRental:
         self._worth = 0.0
         self._tried = 0.0
 
-    def pay(self, marginal: Marginal, price: Price) -> None:
-        """Remember a marginal of all rows that was bought by itself at a price."""
+    def pay(self, marginal: Marginal, price: Price, *, again: bool = False) -> None:
+        """Remember a marginal of all rows that was bought by itself at a price, or bought more precisely `again`."""
         if not marginal.where.factors:
             self._rent += float(price.amount)
-            self._seen += 1
+            self._seen += not again
             self._order = max(self._order, len(marginal.by))
 
     def due(self, calibrator: Calibrator, marginal: Marginal, price: Price, *, asked: int, ahead: int) -> int:
