@@ -192,9 +192,7 @@ class Buyer:
             if before:  # more is known than when the last purchase was planned
                 with self._planning:
                     last = self._forecast(asking.analyst).last(marginal, asked=asked)
-            if self._make(last, asking).answer is not None:
-                found = self.memory.find(marginal)
-                assert found is not None
+            if self._make(last, asking).answer is not None and (found := self.memory.find(marginal)):
                 return replace(found, cost=asking.charged)
             before, answer = [last], self.deduced(marginal, asking.charged)
         with self._planning:

@@ -25,7 +25,7 @@ from understudy.domain.domain import Clique
 from understudy.query.box import Box, Grid, Words
 from understudy.query.marginal import Marginal
 from understudy.sessions.one_way import OneWay
-from understudy.sessions.table_bounds import UpperEnds, of_marginals
+from understudy.sessions.table_bounds import UpperEnds, along, of_marginals
 
 if TYPE_CHECKING:
     from understudy.sessions.looks import FirstLook
@@ -42,6 +42,9 @@ UNBOUNDED = 2.0**60
 
 MOST_BOXES = 1 << 15
 """Boxes with known counts that are searched for supersets and subsets; older ones are forgotten first."""
+
+MOST_FIXED = 3
+"""Conditions that a table is looked for which groups by them instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,11 +327,25 @@ class Knowledge:
             table = held.table(by, where)
             if table is not None:
                 low, high = np.maximum(low, table.low), np.minimum(high, table.high)
+        for table in self._slices(by, where):
+            low, high = np.maximum(low, table.low), np.minimum(high, table.high)
         high = np.minimum(high, self._outer.above(by, where))
         for held in self.marginals if where.sides else ():
             ends = of_marginals(held, by, where)
             low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
         return self._settled(low, high)
+
+    def _slices(self, by: Clique, where: Box) -> Iterator[IntervalTable]:
+        """Released tables of which a marginal is a slice: they group by what its condition fixes to one cell."""
+        single = [name for name, cells in where.sides.items() if cells.sum() == 1]
+        for length in range(1, min(len(single), MOST_FIXED) + 1):
+            for names in combinations(single, length):
+                rest = Box(self.grid.domain, {n: c for n, c in where.sides.items() if n not in names})
+                whole = self.grid.domain.clique((*by, *names))
+                table = self._tables.get((whole, rest.key))
+                if table is not None:
+                    ends = (along(end, whole, by, where) for end in (table.low, table.high))
+                    yield IntervalTable(*ends)
 
     def cell_counts(self, name: str) -> Values | None:
         """Noisy counts of an attribute's cells among all rows, in people, if any were released."""

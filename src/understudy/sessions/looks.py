@@ -56,6 +56,9 @@ LEAST_WIDTH = 64
 MARGIN = 1.3
 """The first look is made so precise that noise of so many deviations is still enough for a count as predicted."""
 
+FAR = 3.0
+"""In widths: a guess is taken to be off by so much, so that a first look is left out only where it would be a waste."""
+
 MOST_FIRST = 0.75
 """A first look that would cost more than this part of a count's price is not worth its scan of the table."""
 
@@ -79,9 +82,7 @@ class LookPurchase:
     second: bool = False
 
     @classmethod
-    def of(
-        cls, calibrator: Calibrator, knowledge: Knowledge, direct: DirectPurchase
-    ) -> LookPurchase | None:
+    def of(cls, calibrator: Calibrator, knowledge: Knowledge, direct: DirectPurchase) -> LookPurchase | None:
         """The first look, in place of counts bought by themselves; None where it is not expected to be enough."""
         marginal, width = direct.marginal, calibrator.width
         if calibrator.is_pure or width < LEAST_WIDTH or marginal.moment is not None:
@@ -233,5 +234,5 @@ def _distance(knowledge: Knowledge, direct: DirectPurchase, width: int) -> float
     if known is None or expected is None:
         return np.inf
     expected = np.clip(expected, known.low, known.high)
-    far = np.minimum(expected - known.low, known.high - expected)[direct.paid]
-    return float(far.max(initial=0.0)) / width
+    far = float(np.minimum(expected - known.low, known.high - expected)[direct.paid].max(initial=0.0)) / width
+    return far if direct.marginal.by else max(far - FAR, 0.0)

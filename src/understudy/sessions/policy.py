@@ -18,6 +18,7 @@ from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
+from understudy.rational import Number, exact
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_spending import least_share, part_of_left
 from understudy.sessions.calibrator import Calibrator, rounded
@@ -28,8 +29,9 @@ from understudy.sessions.looks import FIRST, LookPurchase, dearer, next_look
 from understudy.sessions.marginals_class import MarginalsPurchase, can_buy
 from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
-from understudy.sessions.ski_rental import MarginalsSkiRental, SkiRental
+from understudy.sessions.ski_rental import MarginalsSkiRental, SkiRental, cell_of
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
+from understudy.sessions.wide_tables import DEARER, WideTablePurchase, widened
 
 HISTOGRAMS = 0.1
 """Part of β for histograms whose bands hold for all ranges, or all sets, of an attribute's cells at once."""
@@ -49,6 +51,13 @@ GROUP_BYS = 0.75
 HISTOGRAMS_COST = 0.1
 """Histograms may cost together this part of the price of all expected questions, each bought by itself."""
 
+HISTOGRAM_RENT, HISTOGRAM_COUNTS = 3.0, 10.0
+"""A histogram is bought once questions about its attribute have cost so many times its price, and so many counts: its
+bounds spare some of them, and small counts, which it would spare most of, are cheap by themselves (`looks`)."""
+
+CELL_COUNTS = 0.5
+"""The same where counts of single cells lead to the class: conjunctions of other kinds come beside them."""
+
 LEAST_SHARE = 1e-250
 """A share of β below this buys nothing: the tails of noise are not computed so far out."""
 
@@ -61,6 +70,7 @@ _KINDS = {
         MarginalsPurchase,
         DirectPurchase,
         LookPurchase,
+        WideTablePurchase,
     )
 }
 
@@ -87,6 +97,8 @@ class PurchasePolicy:
         self._rows_bought = False
         self._orders: set[int] = set()
         self._marginals_rental = MarginalsSkiRental()
+        self._cells_rental = MarginalsSkiRental(of_cells=True)
+        self._histogram_rents: dict[tuple[str, bool], float] = {}
         self._counts_bought = 0
         beta = float(terms.beta)
         # What is left of β for classes and single questions, as a probability.
@@ -159,21 +171,33 @@ class PurchasePolicy:
     @made.register
     def _(self, purchase: DirectPurchase, charged: Cost) -> None:
         self._allowance.asked(purchase.marginal)
-        if purchase.marginal.moment is not None:
-            return  # no class of counts would have answered it
-        if purchase.marginal.by:
-            self._marginals_rental.pay(purchase.marginal, purchase.price)
-        elif (box := Box.of(purchase.marginal.where)) is not None and not self._terms.is_direct:
-            self._ski_rental.pay(box, purchase.price, charged.amount)
+        self._rented(purchase, charged, again=False)
+
+    @made.register
+    def _(self, purchase: WideTablePurchase, charged: Cost) -> None:
+        self._bought_ahead(purchase)
 
     @made.register
     def _(self, purchase: LookPurchase, charged: Cost) -> None:
         if not purchase.second:
             self._allowance.asked(purchase.marginal)
-        if purchase.marginal.by:
-            self._marginals_rental.pay(purchase.marginal, purchase.price, again=purchase.second)
-        elif (box := Box.of(purchase.marginal.where)) is not None:
-            self._ski_rental.pay(box, purchase.price, charged.amount, again=purchase.second)
+        self._rented(purchase, charged, again=purchase.second)
+
+    def _rented(self, purchase: DirectPurchase | LookPurchase, charged: Cost, *, again: bool) -> None:
+        """Remember what a question's own counts cost, as rent of the classes that would have answered it."""
+        marginal, price = purchase.marginal, purchase.price
+        if marginal.moment is not None or self._terms.is_direct:
+            return  # no class of counts would have answered it
+        for name in marginal.clique:
+            kind = name, bool(marginal.by)
+            part = float(price.amount) / len(marginal.clique)
+            self._histogram_rents[kind] = self._histogram_rents.get(kind, 0.0) + part
+        if marginal.by:
+            self._marginals_rental.pay(marginal, price.amount, again=again)
+        elif (box := Box.of(marginal.where)) is not None:
+            self._ski_rental.pay(box, price, charged.amount, again=again)
+            if (cell := cell_of(box)) is not None:
+                self._cells_rental.pay(cell, charged.amount, again=again)
 
     def _is_announced(self, announced: Announced) -> bool:
         """Whether a class stands in the session's terms: then it was asked for, and not bought ahead."""
@@ -272,6 +296,9 @@ class PurchasePolicy:
             if self._domain[name].size < 2 or not self._histograms.isdisjoint({(name, False), (name, plain)}):
                 continue
             histogram = self._histogram(name, plain=plain)
+            rent = self._histogram_rents.get((name, plain), 0.0)
+            if rent < HISTOGRAM_RENT * float(histogram.price.amount) + HISTOGRAM_COUNTS * self._single_price:
+                continue
             cost += float(histogram.price.amount)
             if cost <= HISTOGRAMS_COST * self._single_price * self._terms.queries and self._permits(
                 [*histograms, histogram], asked=asked
@@ -323,25 +350,50 @@ class PurchasePolicy:
         if self._terms.is_direct or marginal.moment is not None:
             return direct
         if marginal.by:
-            order = self._marginals_rental.due(
-                self._calibrator, marginal, direct.price, asked=asked, ahead=ahead
-            )
-            if order and not self._orders:
-                marginals = MarginalsPurchase.of(
-                    self._calibrator, knowledge, order, rounded(self.left * GROUP_BYS)
-                )
-                if (
-                    marginals is not None
-                    and self._marginals_rental.is_worth(marginals.price)
-                    and self._permits([marginals], asked=asked)
-                ):
-                    return marginals
-            return direct
+            price = direct.price.amount
+            marginals = self._marginals(knowledge, self._marginals_rental, marginal, price, asked=asked)
+            return marginals or self._wide(knowledge, marginal, asked=asked) or direct
         box = boxes_of(marginal)
         if box is None:
             return direct
+        if (cell := cell_of(box)) is not None:
+            price = direct.price.amount
+            marginals = self._marginals(knowledge, self._cells_rental, cell, price, asked=asked)
+            if marginals is not None:
+                return marginals
         product = self._ski_rental.choose(box, direct.price, left=self.left, asked=asked, ahead=ahead)
         return product if product is not None and self._permits([product], asked=asked) else direct
+
+    def _marginals(
+        self,
+        knowledge: Knowledge,
+        rental: MarginalsSkiRental,
+        marginal: Marginal,
+        price: Number,
+        *,
+        asked: int,
+    ) -> MarginalsPurchase | None:
+        """The class of all marginals, where the rent of questions like this one makes it due."""
+        ahead = self._terms.ahead(asked)
+        order = 0 if self._orders else rental.due(self._calibrator, marginal, price, asked=asked, ahead=ahead)
+        if not order:
+            return None
+        share = rounded(self.left * (CELL_COUNTS if rental.of_cells else GROUP_BYS))
+        offer = MarginalsPurchase.of(self._calibrator, knowledge, order, share)
+        if offer is None or not rental.is_worth(offer.price):
+            return None
+        return offer if self._permits([offer], asked=asked) else None
+
+    def _wide(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> WideTablePurchase | None:
+        """A larger table of which the question is a slice, where it is hardly dearer and may be bought ahead."""
+        larger = widened(knowledge, marginal)
+        if larger is None or next_look(knowledge, marginal) is not None:
+            return None
+        alone, wide = (self.direct(knowledge, asks, asked=asked) for asks in (marginal, larger))
+        if wide.price.amount > exact(DEARER) * alone.price.amount:
+            return None
+        offer = WideTablePurchase(larger, wide.paid, wide.share, wide.price)
+        return offer if self._permits([offer], asked=asked) else None
 
     @cached_property
     def _single_price(self) -> float:

@@ -13,6 +13,9 @@ from understudy.query.box import Box
 from understudy.query.marginal import Marginal
 from understudy.sessions.knowledge import Knowledge, Values, boxes_of
 
+NARROW = 0.05
+"""Counts that are known to within this part of all rows are built on."""
+
 
 def predicted(knowledge: Knowledge, marginal: Marginal) -> Values | None:
     """A guess of the counts of a marginal's cells, in people; None where its condition is no box."""
@@ -21,14 +24,14 @@ def predicted(knowledge: Knowledge, marginal: Marginal) -> Values | None:
         return None
     counts = np.array(_rows_of(knowledge, box))
     for name in marginal.by:
-        counts = np.multiply.outer(counts, _shares(knowledge, name))
+        counts = np.multiply.outer(counts, shares_of(knowledge, name))
     return counts
 
 
 def _rows_of(knowledge: Knowledge, box: Box) -> float:
-    """The rows in a box: the least of the guesses that leave out one condition and multiply by its share."""
+    """The rows in a box: the mean of the guesses that leave out one condition and multiply by its share."""
     total = knowledge.total[0]
-    shares = {name: float(_shares(knowledge, name)[cells].sum()) for name, cells in box.sides.items()}
+    shares = {name: float(shares_of(knowledge, name)[cells].sum()) for name, cells in box.sides.items()}
     guess = total * float(np.prod(list(shares.values())))
     if len(shares) < 2:
         return guess
@@ -41,11 +44,7 @@ def _rows_of(knowledge: Knowledge, box: Box) -> float:
     return float(np.mean(guesses)) if guesses else guess
 
 
-NARROW = 0.05
-"""Counts that are known to within this part of all rows are built on."""
-
-
-def _shares(knowledge: Knowledge, name: str) -> Values:
+def shares_of(knowledge: Knowledge, name: str) -> Values:
     """The shares of an attribute's cells among all rows, as far as they were released; else all alike."""
     size = knowledge.grid.domain[name].size
     counts = knowledge.cell_counts(name)
