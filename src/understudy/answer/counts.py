@@ -6,6 +6,7 @@ marginals into `SourceCounts`, and `reader` turns `SourceCounts` into what the u
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
@@ -23,14 +24,19 @@ class CellCounts:
     """The counts of one marginal's cells, in people, with their half-widths, cost, source and population error.
 
     `answer` is what a user who asked for these counts gets. The table's counts are also within `half_width` of
-    `centre`: of what was released before it was cut to what is possible, where that is unbiased. Sums and ratios
-    are made of this interval, which is the narrower one: noise of -30 ± 40 people leaves 0 to 10, where 0 ± 40
-    leaves 0 to 40.
+    `centre`: of what was released before it was cut to what is possible, where that is unbiased. Sums and
+    ratios are made of this interval, which is the narrower one: noise of -30 ± 40 people leaves 0 to 10,
+    where 0 ± 40 leaves 0 to 40.
+
+    `through` is asked for the bounds of running sums: for an attribute that the marginal groups by, in the
+    order of its cells, the ends of the counts of each cell and all before it. It has none where a source
+    knows no more of them than of the cells, and says None where it knows nothing of this attribute.
     """
 
     answer: Answer
     centre: Floats
     half_width: Floats
+    through: Callable[[str], tuple[Floats, Floats] | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,8 @@ class RowBounds:
 
 @dataclass(frozen=True, eq=False)
 class SourceCounts:
-    """Counts of several marginals from one source: with probability 1 - `beta` all are within their half-widths.
+    """Counts of several marginals from one source: with probability 1 - `beta` all are within their
+    half-widths.
 
     `rows` is what the source knows of the number of all rows without measuring it, and `nothing` a cost of 0 in
     the currency of its ledger.

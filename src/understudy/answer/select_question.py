@@ -44,7 +44,8 @@ class SelectQuestion:
         """
         centres = [cells.centre for cells in counts.cells]
         widths = [cells.half_width for cells in counts.cells]
-        told = self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
+        throughs = [cells.through for cells in counts.cells]
+        told = self.compiled.evaluate(centres, widths, rows=counts.rows.bound, throughs=throughs)
         answers = [cells.answer for cells in counts.cells]
         reach, beta = None, None
         expected = [
@@ -55,7 +56,7 @@ class SelectQuestion:
         if answers and len(expected) == len(answers):
             reach = tuple(self.compiled.reach(centres, widths, expected, rows=counts.rows.bound))
             beta = answers[0].population_beta
-        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound)
+        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound, throughs=throughs)
         return SqlAnswer(
             text=self.text,
             columns=self.compiled.columns,

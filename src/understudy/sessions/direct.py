@@ -18,6 +18,7 @@ from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.region import located
 from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
+from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator
 from understudy.sessions.knowledge import (
@@ -31,17 +32,23 @@ from understudy.sessions.knowledge import (
 )
 from understudy.sessions.moment_bounds import moment_intervals
 from understudy.sessions.purchase import PurchaseRequest, PurchaseResult
+from understudy.sessions.weighted_sums import weighted_intervals
+
+MOST_RUNNING = 1 << 12
+"""Cells of a table whose running sums are looked for."""
 
 
 def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     """Intervals for the counts of a marginal's cells, in people, from what was released.
 
     None where its condition is no box and nothing can be deduced. Sums of a moment are bounded by the counts of
-    the bins of its measure.
+    the bins of its measure, and weighted sums by those of the sets that their weights are the levels of.
     """
     if marginal.moment is not None:
         return moment_intervals(marginal, lambda counted: intervals(knowledge, counted))
     where = marginal.where
+    if not where.is_counting and where.largest > where.smallest:
+        return weighted_intervals(marginal, lambda counted: intervals(knowledge, counted))
     if where.largest == 0:
         return IntervalTable(np.zeros(marginal.shape), np.zeros(marginal.shape))
     if not marginal.by and where.largest == where.smallest:
@@ -67,6 +74,27 @@ def _within(knowledge: Knowledge, by: Clique, box: Box) -> IntervalTable:
         if name in own:
             held = held & own[name].reshape([-1 if i == axis else 1 for i in range(len(by))])
     return IntervalTable(np.where(held, table.low, 0.0), np.where(held, table.high, 0.0))
+
+
+def running_sums(knowledge: Knowledge, marginal: Marginal, name: str) -> tuple[Values, Values] | None:
+    """The lower and upper ends of the counts of each cell of an attribute and all before it, in a marginal by it.
+
+    A band for ranges tells these as well as it tells single cells, where the errors of cells would add up. None
+    where there are too many of them, or the marginal is of no box.
+    """
+    if name not in marginal.by or marginal.size > MOST_RUNNING or boxes_of(marginal) is None:
+        return None
+    axis, size = marginal.by.index(name), marginal.domain[name].size
+    others = marginal.by[:axis] + marginal.by[axis + 1 :]
+    ends = []
+    for last in range(size):
+        upto = LinearQuery.conjunction(marginal.domain, {name: np.arange(size) <= last})
+        known = intervals(knowledge, Marginal(marginal.domain, others, marginal.where & upto))
+        if known is None:
+            return None
+        ends.append(known)
+    low, high = (np.stack([getattr(end, side) for end in ends], axis=axis) for side in ("low", "high"))
+    return low, high
 
 
 @dataclass(frozen=True, eq=False)

@@ -340,12 +340,10 @@ class Knowledge:
         single = [name for name, cells in where.sides.items() if cells.sum() == 1]
         for length in range(1, min(len(single), MOST_FIXED) + 1):
             for names in combinations(single, length):
-                rest = Box(self.grid.domain, {n: c for n, c in where.sides.items() if n not in names})
                 whole = self.grid.domain.clique((*by, *names))
-                table = self._tables.get((whole, rest.key))
+                table = self._tables.get((whole, tuple(part for part in where.key if part[0] not in names)))
                 if table is not None:
-                    ends = (along(end, whole, by, where) for end in (table.low, table.high))
-                    yield IntervalTable(*ends)
+                    yield IntervalTable(*(along(end, whole, by, where) for end in (table.low, table.high)))
 
     def cell_counts(self, name: str) -> Values | None:
         """Noisy counts of an attribute's cells among all rows, in people, if any were released."""

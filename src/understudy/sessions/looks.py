@@ -1,25 +1,26 @@
 """Counts that are bought in two looks: the second is made only where the first does not tell enough.
 
-Most counts that are asked for are small, and an answer need only be within α. Where it is known that a count lies
-between 0 and U, noise that is half as precise again tells it well enough if the count turns out to be near one of the
-ends: the interval is cut by the end. If not, a second look is added to the first, with weights that were fixed
-before either was drawn, and the two are together as precise as one look at the full price.
+Many counts that are asked for are small, and an answer need only be within α. Where a count is known to lie
+between 0 and U, noise of half the precision tells it well enough if the count turns out to be near one of these
+ends, which cut its interval. If not, a second look is added to the first, with weights that were fixed before
+either was drawn, and the two together are as precise as one look at the full price.
 
-Promise     Except with probability `share` the estimates after the first and after the second look are both within
-            their bands of the true counts, whether or not the second look is made, and whoever decides that.
-Why         A martingale band. Let εᵢ be the noise of look i, σᵢ² its variance, and wᵢ = σᵢ⁻²/(σ₁⁻² + σ₂⁻²). The prices
-            of both looks, hence σᵢ and wᵢ, stand in the plan that is written into the ledger before the first draw,
-            and ε₂ is drawn independently of everything before it. So M₁ = w₁ε₁, M₂ = w₁ε₁ + w₂ε₂ is a martingale whose
-            weights are fixed before each draw, and the law of M₂ is that of a sum of two independent noises: think
-            of ε₂ as drawn beforehand and shown only if it is asked for. The first band fails with probability at
-            most FIRST·share, by the law of ε₁; the second with at most (1 - FIRST)·share, by that of M₂: together at
-            most `share`. Weights that are chosen after a draw have no such law: an analyst who looks again where
-            the first noise was large, or weighs the better look more, would break the band.
-The law     Discrete Gaussian noise is within one step of normal noise of the same parameter (`simulation`, coupling),
-            so that |M₂| is at most |N(0, w₁²σ₁² + w₂²σ₂²)| and w₁ + w₂ = 1 person.
-Cost        The price of the first look where it is enough, about half of a count's; else that of both, a fiftieth
-            more than a count's. Prices in ρ add up as precisions do; those in ε do not, so that under a pure ε
-            counts are bought in one look.
+Promise     Except with probability `share` the estimates after the first and after the second look are both
+            within their bands of the true counts, whether or not the second look is made, and whoever decides
+            that.
+Why         A martingale band. Let εᵢ be the noise of look i, σᵢ² its variance, and wᵢ = σᵢ⁻²/(σ₁⁻² + σ₂⁻²).
+            The prices of both looks, hence σᵢ and wᵢ, stand in the plan that is written into the ledger
+            before the first draw, and ε₂ is drawn independently of everything before it. So M₁ = w₁ε₁, M₂ =
+            w₁ε₁ + w₂ε₂ is a martingale whose weights are fixed before each draw, and the law of M₂ is that of
+            a sum of two independent noises: think of ε₂ as drawn beforehand and shown only if it is asked
+            for. The first band fails with probability at most FIRST·share, by the law of ε₁; the second with
+            at most (1 - FIRST)·share, by that of M₂: together at most `share`. Weights that are chosen after
+            a draw have no such law: whoever weighs one look more once both are seen breaks the band.
+The law     Discrete Gaussian noise is within one step of normal noise of the same parameter (`simulation`,
+            coupling), so that |M₂| is at most |N(0, w₁²σ₁² + w₂²σ₂²)| and w₁ + w₂ = 1 person.
+Cost        The price of the first look where it is enough, about half of a count's; else that of both, a
+            fiftieth more than a count's. Prices in ρ add up as precisions do; those in ε do not, so that
+            under a pure ε counts are bought in one look.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from understudy.answer.answer import Answer
-from understudy.mechanism.additive import amount_for
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
 from understudy.privacy.region import located
@@ -57,7 +57,7 @@ MARGIN = 1.3
 """The first look is made so precise that noise of so many deviations is still enough for a count as predicted."""
 
 FAR = 3.0
-"""In widths: a guess is taken to be off by so much, so that a first look is left out only where it would be a waste."""
+"""In widths: a guess is taken to be off by so much, so that few first looks are left out that would do."""
 
 MOST_FIRST = 0.75
 """A first look that would cost more than this part of a count's price is not worth its scan of the table."""
@@ -89,21 +89,21 @@ class LookPurchase:
             return None
         if not marginal.where.is_counting:
             return None
-        far = _distance(knowledge, direct, width)
-        cells, share = int(direct.paid.sum()), direct.share
-        tails = _tails(share, cells)
-        # The band of the first look is r times the width at the part (tails₁/tails₂)²/r² of the price.
-        room = (2 - far) / (1 + MARGIN / tails[0])
-        if room <= 0:
-            return None
-        part = (tails[0] / tails[1] / room) ** 2
-        if part > MOST_FIRST:
-            return None
-        moved = calibrator.curator.calibration.sensitivity(marginal)
-        whole = float(moved.l2_squared) / 2 * (tails[1] / (width - 1)) ** 2
-        first = Price(direct.price.currency, digits(part * whole))
-        second = Price(first.currency, digits(whole - float(first.amount)))
-        return cls(marginal, direct.paid, share, (first, second))
+        tails = _tails(direct.share, int(direct.paid.sum()))
+        room = (2 - _distance(knowledge, direct, width)) / (1 + MARGIN / tails[0])
+        # A first band of `room` times the width takes this part of what both looks cost.
+        part = (tails[0] / tails[1] / room) ** 2 if room > 0 else np.inf
+        return cls.split(calibrator, direct, part) if part <= MOST_FIRST else None
+
+    @classmethod
+    def split(cls, calibrator: Calibrator, direct: DirectPurchase, part: float) -> LookPurchase:
+        """Counts in two looks, of which the first costs this part of both; these keep the session's width."""
+        tails = _tails(direct.share, int(direct.paid.sum()))
+        moved = calibrator.curator.calibration.sensitivity(direct.marginal)
+        both = float(moved.l2_squared) / 2 * (tails[1] / (calibrator.width - 1)) ** 2
+        first = Price(direct.price.currency, digits(part * both))
+        second = Price(first.currency, digits(both - float(first.amount)))
+        return cls(direct.marginal, direct.paid, direct.share, (first, second))
 
     @classmethod
     def read(cls, calibrator: Calibrator, plan: Mapping[str, Any]) -> LookPurchase:
@@ -226,8 +226,8 @@ def _tails(share: float, cells: int) -> tuple[float, float]:
 
 
 def _distance(knowledge: Knowledge, direct: DirectPurchase, width: int) -> float:
-    """How far the counts are expected to be from the nearer end of what is known of them, in widths: the farthest
-    of the cells that are paid for.
+    """How far the counts are expected to be from the nearer end of what is known of them, in widths: the
+    farthest of the cells that are paid for.
     """
     known = intervals(knowledge, direct.marginal)
     expected = predicted(knowledge, direct.marginal)

@@ -18,7 +18,7 @@ from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
-from understudy.rational import Number, exact
+from understudy.rational import Number
 from understudy.sessions.allowance import Allowance
 from understudy.sessions.beta_spending import least_share, part_of_left
 from understudy.sessions.calibrator import Calibrator, rounded
@@ -31,7 +31,6 @@ from understudy.sessions.product_class import ProductPurchase, is_feasible
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.ski_rental import MarginalsSkiRental, SkiRental, cell_of
 from understudy.sessions.terms import AllMarginals, Announced, Conjunctions, Terms
-from understudy.sessions.wide_tables import DEARER, WideTablePurchase, widened
 
 HISTOGRAMS = 0.1
 """Part of β for histograms whose bands hold for all ranges, or all sets, of an attribute's cells at once."""
@@ -51,9 +50,10 @@ GROUP_BYS = 0.75
 HISTOGRAMS_COST = 0.1
 """Histograms may cost together this part of the price of all expected questions, each bought by itself."""
 
-HISTOGRAM_RENT, HISTOGRAM_COUNTS = 3.0, 10.0
-"""A histogram is bought once questions about its attribute have cost so many times its price, and so many counts: its
-bounds spare some of them, and small counts, which it would spare most of, are cheap by themselves (`looks`)."""
+HISTOGRAM_RENT, HISTOGRAM_COUNTS = 6.0, 25.0
+"""A histogram is bought once questions about its attribute have cost so many times its price, and so many
+counts: its bounds spare some of them, and small counts, which it would spare most of, are cheap by themselves
+(`looks`)."""
 
 CELL_COUNTS = 0.5
 """The same where counts of single cells lead to the class: conjunctions of other kinds come beside them."""
@@ -70,7 +70,6 @@ _KINDS = {
         MarginalsPurchase,
         DirectPurchase,
         LookPurchase,
-        WideTablePurchase,
     )
 }
 
@@ -79,11 +78,11 @@ class PurchasePolicy:
     """Plans purchases, and keeps account of β and of what was bought.
 
     Promise     The shares of β of all purchases that are planned and noted add up to at most β.
-    Why         Each share is a fraction of `left`, from which it is taken before the next one is planned; rounding
-                is always downwards.
+    Why         Each share is a fraction of `left`, from which it is taken before the next one is planned;
+                rounding is always downwards.
     Privacy     Plans are functions of the declaration, the terms, the questions and released values alone.
-    Cost        At every moment at most 3/2 of what the questions so far would have cost by themselves, and three
-                single counts (`allowance`). Within that, what is bought ahead is chosen by `ski_rental`.
+    Cost        At every moment at most 3/2 of what the questions so far would have cost by themselves, and
+                three single counts (`allowance`). Within that, what is bought ahead is chosen by `ski_rental`.
     """
 
     def __init__(self, calibrator: Calibrator, terms: Terms, nothing_released: Knowledge) -> None:
@@ -172,10 +171,6 @@ class PurchasePolicy:
     def _(self, purchase: DirectPurchase, charged: Cost) -> None:
         self._allowance.asked(purchase.marginal)
         self._rented(purchase, charged, again=False)
-
-    @made.register
-    def _(self, purchase: WideTablePurchase, charged: Cost) -> None:
-        self._bought_ahead(purchase)
 
     @made.register
     def _(self, purchase: LookPurchase, charged: Cost) -> None:
@@ -352,7 +347,7 @@ class PurchasePolicy:
         if marginal.by:
             price = direct.price.amount
             marginals = self._marginals(knowledge, self._marginals_rental, marginal, price, asked=asked)
-            return marginals or self._wide(knowledge, marginal, asked=asked) or direct
+            return marginals or direct
         box = boxes_of(marginal)
         if box is None:
             return direct
@@ -382,17 +377,6 @@ class PurchasePolicy:
         offer = MarginalsPurchase.of(self._calibrator, knowledge, order, share)
         if offer is None or not rental.is_worth(offer.price):
             return None
-        return offer if self._permits([offer], asked=asked) else None
-
-    def _wide(self, knowledge: Knowledge, marginal: Marginal, *, asked: int) -> WideTablePurchase | None:
-        """A larger table of which the question is a slice, where it is hardly dearer and may be bought ahead."""
-        larger = widened(knowledge, marginal)
-        if larger is None or next_look(knowledge, marginal) is not None:
-            return None
-        alone, wide = (self.direct(knowledge, asks, asked=asked) for asks in (marginal, larger))
-        if wide.price.amount > exact(DEARER) * alone.price.amount:
-            return None
-        offer = WideTablePurchase(larger, wide.paid, wide.share, wide.price)
         return offer if self._permits([offer], asked=asked) else None
 
     @cached_property

@@ -1,8 +1,9 @@
-"""What counts are expected to be, before they are bought: a guess that decides how they are bought, and no answer.
+"""What counts are expected to be, before they are bought: a guess that decides how they are bought, and no
+answer.
 
-The guess for a conjunction is that its last condition holds as often among the rows of the others as among all: the
-count of the others, where that is known, times the share of the condition. It is made of released values, so that it
-may decide what is bought; nothing that is promised rests on it.
+The guess for a conjunction is that its last condition holds as often among the rows of the others as among
+all: the count of the others, where that is known, times the share of the condition. It is made of released
+values, so that it may decide what is bought; nothing that is promised rests on it.
 """
 
 from __future__ import annotations

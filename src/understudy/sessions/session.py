@@ -22,7 +22,7 @@ stopped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
@@ -52,6 +52,8 @@ from understudy.rational import Number
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction, SessionPromise
+from understudy.sessions.direct import running_sums
+from understudy.sessions.knowledge import Values
 from understudy.sessions.population import Population
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.terms import Announced, Terms
@@ -250,11 +252,20 @@ class Session:
 
     def _as_counts(self, answers: Sequence[Answer]) -> SourceCounts:
         return SourceCounts(
-            tuple(CellCounts(answer, answer.value, answer.error) for answer in answers),
+            tuple(
+                CellCounts(answer, answer.value, answer.error, self._through(answer)) for answer in answers
+            ),
             self._known.rows(),
             float(self.terms.beta),
             self._buyer.nothing,
         )
+
+    def _through(self, answer: Answer) -> Callable[[str], tuple[Values, Values] | None] | None:
+        """Who asks for it is told what is known of running sums, which is more than the cells tell."""
+        if answer.source == "uncertified" or not answer.query.by:
+            return None
+        known = self._known
+        return lambda name: running_sums(known.knowledge, answer.query, name)
 
     def price(self, question: Asked, analyst: str | None = None) -> Cost:
         """The most that a question can cost, in the ledger's currency (ε or ρ), if it is asked now.

@@ -5,16 +5,17 @@ The rent of a class is what was paid for its questions so far: their joint price
 accounting has begun to count, else the sum.
 
 Rule        A class is bought when its rent, with the next question, passes its price.
-Why         Every payment is counted for one class at most: when a class is bought, the payments for its questions
-            count no more. So classes that are bought by the rule cost together no more than the questions that
-            were bought by themselves. [Karlin, Manasse, Rudolph, Sleator 1988: the deterministic strategy]
+Why         Every payment is counted for one class at most: when a class is bought, the payments for its
+            questions count no more. So classes that are bought by the rule cost together no more than the
+            questions that were bought by themselves. [Karlin, Manasse, Rudolph, Sleator 1988: the
+            deterministic strategy]
 Earlier     There are two exceptions, in which a forecast or earlier savings stand for a part of the rent. Where
-            the questions that are still expected would, at the present rate, cost several times the price, a part
-            of the rent is enough (`FORECAST`, `EVIDENCE`). And a class is bought at once if classes like it, or
-            all classes together, have saved as much as it costs, and it is being asked for: one question after the
-            other varies just what it varies, or other classes of the same rows were bought.
-Bound       The rule says what is wanted. What a session pays beside direct answers is bounded by its `allowance`,
-            which every purchase of a class has to keep.
+            the questions that are still expected would, at the present rate, cost several times the price, a
+            part of the rent is enough (`FORECAST`, `EVIDENCE`). And a class is bought at once if classes like
+            it, or all classes together, have saved as much as it costs, and it is being asked for: one
+            question after the other varies just what it varies, or other classes of the same rows were bought.
+Bound       The rule says what is wanted. What a session pays beside direct answers is bounded by its
+            `allowance`, which every purchase of a class has to keep.
 Privacy     Decisions read prices, questions and what was charged, which are public; they cost nothing.
 """
 
@@ -63,9 +64,9 @@ LEAST = 10
 SEEN = 6
 """From so many questions of a class on, the rate at which they come is used as a forecast."""
 
-FORECAST, EVIDENCE = 2.0, 0.1
-"""A class is bought early when it is expected to save `FORECAST` times its price, and the part `EVIDENCE` of its
-price was paid as rent."""
+FORECAST, EVIDENCE = 6.0, 0.1
+"""A class is bought early when it is expected to save `FORECAST` times its price, and the part `EVIDENCE` of
+its price was paid as rent."""
 
 FORECAST_GROUP_BYS, EVIDENCE_GROUP_BYS = 1.5, 0.06
 """The same for the class of all marginals."""
@@ -96,7 +97,8 @@ class _QuestionRun:
 
 
 class SkiRental:
-    """Remembers what was paid for questions of every product class that could be bought, and chooses by the rule.
+    """Remembers what was paid for questions of every product class that could be bought, and chooses by the
+    rule.
 
     Rule, reason and exceptions are those of the module.
     """
@@ -163,8 +165,8 @@ class SkiRental:
     def _kinds(self, candidate: Class, members: Sequence[Sides]) -> tuple[Kind, ...]:
         """The kinds of families that contain what was asked of a class: the narrowest ones, such as prefixes.
 
-        They are as wide as those of the last class on the same attributes; and all ranges and all sets where this
-        class was bought before, too narrow.
+        They are as wide as those of the last class on the same attributes; and all ranges and all sets where
+        this class was bought before, too narrow.
         """
         by, _ = candidate
         usual = usual_kinds(self._calibrator, by)
@@ -182,7 +184,8 @@ class SkiRental:
     # ---- what was paid and saved
 
     def pay(self, box: Box, price: Price, charged: float, *, again: bool = False) -> None:
-        """Remember a question that was bought by itself at a price; `again` adds to what was paid for it before.
+        """Remember a question that was bought by itself at a price; `again` adds to what was paid for it
+        before.
 
         `charged` is what the ledger's joint accounting took for it, in ε or ρ, which may be less or more.
         """
@@ -320,7 +323,8 @@ class SkiRental:
     def _worth(self, candidate: Class, members: Sequence[tuple[Sides, _Payment]], coming: float) -> float:
         """The rent in ε or ρ; or, if enough questions came to tell their rate, the forecast, if that is more.
 
-        A class of all rows is charged to everybody, and so is compared with what answers are charged on average.
+        A class of all rows is charged to everybody, and so is compared with what answers are charged on
+        average.
         """
         counted = [(sides, paid) for sides, paid in members if paid.counts]
         flat = rent = sum(paid.amount for _, paid in counted)
@@ -389,8 +393,9 @@ def _place(purchase: ProductPurchase) -> Place:
 class MarginalsSkiRental:
     """The same rule for marginals of all rows, or for their cells one by one, with one class for each order.
 
-    The price of such a class takes long to find: it is found only when what is at stake has grown by a tenth since
-    the last time. `of_cells` is whether single cells are asked for, each a question: a marginal stands for one then.
+    The price of such a class takes long to find: it is found only when what is at stake has grown by a tenth
+    since the last time. `of_cells` is whether single cells are asked for, each a question: a marginal stands
+    for one then.
     """
 
     def __init__(self, *, of_cells: bool = False) -> None:
@@ -402,7 +407,7 @@ class MarginalsSkiRental:
         self._tried = 0.0
 
     def pay(self, marginal: Marginal, price: Number, *, again: bool = False) -> None:
-        """Remember a marginal of all rows that was bought by itself at a price, or bought more precisely `again`."""
+        """Remember a marginal of all rows that was bought by itself at a price; `again` adds to it."""
         if not marginal.where.factors:
             self._rent += float(price)
             self._seen += not again

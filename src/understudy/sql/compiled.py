@@ -6,7 +6,7 @@ Everything here is public: it reads parse trees, the declared grid and released 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -35,6 +35,10 @@ from understudy.sql.sorting import Sorted, ranks, surely_sorted
 
 Key = str | int | float | bool | dt.date | None
 """A value that comes from the declaration: what a group is called."""
+
+
+Through = Callable[[str], tuple[Floats, Floats] | None]
+"""Tells the lower and upper ends of running sums along an attribute of a marginal; None where it knows none."""
 
 
 class Estimate(NamedTuple):
@@ -72,18 +76,29 @@ class CompiledSql:
         return groups if limit is None else min(groups, limit)
 
     def evaluate(
-        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
+        self,
+        values: Sequence[ArrayLike],
+        errors: Sequence[ArrayLike],
+        *,
+        rows: float | None = None,
+        throughs: Sequence[Through | None] = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
 
-        If all cells are within their errors, every number is within its bounds. Raises a `QueryError` where there
-        is not one value and one error for each marginal.
+        `throughs` give for each marginal the bounds of running sums along an attribute, or None. If all cells are
+        within their errors, and all running sums within their bounds, every number is within its bounds. Raises a
+        `QueryError` where there is not one value and one error for each marginal.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
-        return self.program.rows(arrays, widths, inf if rows is None else float(rows))
+        return self.program.rows(arrays, widths, inf if rows is None else float(rows), throughs)
 
     def is_in_order(
-        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
+        self,
+        values: Sequence[ArrayLike],
+        errors: Sequence[ArrayLike],
+        *,
+        rows: float | None = None,
+        throughs: Sequence[Through | None] = (),
     ) -> bool | None:
         """Whether the rows that `evaluate` gives are surely those, in that order, if all cells are within errors.
 
@@ -93,7 +108,7 @@ class CompiledSql:
         if not self.program.sorts_released:
             return None
         arrays, widths = self._shaped(values), self._shaped(errors)
-        return self.program.is_in_order(arrays, widths, inf if rows is None else float(rows))
+        return self.program.is_in_order(arrays, widths, inf if rows is None else float(rows), throughs)
 
     def reach(
         self,
@@ -185,11 +200,15 @@ class SqlProgram:
     """The groups that WHERE leaves possible; the others are no rows of the result."""
 
     def rows(
-        self, values: Sequence[Floats], errors: Sequence[Floats], most: float
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        most: float,
+        throughs: Sequence[Through | None] = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """What `CompiledSql.evaluate` returns."""
-        full = self._estimates(values, errors, most, discretised=True)
-        bare = self._estimates(values, errors, most, discretised=False)
+        full = self._estimates(values, errors, most, discretised=True, throughs=throughs)
+        bare = self._estimates(values, errors, most, discretised=False, throughs=throughs)
         chosen = self._chosen(full)
         columns = []
         for item, names in zip(self.statement.items, self.names, strict=True):
@@ -228,13 +247,19 @@ class SqlProgram:
         return _released(_evaluator(count, leaf, whole=whole).value(node), count)
 
     def _estimates(
-        self, values: Sequence[Floats], errors: Sequence[Floats], most: float, *, discretised: bool
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        most: float,
+        *,
+        discretised: bool,
+        throughs: Sequence[Through | None] = (),
     ) -> Leaf:
         folded: dict[tuple[str, str], Folded] = {}
 
         def fold(tally: Tally) -> Folded:
             if tally.key not in folded:
-                folded[tally.key] = self._fold(tally, values, errors, most)
+                folded[tally.key] = self._fold(tally, values, errors, most, throughs)
             return folded[tally.key]
 
         known: dict[int, Value] = dict(self.fixed)
@@ -244,13 +269,37 @@ class SqlProgram:
             known[name] = aggregate.estimate(fold, discretised=discretised)
         return lambda node: known.get(id(node))
 
-    def _fold(self, tally: Tally, values: Sequence[Floats], errors: Sequence[Floats], most: float) -> Folded:
+    def _fold(
+        self,
+        tally: Tally,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        most: float,
+        throughs: Sequence[Through | None],
+    ) -> Folded:
         places = self.parts[tally.key]
         parts = [part for _, part in places]
         value = self.grouping.fold(tally, parts, [values[i] for i, _ in places])
         error = self.grouping.fold(tally, parts, [errors[i] for i, _ in places])
         least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
-        return Folded(*(np.clip(part, least, largest) for part in (value, value - error, value + error)))
+        through = self._through(tally, throughs) if throughs and tally.over else None
+        value, low, high = (np.clip(part, least, largest) for part in (value, value - error, value + error))
+        return Folded(value, low, high, through)
+
+    def _through(self, tally: Tally, throughs: Sequence[Through | None]) -> tuple[Floats, Floats] | None:
+        """The ends of the running sums along the tally's attribute, where every part of it has some."""
+        found = []
+        for place, part in self.parts[tally.key]:
+            known = throughs[place]
+            ends = None if known is None or (part.possible == 0).any() else known(tally.over)
+            if ends is None:
+                return None
+            found.append((part, ends))
+        if not found:
+            return None
+        parts = [part for part, _ in found]
+        low, high = (self.grouping.fold(tally, parts, [ends[side] for _, ends in found]) for side in (0, 1))
+        return low, high
 
     # ---- which rows, in which order
 
@@ -259,9 +308,15 @@ class SqlProgram:
         """Whether ORDER BY goes by released numbers."""
         return any(id(term.node) not in self.fixed for term in self.statement.order)
 
-    def is_in_order(self, values: Sequence[Floats], errors: Sequence[Floats], most: float) -> bool:
+    def is_in_order(
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        most: float,
+        throughs: Sequence[Through | None] = (),
+    ) -> bool:
         """What `CompiledSql.is_in_order` returns."""
-        leaf = self._estimates(values, errors, most, discretised=True)
+        leaf = self._estimates(values, errors, most, discretised=True, throughs=throughs)
         listed, count = self._chosen(leaf, cut=False), self.grouping.count
         evaluator = _evaluator(count, leaf, released=True)
         terms = [Sorted.of(evaluator.value(term.node), term, count) for term in self.statement.order]

@@ -8,9 +8,9 @@ Privacy     The combinations of all A together are a sum over rows (`privacy.rel
             that differ in the attributes T are apart by the sum over A of w²·2(Π d(d-1) - Π g), squared; g is
             d(d-1) if the rows agree and -d if they differ: the squared length of one, and the product of two,
             columns of dI - J. The farthest two are those of the worst set T. The L1 norm of a column is 2(d-1).
-            Up to 16 attributes every T is looked at. Of more, weights are the same for sets A that look alike (have
-            the same sizes): then the distance depends on how many attributes of each size are in T, and one T for
-            every such list of numbers is enough.
+            Up to 16 attributes every T is looked at. Of more, weights are the same for sets A that look alike
+            (have the same sizes): then the distance depends on how many attributes of each size are in T, and
+            one T for every such list of numbers is enough.
 Accuracy    A cell of C has the variance Σ_A Π_A (1 - 1/d)·Π_{C-A} 1/d² · σ²/(w·Π_A d)².
 """
 
@@ -119,7 +119,7 @@ class ResidualsOfOrder:
         return tuple(sorted(self.sizes[i] for i in part))
 
     def _evened(self, values: Values) -> Values:
-        """For each part the mean over those that look alike; the values themselves where all sets are looked at."""
+        """For each part the mean over those that look alike; as it is where all sets are looked at."""
         if not self.is_even:
             return values
         like = self._likeness
