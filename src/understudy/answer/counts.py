@@ -66,8 +66,7 @@ class RowBounds:
 
 @dataclass(frozen=True, eq=False)
 class SourceCounts:
-    """Counts of several marginals from one source: with probability 1 - `beta` all are within their
-    half-widths.
+    """Counts of several marginals from one source: with probability 1 - `beta` all are within their half-widths.
 
     `rows` is what the source knows of the number of all rows without measuring it, and `nothing` a cost of 0 in
     the currency of its ledger.

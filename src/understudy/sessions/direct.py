@@ -1,7 +1,8 @@
 """The counts of one question, bought by themselves; and what is known of a question before anything is bought.
 
-The noise of a question is drawn once. It is never topped up and never drawn again, so that nobody learns more from
-asking twice, and the band that was fixed when it was bought stays valid.
+The noise of a question is drawn once and never drawn again, so that nobody learns more from asking twice, and
+the band that was fixed when it was bought stays valid. Counts that are bought in two looks are planned so
+from the start (`looks`).
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def _within(knowledge: Knowledge, by: Clique, box: Box) -> IntervalTable:
 
 
 def running_sums(knowledge: Knowledge, marginal: Marginal, name: str) -> tuple[Values, Values] | None:
-    """The lower and upper ends of the counts of each cell of an attribute and all before it, in a marginal by it.
+    """The lower and upper ends of the counts of each cell of an attribute and all before it, in a marginal by
+    it.
 
     A band for ranges tells these as well as it tells single cells, where the errors of cells would add up. None
     where there are too many of them, or the marginal is of no box.
@@ -167,8 +169,8 @@ class DirectPurchase:
 def narrowed(
     knowledge: Knowledge, marginal: Marginal, paid: Cells, noisy: Values, width: float
 ) -> IntervalTable:
-    """What is known of a question's cells, narrowed by a band of `width` people around noisy counts in those that
-    were paid for, and in no others.
+    """What is known of a question's cells, narrowed by a band of `width` people around noisy counts in those
+    that were paid for, and in no others.
     """
     known = intervals(knowledge, marginal)
     if known is None:

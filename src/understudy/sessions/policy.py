@@ -78,11 +78,11 @@ class PurchasePolicy:
     """Plans purchases, and keeps account of β and of what was bought.
 
     Promise     The shares of β of all purchases that are planned and noted add up to at most β.
-    Why         Each share is a fraction of `left`, from which it is taken before the next one is planned;
-                rounding is always downwards.
+    Why         Each share is a fraction of `left`, from which it is taken before the next one is planned; rounding
+                is always downwards.
     Privacy     Plans are functions of the declaration, the terms, the questions and released values alone.
-    Cost        At every moment at most 3/2 of what the questions so far would have cost by themselves, and
-                three single counts (`allowance`). Within that, what is bought ahead is chosen by `ski_rental`.
+    Cost        At every moment at most 3/2 of what the questions so far would have cost by themselves, and three
+                single counts (`allowance`). Within that, what is bought ahead is chosen by `ski_rental`.
     """
 
     def __init__(self, calibrator: Calibrator, terms: Terms, nothing_released: Knowledge) -> None:

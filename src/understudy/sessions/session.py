@@ -5,7 +5,8 @@
 
 How it is kept: measure, band, freeze. A purchase measures a class of counts once, with noise. Its band is an error
 that holds for all members of the class at once, except with the purchase's share of β; it is fixed before anyone
-chooses a member. The noise is frozen: never topped up, never drawn again. An answer is deduced from bands, which
+chooses a member. The noise is frozen: never drawn again, and what is added to it (a second look) was planned
+before it was drawn. An answer is deduced from bands, which
 costs nothing. If the deduced interval is no wider than 2α, the answer is a value in it that is within α of both
 ends; else something is bought.
 

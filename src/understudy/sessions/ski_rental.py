@@ -5,17 +5,16 @@ The rent of a class is what was paid for its questions so far: their joint price
 accounting has begun to count, else the sum.
 
 Rule        A class is bought when its rent, with the next question, passes its price.
-Why         Every payment is counted for one class at most: when a class is bought, the payments for its
-            questions count no more. So classes that are bought by the rule cost together no more than the
-            questions that were bought by themselves. [Karlin, Manasse, Rudolph, Sleator 1988: the
-            deterministic strategy]
+Why         Every payment is counted for one class at most: when a class is bought, the payments for its questions
+            count no more. So classes that are bought by the rule cost together no more than the questions that
+            were bought by themselves. [Karlin, Manasse, Rudolph, Sleator 1988: the deterministic strategy]
 Earlier     There are two exceptions, in which a forecast or earlier savings stand for a part of the rent. Where
-            the questions that are still expected would, at the present rate, cost several times the price, a
-            part of the rent is enough (`FORECAST`, `EVIDENCE`). And a class is bought at once if classes like
-            it, or all classes together, have saved as much as it costs, and it is being asked for: one
-            question after the other varies just what it varies, or other classes of the same rows were bought.
-Bound       The rule says what is wanted. What a session pays beside direct answers is bounded by its
-            `allowance`, which every purchase of a class has to keep.
+            the questions that are still expected would, at the present rate, cost several times the price, a part
+            of the rent is enough (`FORECAST`, `EVIDENCE`). And a class is bought at once if classes like it, or
+            all classes together, have saved as much as it costs, and it is being asked for: one question after the
+            other varies just what it varies, or other classes of the same rows were bought.
+Bound       The rule says what is wanted. What a session pays beside direct answers is bounded by its `allowance`,
+            which every purchase of a class has to keep.
 Privacy     Decisions read prices, questions and what was charged, which are public; they cost nothing.
 """
 
@@ -97,8 +96,7 @@ class _QuestionRun:
 
 
 class SkiRental:
-    """Remembers what was paid for questions of every product class that could be bought, and chooses by the
-    rule.
+    """Remembers what was paid for questions of every product class that could be bought, and chooses by the rule.
 
     Rule, reason and exceptions are those of the module.
     """
@@ -165,8 +163,8 @@ class SkiRental:
     def _kinds(self, candidate: Class, members: Sequence[Sides]) -> tuple[Kind, ...]:
         """The kinds of families that contain what was asked of a class: the narrowest ones, such as prefixes.
 
-        They are as wide as those of the last class on the same attributes; and all ranges and all sets where
-        this class was bought before, too narrow.
+        They are as wide as those of the last class on the same attributes; and all ranges and all sets where this
+        class was bought before, too narrow.
         """
         by, _ = candidate
         usual = usual_kinds(self._calibrator, by)
@@ -323,8 +321,7 @@ class SkiRental:
     def _worth(self, candidate: Class, members: Sequence[tuple[Sides, _Payment]], coming: float) -> float:
         """The rent in ε or ρ; or, if enough questions came to tell their rate, the forecast, if that is more.
 
-        A class of all rows is charged to everybody, and so is compared with what answers are charged on
-        average.
+        A class of all rows is charged to everybody, and so is compared with what answers are charged on average.
         """
         counted = [(sides, paid) for sides, paid in members if paid.counts]
         flat = rent = sum(paid.amount for _, paid in counted)
