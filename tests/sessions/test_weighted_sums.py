@@ -29,7 +29,7 @@ def weighted(weights, by=(), **sides) -> Marginal:
 
 
 def exactly(marginal: Marginal) -> IntervalTable:
-    known = np.asarray(TRUTH.sums(marginal), float)
+    known = np.asarray(TRUTH.exact(marginal), float)
     return IntervalTable(known, known)
 
 
@@ -41,7 +41,7 @@ def test_levels_of_weights_add_up_to_the_sum(weights, by):
     marginal = weighted(weights, by, sex=np.arange(3) < 2)
     found = weighted_intervals(marginal, exactly)
     assert found is not None
-    assert found.low == pytest.approx(TRUTH.sums(marginal))
+    assert found.low == pytest.approx(TRUTH.exact(marginal))
     assert found.high == pytest.approx(found.low)
 
 
@@ -51,7 +51,7 @@ def test_a_sum_with_rising_weights_costs_nothing_once_ranges_are_known():
     found = session.ask_marginal(asked)
     assert (found.source, found.cost.units) == ("implied", 0)
     assert found.error <= session.width
-    assert abs(found.value - TRUTH.sums(asked)) <= found.error
+    assert abs(found.value - TRUTH.exact(asked)) <= found.error
     uneven = weighted([0, 1, 0.2, 0.9, 0.1, 1, 0, 0.8, 0.3, 1])  # its levels are no ranges
     assert session.ask_marginal(uneven).source == "measured"
 
@@ -67,7 +67,7 @@ def test_running_sums_are_as_narrow_as_the_band():
     for marginal in (Marginal(DOMAIN, ("age",)), Marginal(DOMAIN, ("age", "sex"))):
         ends = running_sums(session._known.knowledge, marginal, "age")
         assert ends is not None
-        true = np.cumsum(TRUTH.sums(marginal), axis=0)
+        true = np.cumsum(TRUTH.exact(marginal), axis=0)
         assert (ends[0] <= true).all()
         assert (true <= ends[1]).all()
         assert (ends[1] - ends[0]).max() <= 2 * session.width
