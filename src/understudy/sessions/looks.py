@@ -167,12 +167,16 @@ class LookPurchase:
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, and answer the question if what is known of it is now narrow enough.
 
-        The second look is put together with the first, whose counts the knowledge keeps until then.
+        The second look is put together with the first, whose counts the knowledge keeps until then. By itself it
+        has no band: where the first is not known, nothing is learnt from it.
         """
         measured = request.measure(calibrator.curator, self.marginal, self.price)
         noisy, asked = measured.noisy, identity(self.marginal)
         if self.second:
-            noisy = self._together(calibrator, knowledge.first_looks[asked].noisy, noisy)
+            first = knowledge.first_looks.get(asked)
+            if first is None:
+                return PurchaseResult(measured.cost)
+            noisy = self._together(calibrator, first.noisy, noisy)
         table = narrowed(knowledge, self.marginal, self.paid, noisy, self._width(calibrator))
         variances = self._variances(calibrator)
         variance = 1 / (1 / variances[0] + 1 / variances[1]) if self.second else variances[0]
