@@ -15,13 +15,14 @@ import numpy as np
 
 from understudy.answer.answer import Answer
 from understudy.domain.domain import Clique
+from understudy.domain.refinement import RefinedDomain
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
-from understudy.privacy.region import located
 from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.cut_knowledge import cut_intervals, enclosed
 from understudy.sessions.knowledge import (
     TOUCHING,
     IntervalTable,
@@ -43,13 +44,35 @@ def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     """Intervals for the counts of a marginal's cells, in people, from what was released.
 
     None where its condition is no box and nothing can be deduced. Sums of a moment are bounded by the counts of
-    the bins of its measure, and weighted sums by those of the sets that their weights are the levels of.
+    the bins of its measure, and weighted sums by those of the sets that their weights are the levels of. The
+    marginal may be over a refined domain, and what was learnt of such ones tells of declared cells too
+    (`cut_knowledge`).
     """
+    is_cut = isinstance(marginal.domain, RefinedDomain)
     if marginal.moment is not None:
-        return moment_intervals(marginal, lambda counted: intervals(knowledge, counted))
+        return moment_intervals(marginal, lambda counted: _of_bins(knowledge, marginal, counted))
+    if not is_cut and not knowledge.cuts:
+        return _declared(knowledge, marginal)
+    found = cut_intervals(knowledge, marginal, lambda asked: _declared(knowledge, asked))
+    return found if found is not None or is_cut else _declared(knowledge, marginal)
+
+
+def _of_bins(knowledge: Knowledge, marginal: Marginal, counted: Marginal) -> IntervalTable | None:
+    """What is known of the rows of a moment, and of those of them in some bins of its measure.
+
+    Of the latter, of which there are many, what was learnt of cuts is not looked at.
+    """
+    if counted.where is marginal.where or not isinstance(counted.domain, RefinedDomain):
+        return intervals(knowledge, counted)
+    found = enclosed(counted, knowledge.grid.domain, lambda asked: _declared(knowledge, asked))
+    return None if found is None else IntervalTable(*found)
+
+
+def _declared(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
+    """Intervals for the counts of declared cells, from what was released of declared cells."""
     where = marginal.where
     if not where.is_counting and where.largest > where.smallest:
-        return weighted_intervals(marginal, lambda counted: intervals(knowledge, counted))
+        return weighted_intervals(marginal, lambda counted: _declared(knowledge, counted))
     if where.largest == 0:
         return IntervalTable(np.zeros(marginal.shape), np.zeros(marginal.shape))
     if not marginal.by and where.largest == where.smallest:
@@ -84,7 +107,9 @@ def running_sums(knowledge: Knowledge, marginal: Marginal, name: str) -> tuple[V
     A band for ranges tells these as well as it tells single cells, where the errors of cells would add up. None
     where there are too many of them, or the marginal is of no box.
     """
-    if name not in marginal.by or marginal.size > MOST_RUNNING or boxes_of(marginal) is None:
+    if isinstance(marginal.domain, RefinedDomain) or name not in marginal.by:
+        return None
+    if marginal.size > MOST_RUNNING or boxes_of(marginal) is None:
         return None
     axis, size = marginal.by.index(name), marginal.domain[name].size
     others = marginal.by[:axis] + marginal.by[axis + 1 :]
@@ -148,7 +173,7 @@ class DirectPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the counts, located at the cells that the question reads."""
         mechanism, _ = calibrator.curator.calibration.mechanism(self.marginal, self.price)
-        return located(self.marginal, mechanism.event, calibrator.relation)
+        return calibrator.curator.located([self.marginal], mechanism)
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, add the band to the knowledge, and answer the question.
@@ -186,6 +211,9 @@ def learn(
 ) -> None:
     """Add the intervals of a question's cells to the knowledge, and keep its noisy counts for stand-ins."""
     box = boxes_of(marginal)
+    if isinstance(marginal.domain, RefinedDomain):
+        knowledge.cuts.learn(marginal, table)
+        return
     if box is None:
         return
     if marginal.by:

@@ -33,9 +33,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from understudy.answer.answer import Answer
+from understudy.domain.refinement import RefinedDomain
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
-from understudy.privacy.region import located
 from understudy.query.box import Cells, as_text, from_plain, from_text, plain
 from understudy.query.marginal import Marginal
 from understudy.rational import exact
@@ -87,7 +87,7 @@ class LookPurchase:
         marginal, width = direct.marginal, calibrator.width
         if calibrator.is_pure or width < LEAST_WIDTH or marginal.moment is not None:
             return None
-        if not marginal.where.is_counting:
+        if not marginal.where.is_counting or isinstance(marginal.domain, RefinedDomain):
             return None
         tails = _tails(direct.share, int(direct.paid.sum()))
         room = (2 - _distance(knowledge, direct, width)) / (1 + MARGIN / tails[0])
@@ -146,7 +146,7 @@ class LookPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         """The noise of this look on the counts, located at the cells that the question reads."""
         mechanism, _ = calibrator.curator.calibration.mechanism(self.marginal, self.price)
-        return located(self.marginal, mechanism.event, calibrator.relation)
+        return calibrator.curator.located([self.marginal], mechanism)
 
     def _variances(self, calibrator: Calibrator) -> tuple[float, float]:
         first, second = (

@@ -13,6 +13,7 @@ from functools import cached_property, singledispatchmethod
 from math import inf, nextafter
 from typing import Any, Self
 
+from understudy.domain.refinement import RefinedDomain
 from understudy.errors import InsufficientBudgetError, QueryError
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
@@ -181,8 +182,8 @@ class PurchasePolicy:
     def _rented(self, purchase: DirectPurchase | LookPurchase, charged: Cost, *, again: bool) -> None:
         """Remember what a question's own counts cost, as rent of the classes that would have answered it."""
         marginal, price = purchase.marginal, purchase.price
-        if marginal.moment is not None or self._terms.is_direct:
-            return  # no class of counts would have answered it
+        if marginal.moment is not None or _is_cut(marginal) or self._terms.is_direct:
+            return  # no class of counts of declared cells would have answered it
         for name in marginal.clique:
             kind = name, bool(marginal.by)
             part = float(price.amount) / len(marginal.clique)
@@ -215,7 +216,8 @@ class PurchasePolicy:
     def served(self, knowledge: Knowledge, marginal: Marginal) -> None:
         """Remember a question that was answered for nothing: classes that do so have paid off."""
         self._allowance.asked(marginal)
-        box = None if marginal.by or marginal.moment else Box.of(marginal.where)
+        alone = not (marginal.by or marginal.moment or _is_cut(marginal))
+        box = Box.of(marginal.where) if alone else None
         if box is not None:
             self._ski_rental.serve(box, self._single_price, knowledge)
 
@@ -342,7 +344,7 @@ class PurchasePolicy:
         Raises as `direct` does.
         """
         ahead, direct = self._terms.ahead(asked), self.counts(knowledge, marginal, asked=asked)
-        if self._terms.is_direct or marginal.moment is not None:
+        if self._terms.is_direct or marginal.moment is not None or _is_cut(marginal):
             return direct
         if marginal.by:
             price = direct.price.amount
@@ -384,3 +386,8 @@ class PurchasePolicy:
         """The price of one count with an even part of β, in ε or ρ: what other prices are compared with."""
         share = rounded(float(self._terms.beta) / self._terms.queries)
         return float(self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount)
+
+
+def _is_cut(marginal: Marginal) -> bool:
+    """Whether a question cuts declared cells, of which classes are made."""
+    return isinstance(marginal.domain, RefinedDomain)

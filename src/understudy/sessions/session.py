@@ -33,6 +33,7 @@ from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
+from understudy.domain.refinement import refines
 from understudy.errors import (
     InsufficientBudgetError,
     ParameterError,
@@ -48,6 +49,7 @@ from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
+from understudy.query.refined import least_refined
 from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number
 from understudy.sessions.asking import Asking, digest
@@ -112,7 +114,7 @@ class Session:
         self.width = self._promise.width
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
         self._reader = QuestionReader.of(
-            curator.declaration, counts_everyone=False, measured="positions", size=text_size
+            curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
         self._asked = 0
         self._fitting = AskingLock("session")
@@ -205,8 +207,9 @@ class Session:
         another analyst, and a `RefusedError` where other processes keep spending what it needs.
         """
         asked = self._reader.read(question)
-        asking = self._asking(analyst, request, asked.marginals, asked.words)
-        return asked.answer(self._counts(asked.marginals, asking, uncertified=uncertified))
+        marginals = self._least(asked.marginals)
+        asking = self._asking(analyst, request, marginals, asked.words)
+        return asked.answer(self._counts(marginals, asking, uncertified=uncertified))
 
     def known(
         self, question: Asked, *, analyst: str | None = None, request: str | None = None
@@ -218,10 +221,11 @@ class Session:
         `ask` does where the question is not understood or may not be asked.
         """
         asked = self._reader.read(question)
-        asking = self._asking(analyst, request, asked.marginals, asked.words)
-        self._check(asked.marginals)
+        marginals = self._least(asked.marginals)
+        asking = self._asking(analyst, request, marginals, asked.words)
+        self._check(marginals)
         self._buyer.check_request(asking)
-        answers = self._free(asked.marginals)
+        answers = self._free(marginals)
         return None if answers is None else asked.answer(self._as_counts(self._with_cost(answers, asking)))
 
     def counts(
@@ -238,12 +242,21 @@ class Session:
         these are. More cells than the session's `max_cells` are refused with a `QueryError`, and what the
         custodian's reading found to be unreadable with an `UnreadableError`.
         """
+        marginals = self._least(marginals)
         asking = self._asking(analyst, request, marginals)
         return self._counts(marginals, asking, uncertified=uncertified)
 
     def _counts(self, marginals: Sequence[Marginal], asking: Asking, *, uncertified: bool) -> SourceCounts:
         self._check(marginals)
         return self._as_counts(self._answers(marginals, asking, uncertified=uncertified))
+
+    def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
+        """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
+        declared = self.curator.domain
+        for marginal in marginals:
+            if not refines(marginal.domain, declared):
+                raise QueryError("the question is about another domain")
+        return [least_refined(marginal, declared) for marginal in marginals]
 
     def _check(self, marginals: Sequence[Marginal]) -> None:
         if any(isinstance(marginal.moment, QuantileEnd) for marginal in marginals):
@@ -279,7 +292,7 @@ class Session:
         about each other. Raises a `QueryError` where the question is not understood, and a `ParameterError` where
         the session belongs to another analyst.
         """
-        marginals = self._reader.read(question).marginals
+        marginals = self._least(self._reader.read(question).marginals)
         self._check(marginals)
         payer = self._payer(analyst)
         return self._buyer.funds(payer).quote(self._needed(marginals, payer))
@@ -300,6 +313,7 @@ class Session:
 
         Raises as `ask` does, but refuses no marginal for its number of cells.
         """
+        [marginal] = self._least([marginal])
         self.curator.check_readable([marginal])
         if request is None and (repeated := self._repeated(marginal)) is not None:
             self._payer(analyst)

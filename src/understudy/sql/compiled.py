@@ -80,17 +80,24 @@ class CompiledSql:
         values: Sequence[ArrayLike],
         errors: Sequence[ArrayLike],
         *,
+        below: Sequence[ArrayLike] | None = None,
+        bare: Sequence[ArrayLike] | None = None,
         rows: float | None = None,
         throughs: Sequence[Through | None] = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
 
-        `throughs` give for each marginal the bounds of running sums along an attribute, or None. If all cells are
-        within their errors, and all running sums within their bounds, every number is within its bounds. Raises a
+        If all cells are within their errors, every number is within its bounds. Where cells can be further off on
+        one side, `errors` are how far they can be above the values, and `below` how far below. `bare` are the
+        errors less what comes from bins that a condition cuts, where some are cut. `throughs` give for each
+        marginal the bounds of running sums along an attribute, or None, which have to hold as well. Raises a
         `QueryError` where there is not one value and one error for each marginal.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
-        return self.program.rows(arrays, widths, inf if rows is None else float(rows), throughs)
+        under = widths if below is None else self._shaped(below)
+        alone = widths if bare is None else self._shaped(bare)
+        most = inf if rows is None else float(rows)
+        return self.program.rows(arrays, widths, under, alone, most, throughs)
 
     def is_in_order(
         self,
@@ -203,12 +210,14 @@ class SqlProgram:
         self,
         values: Sequence[Floats],
         errors: Sequence[Floats],
+        below: Sequence[Floats],
+        alone: Sequence[Floats],
         most: float,
         throughs: Sequence[Through | None] = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """What `CompiledSql.evaluate` returns."""
-        full = self._estimates(values, errors, most, discretised=True, throughs=throughs)
-        bare = self._estimates(values, errors, most, discretised=False, throughs=throughs)
+        full = self._estimates(values, errors, most, discretised=True, below=below, throughs=throughs)
+        bare = self._estimates(values, alone, most, discretised=False, throughs=throughs)
         chosen = self._chosen(full)
         columns = []
         for item, names in zip(self.statement.items, self.names, strict=True):
@@ -253,13 +262,15 @@ class SqlProgram:
         most: float,
         *,
         discretised: bool,
+        below: Sequence[Floats] | None = None,
         throughs: Sequence[Through | None] = (),
     ) -> Leaf:
         folded: dict[tuple[str, str], Folded] = {}
+        under = errors if below is None else below
 
         def fold(tally: Tally) -> Folded:
             if tally.key not in folded:
-                folded[tally.key] = self._fold(tally, values, errors, most, throughs)
+                folded[tally.key] = self._fold(tally, values, errors, under, most, throughs)
             return folded[tally.key]
 
         known: dict[int, Value] = dict(self.fixed)
@@ -273,17 +284,19 @@ class SqlProgram:
         self,
         tally: Tally,
         values: Sequence[Floats],
-        errors: Sequence[Floats],
+        above: Sequence[Floats],
+        below: Sequence[Floats],
         most: float,
         throughs: Sequence[Through | None],
     ) -> Folded:
         places = self.parts[tally.key]
         parts = [part for _, part in places]
         value = self.grouping.fold(tally, parts, [values[i] for i, _ in places])
-        error = self.grouping.fold(tally, parts, [errors[i] for i, _ in places])
+        over = self.grouping.fold(tally, parts, [above[i] for i, _ in places])
+        under = over if below is above else self.grouping.fold(tally, parts, [below[i] for i, _ in places])
         least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
         through = self._through(tally, throughs) if throughs and tally.over else None
-        value, low, high = (np.clip(part, least, largest) for part in (value, value - error, value + error))
+        value, low, high = (np.clip(part, least, largest) for part in (value, value - under, value + over))
         return Folded(value, low, high, through)
 
     def _through(self, tally: Tally, throughs: Sequence[Through | None]) -> tuple[Floats, Floats] | None:
