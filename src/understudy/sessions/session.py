@@ -267,7 +267,8 @@ class Session:
     def _as_counts(self, answers: Sequence[Answer]) -> SourceCounts:
         return SourceCounts(
             tuple(
-                CellCounts(answer, answer.value, answer.error, self._through(answer)) for answer in answers
+                CellCounts(answer, answer.value, answer.error, through=self._through(answer))
+                for answer in answers
             ),
             self._known.rows(),
             float(self.terms.beta),
