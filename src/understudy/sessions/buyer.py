@@ -45,7 +45,7 @@ beyond the second the oldest are forgotten. Then classes count as having saved l
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Plan:
+class _PlannedQuestion:
     """What one question may buy, and of which state of the session that was found."""
 
     marginal: Marginal
@@ -79,7 +79,7 @@ class Buyer:
         self._planning = AskingLock("session")
         self._served: deque[Marginal] = deque(maxlen=MOST_SERVED)
         self._changes = 0
-        self._plan: _Plan | None = None
+        self._plan: _PlannedQuestion | None = None
         self.journal = self.curator.recorded(
             promise.terms.text(),
             lambda text: PurchaseJournal(self.curator.ledger, text, name=name, analyst=owner, lazily=lazily),
@@ -131,7 +131,9 @@ class Buyer:
             or plan.known is not self.known
         ):
             purchases = forecast.of(marginal, asked=asked)
-            plan = self._plan = _Plan(marginal, analyst, asked, self.known, self._changes, purchases)
+            plan = self._plan = _PlannedQuestion(
+                marginal, analyst, asked, self.known, self._changes, purchases
+            )
         return plan.purchases
 
     def _forecast(self, analyst: str) -> Forecast:
