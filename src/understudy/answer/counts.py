@@ -31,12 +31,17 @@ class CellCounts:
 
     Where a condition cuts bins that the source knows as a whole only, `cut_bins` says what is certain, which need
     not lie evenly around `centre`.
+
+    `through` is asked for the bounds of running sums: for an attribute that the marginal groups by, in order of
+    its cells, the ends of the counts of each cell and all before it. It is None where a source knows no more of
+    them than of the cells, and says None where it knows nothing of this attribute.
     """
 
     answer: Answer
     centre: Floats
     half_width: Floats
     cut_bins: CutBins | None = None
+    through: Callable[[str], tuple[Floats, Floats] | None] | None = None
 
     @property
     def below(self) -> Floats:

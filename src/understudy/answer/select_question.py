@@ -42,7 +42,8 @@ class SelectQuestion:
     ) -> list[tuple[Key | Estimate, ...]]:
         """The rows; where conditions cut bins, bounds are certified ends and `discretisation` holds the bins."""
         if all(cells.cut_bins is None for cells in counts.cells):
-            return self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
+            throughs = [cells.through for cells in counts.cells]
+            return self.compiled.evaluate(centres, widths, rows=counts.rows.bound, throughs=throughs)
         return self.compiled.evaluate(
             centres,
             [cells.above for cells in counts.cells],
@@ -71,7 +72,8 @@ class SelectQuestion:
         if answers and len(expected) == len(answers):
             reach = tuple(self.compiled.reach(centres, widths, expected, rows=counts.rows.bound))
             beta, theorem = on_population(answers)
-        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound)
+        throughs = [cells.through for cells in counts.cells]
+        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound, throughs=throughs)
         return SqlAnswer(
             text=self.text,
             columns=self.compiled.columns,
