@@ -15,10 +15,10 @@ from bench.synthesis_tables import Sheet
 from bench.tables import Codes
 from understudy.domain.domain import Clique
 from understudy.releases.adaptive.adaptive import adaptive
+from understudy.releases.agreement import agreeing_rows
 from understudy.releases.aim import aim
 from understudy.releases.methods import chosen, perform
 from understudy.releases.run import Outcome, Run
-from understudy.releases.synthetic import sample_codes
 from understudy.table.source import in_memory
 from understudy.table.truth import Truth
 
@@ -74,6 +74,7 @@ def score(
     answers, largest = off([told[c] for c in cliques], truth)
     rows = float("nan")
     if outcome.standin is not None:
-        codes = sample_codes(outcome.standin, round(outcome.rows), np.random.default_rng(seed))
+        told = (*outcome.answers, *outcome.also)
+        codes = agreeing_rows(outcome.standin, told, round(outcome.rows), np.random.default_rng(seed))
         rows, _ = rows_off(sheet, cliques, codes, truth)
     return Score(answers, rows, largest, cpu)
