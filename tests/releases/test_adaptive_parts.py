@@ -26,7 +26,7 @@ from understudy.query.merging import Merging, rare_together, simplex
 from understudy.query.workload import Workload
 from understudy.releases.adaptive.pick import Candidates, NoiseForecast, RoundSituation, pick
 from understudy.releases.adaptive.rows import AdaptiveStandIn
-from understudy.releases.adaptive.rule import rule_for, told
+from understudy.releases.adaptive.rule import limits_of, numbers_swept, rule_for, told
 from understudy.releases.adaptive.shrink import shrunk
 from understudy.releases.agreement import agreeing_rows
 from understudy.releases.evidence import Interval, ProvedIntervals
@@ -397,3 +397,32 @@ def test_noise_and_price_of_a_measurement_agree():
     mechanism = GaussianMechanism(rho=Fraction(1, 10), l2_squared=2)
     look = MergedMarginals(MERGING, (PAIR,), (TENTH,), REPLACE)
     assert look.mechanism.mechanisms[0] == mechanism
+
+
+SIXTEEN = Domain(tuple(Bins.integers(f"a{i}", 0, 16 + i % 2) for i in range(16)))
+
+
+def test_a_sweep_is_cut_off_by_time_and_memory_and_by_no_constant():
+    """16 attributes of 17 and 18 values: 560 triples of 3,000,000 cells, which a million people fill quietly."""
+    workload = Workload.all_marginals(SIXTEEN, 3)
+
+    def order(**limits):
+        rule = rule_for(SIXTEEN, workload, precision=0.03, rows=1e6, **limits)
+        return rule.guard_order if rule.guard else None
+
+    assert numbers_swept(SIXTEEN, workload.cliques) > 2**22
+    assert order() == 0  # the workload
+    assert order(seconds=0.5) == 2  # pairs
+    assert order(memory=40 * workload.queries + 10**7) == 2
+    assert order(memory=40 * workload.queries + 10**9) == 0
+
+
+def test_more_time_makes_a_larger_tree_and_less_memory_a_smaller_one():
+    workload = Workload.all_marginals(FIVE, 3)
+    usual = limits_of(workload, None, None)
+    assert usual.cells == 200_000
+    assert limits_of(workload, None, 20.0).cells == 10**6
+    assert limits_of(workload, None, 20.0).swept == 5 * usual.swept
+    tight = limits_of(workload, 40 * workload.queries + 4 * 10**6, 20.0)
+    assert tight.cells == 2 * 10**6 // 400
+    assert tight.swept < usual.swept

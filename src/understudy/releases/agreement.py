@@ -80,7 +80,7 @@ def agreeing_rows(
 def _zeros(standin: Projection, answers: Sequence[MarginalAnswer]) -> list[Constraint]:
     """What no row may be in: what the stand-in was told to leave empty, and cells that are 0 without error."""
     model = getattr(standin, "model", standin)
-    found = list(getattr(model, "constraints", ()))
+    found: list[Constraint] = list(getattr(model, "constraints", ()))
     for answer in answers:
         empty = (answer.counts == 0) & (answer.error == 0)
         if empty.any() and not empty.all():
