@@ -54,7 +54,7 @@ def release(
     seconds: Annotated[
         float | None,
         typer.Option(
-            help="CPU time that its fits, and its last sweep, may each take, as forecast; for adaptive."
+            help="CPU time that its fits and its last sweep may each take, as forecast; for adaptive."
         ),
     ] = None,
     ranges: Annotated[
