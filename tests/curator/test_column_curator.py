@@ -21,7 +21,7 @@ from understudy.mechanism.key_selection import keys_moved
 from understudy.noise.samplers import SeededNoise
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import rho
-from understudy.privacy.event import GaussianKeys
+from understudy.privacy.key_event import GaussianKeys
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.table.column_reader import WRITINGS, ColumnReader, NumberReading, ValueKind

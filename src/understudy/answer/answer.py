@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.chart import MOST_BARS, ChartRow, error_bars
+from understudy.answer.cut_bins import CutBins
 from understudy.answer.frames import answer_frame
 from understudy.errors import ParameterError
 from understudy.pages import notebook
@@ -45,7 +46,7 @@ class Answer:
                       group's own rows for a rate; an array with an axis for each attribute of `query.by`, without
                       axes where that is empty
     error             the half-width of each cell's interval around `value`, in the same unit; infinite where the
-                      source is `uncertified`
+                      source is `uncertified`, unless that is so for `cut_bins` alone
     noisy             what was released before it was cut to what is possible: unbiased where noise was added, and
                       so the better one to add up
     cost              what the ledger charged for it
@@ -55,6 +56,9 @@ class Answer:
     population_error  the half-width around `value` of what the population behind the table has, in the same unit
                       (a count is compared with as many people drawn from it); None where no theorem gives one
     population_beta   the probability with which some population error of the session does not hold; None without
+    cut_bins          the certified ends of each interval, and the part of it that comes from bins, where the
+                      condition cuts bins that a release knows as a whole only: rows are then taken to be spread
+                      evenly in them, which nobody vouches for. None elsewhere
     unit              what the numbers are: `people`, `share of all rows`, `rate within` and the groups' names, or
                       an aggregate of measures such as `avg of income`, in their own unit
     """
@@ -69,6 +73,7 @@ class Answer:
     population_error: NDArray[np.float64] | None = field(default=None)
     population_beta: float | None = None
     unit: str = "people"
+    cut_bins: CutBins | None = None
 
     def __post_init__(self) -> None:
         if (self.population_error is None) != (self.population_beta is None):
@@ -149,7 +154,7 @@ class Answer:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for machines."""
-        common = {
+        common: dict[str, Any] = {
             "by": list(self.query.by),
             "cost": {self.cost.currency: self.cost.amount},
             "beta": self.beta,
@@ -158,6 +163,8 @@ class Answer:
             "population_beta": self.population_beta,
             "unit": self.unit,
         }
+        if self.cut_bins is not None:
+            common["cut_bins"] = self.cut_bins.as_dict()
         if not self.query.by:
             return {"value": float(self.value), "error": float(self.error), **common}
         rows = [
@@ -178,6 +185,8 @@ class Answer:
         ]
         sure = notebook.certainty(self.beta)
         note = f"The table's own numbers are within their bars, all at once, with probability {sure}."
+        if self.cut_bins is not None:
+            note += " Rows are taken to be spread evenly in bins that are cut, which nobody vouches for."
         if not np.isfinite(self.error).all():
             note = "Numbers without a bound are estimates that nobody vouches for."
         note += f" Source: {self.source}; charged: {self.cost.currency} {self.cost.amount:.4g}."

@@ -6,13 +6,14 @@ marginals into `SourceCounts`, and `reader` turns `SourceCounts` into what the u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.answer.cut_bins import CutBins
 from understudy.privacy.cost import Cost
 
 Floats = NDArray[np.float64]
@@ -26,11 +27,31 @@ class CellCounts:
     `centre`: of what was released before it was cut to what is possible, where that is unbiased. Sums and ratios
     are made of this interval, which is the narrower one: noise of -30 ± 40 people leaves 0 to 10, where 0 ± 40
     leaves 0 to 40.
+
+    Where a condition cuts bins that the source knows as a whole only, `cut_bins` says what is certain, which need
+    not lie evenly around `centre`.
     """
 
     answer: Answer
     centre: Floats
     half_width: Floats
+    cut_bins: CutBins | None = None
+
+    @property
+    def below(self) -> Floats:
+        """How far the table's counts can be below `centre`."""
+        return self.half_width if self.cut_bins is None else self.centre - self.cut_bins.low
+
+    @property
+    def above(self) -> Floats:
+        """How far the table's counts can be above `centre`."""
+        return self.half_width if self.cut_bins is None else self.cut_bins.high - self.centre
+
+    def without_bins(self) -> CellCounts:
+        """The same with the half-widths that there would be if rows were spread evenly in cut bins."""
+        if self.cut_bins is None:
+            return self
+        return replace(self, half_width=self.cut_bins.own, cut_bins=None)
 
 
 @dataclass(frozen=True)

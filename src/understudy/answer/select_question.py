@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from understudy.answer.counts import SourceCounts
+from understudy.answer.counts import Floats, SourceCounts
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.query.column import Column
 from understudy.query.marginal import Marginal
 
 if TYPE_CHECKING:
-    from understudy.sql import CompiledSql
+    from understudy.sql import CompiledSql, Estimate
+    from understudy.sql.compiled import Key
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,20 @@ class SelectQuestion:
     def columns(self) -> tuple[Column, ...]:
         return self.compiled.columns
 
+    def _evaluated(
+        self, counts: SourceCounts, centres: list[Floats], widths: list[Floats]
+    ) -> list[tuple[Key | Estimate, ...]]:
+        """The rows; where conditions cut bins, bounds are certified ends and `discretisation` holds the bins."""
+        if all(cells.cut_bins is None for cells in counts.cells):
+            return self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
+        return self.compiled.evaluate(
+            centres,
+            [cells.above for cells in counts.cells],
+            below=[cells.below for cells in counts.cells],
+            bare=[cells.without_bins().half_width for cells in counts.cells],
+            rows=counts.rows.bound,
+        )
+
     def answer(self, counts: SourceCounts) -> SqlAnswer:
         """The statement's rows.
 
@@ -44,7 +59,7 @@ class SelectQuestion:
         """
         centres = [cells.centre for cells in counts.cells]
         widths = [cells.half_width for cells in counts.cells]
-        told = self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
+        told = self._evaluated(counts, centres, widths)
         answers = [cells.answer for cells in counts.cells]
         reach, beta = None, None
         expected = [

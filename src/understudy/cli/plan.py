@@ -15,6 +15,7 @@ from understudy.cli.terminal import columns_of, say, say_table
 from understudy.errors import ParameterError
 
 if TYPE_CHECKING:
+    from understudy.planner.filters import FilterAdvice
     from understudy.planner.solve import Plan
     from understudy.releases.forecast import MethodPlan
 
@@ -119,8 +120,11 @@ def plan(
     if released:
         found = found.without(RELEASED)
     simulated = _simulated(found) if typical else {}
+    advice = _filter(found, _recommended(found, released) if released else None)
     if as_json:
         reply = found.as_dict()
+        if advice is not None:
+            reply["filter"] = advice.as_dict()
         if released:
             reply |= {
                 "release": [asdict(one) for one in released],
@@ -147,12 +151,29 @@ def plan(
     else:
         for line in found.lines(columns_of(sys.stdout)):
             say(line)
+    if advice is not None:
+        say(advice.line())
     if typical:
         say("typical largest error, simulated on invented data (not a promise):")
         simulations = [(name, f"{error:.4g}") for name, error in simulated.items()]
         say_table(simulations, left={0}, heads=False, indent=2)
     if plot is not None:
         say(f"Wrote {plot}.")
+
+
+def _filter(found: Plan, chosen: str | None) -> FilterAdvice | None:
+    """Which privacy filter suits what is recommended; None without a delta, and where nothing is recommended."""
+    situation, best = found.situation, found.recommended
+    name = chosen or (None if best is None else best.mechanism)
+    if name is None or situation.promise == "validity" or not situation.delta or not situation.epsilon:
+        return None
+    from understudy.planner.filters import advice_for
+
+    solved = {} if best is None or best.solved is None else {found.unknown: best.solved}
+    known = replace(situation, **solved) if found.unknown != "alpha" else situation
+    normal = name == "gaussian" or name.endswith("residual")
+    kind = "normal" if normal else "release" if name.startswith("release") else "pure"
+    return advice_for(kind, float(known.epsilon or 1), float(known.delta), int(known.queries or 1))
 
 
 def _as_release(project: Path, marginals: int, found: Plan, beta: float) -> list[MethodPlan]:

@@ -57,6 +57,9 @@ def release(
             help="CPU time that its fits and its last sweep may each take, as forecast; for adaptive."
         ),
     ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cuda has a GPU hold the weights of ic; needs understudy[cuda].")
+    ] = None,
     ranges: Annotated[
         str | None, typer.Option(help="Ordered attributes whose ranges are asked: age,hours; by residual.")
     ] = None,
@@ -117,6 +120,7 @@ def release(
     given = {
         "memory": None if memory is None else as_bytes(memory),
         "seconds": seconds,
+        "device": device,
         "ranges": None if ranges is None else [name.strip() for name in ranges.split(",")],
     }
     options = {key: value for key, value in given.items() if value is not None} | _options(option or [])

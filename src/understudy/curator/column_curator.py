@@ -157,6 +157,7 @@ class ColumnCurator:
             relation=self.relation,
             keys_each=columns,
             at_least=at_least,
+            kept=self.ledger.budget.filter,
         )
 
     def keys(
@@ -231,6 +232,7 @@ class ColumnCurator:
             relation=self.relation,
             keys_each=keys_each,
             at_least=at_least,
+            kept=self.ledger.budget.filter,
         )
 
         def look() -> dict[str, Any]:

@@ -41,6 +41,7 @@ from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import Additive
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
+from understudy.mechanism.matrix.many_marginals import PartsNoise
 from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
 from understudy.noise.samplers import NoiseSource, SystemNoise
@@ -145,7 +146,7 @@ class Curator:
         self.calibration = Calibration(
             self.domain,
             self.relation,
-            ledger.budget.currency,
+            ledger.budget,
             lambda: truth.rows if public else declaration.rows_at_most,
         )
         """What a measurement costs and how far off it can be, before anything is charged."""
@@ -245,16 +246,20 @@ class Curator:
 
     def _located(self, marginals: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> Event:
         """What is charged for a stack: its noise, the cells that it is about, and the version of the table."""
+        return self.versioned(self.located(marginals, mechanism))
+
+    def located(self, marginals: Sequence[Marginal], mechanism: Additive | QuantileMechanism) -> Event:
+        """The noise of a stack with the declared cells that it is about, whatever the version of the table is."""
         if isinstance(mechanism, QuantileMechanism):
             return mechanism.event
         if marginals[0].domain == self.domain:
-            return self.versioned(located_stack(marginals, mechanism.event, self.relation))
-        # Which of a person's rows are kept depends on the cells, and a region must be about the same rows always.
+            return located_stack(marginals, mechanism.event, self.relation)
+        # Rows of a person are left out, and a region must be about the same rows always.
         declared = [self._declared_cells(marginal) for marginal in marginals]
         alone = sum(m.size for m in declared) == 1 < sum(m.size for m in marginals)
         if self.declaration.unit is not None or alone:
             return mechanism.event
-        return self.versioned(located_stack(declared, mechanism.event, self.relation))
+        return located_stack(declared, mechanism.event, self.relation)
 
     def _declared_cells(self, marginal: Marginal) -> Marginal:
         """The marginal of all rows in declared cells of which a part meets its condition: a larger region."""
@@ -617,7 +622,7 @@ class Curator:
             raise QueryError("a look reads counts; moments are measured by `measure`")
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
-        event = checked_event(look, self.relation)
+        event = self._event_of(look)
         self._check_price(event, marginals)
         self._truth.check_size(marginals)
         return self._paid(
@@ -626,6 +631,17 @@ class Curator:
             ChargeTerms(request, analyst, step),
             lambda: released(look, self._truth.sums_of(marginals), noise=self._noise),
         )
+
+    def _event_of(self, look: Look) -> Event:
+        """The event that a look is charged here, without the version of the table; raises as `checked_event`.
+
+        Noise of several variances is recorded as one of variance 1, at the same ρ; where the ledger's filter
+        prices discrete noise by its variance, as one of the least variance that is drawn.
+        """
+        event, drawn = checked_event(look, self.relation), look.mechanism
+        if isinstance(drawn, PartsNoise) and self.ledger.budget.filter.reads_variance:
+            return drawn.at_scale(event)
+        return event
 
     def _check_price(self, event: Event, marginals: Sequence[Marginal]) -> None:
         """Refuse a look that costs nothing, unless nobody can move what it reads or what gets the noise.

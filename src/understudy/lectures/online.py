@@ -27,8 +27,11 @@ from understudy.lectures.asking import Asked, QueryReader, RepeatMemory, curator
 from understudy.ledger.asking_lock import AskingLock
 from understudy.ledger.journal import Journal
 from understudy.mechanism.additive import noise_for
+from understudy.privacy.budget import Budget
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import ONE_COUNT
+from understudy.privacy.event import Pure
+from understudy.privacy.filter import ZCDP_FILTER
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.project import Project
@@ -145,7 +148,7 @@ def theorem_terms(
             raise ParameterError("nothing bounds the updates of this algorithm: take practical terms")
         try:
             updates = max(update.most_updates(alpha), 1)
-            run, answer = _split(price / updates)
+            run, answer = _split(price / updates, curator.ledger.budget)
             fits = answer_error(answer, updates, failure, moved=moved) <= _tolerance(update, gap, rows)
         except ParameterError:  # no bound at this gap, or prices too small to mean anything
             continue
@@ -167,10 +170,13 @@ def _tolerance(update: DatabaseUpdate[Any], gap: int, rows: int) -> int:
     return gap - 1 if margin is None else floor(exact(margin) * rows)
 
 
-def _split(each: Price) -> tuple[Fraction, Price]:
+def _split(each: Price, budget: Budget) -> tuple[Fraction, Price]:
     """The ε of a run's comparing and the price of its answer, which together cost what is paid for each run."""
     run, answer = each * RUN_SHARE, each * (1 - RUN_SHARE)
-    comparing = run.amount if run.currency == "epsilon" else exact(float(2 * run.amount) ** 0.5)
+    if run.currency == "rho" and budget.filter == ZCDP_FILTER:
+        comparing = exact(float(2 * run.amount) ** 0.5)  # to the last digit as ever: journals hold it
+    else:
+        comparing = budget.epsilon_within(run, Pure(epsilon=Fraction(1)))
     return _rounded(comparing), Price(answer.currency, _rounded(answer.amount))
 
 

@@ -22,7 +22,6 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.ledger.memory import MemoryLedger
 from understudy.mechanism.matrix.residual_plan import Residuals
-from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.privacy.price import Price
 from understudy.project import Project
@@ -158,7 +157,7 @@ def forecast(
 
     Raises what `release` would refuse before its first debit, except that the ledger may not be able to pay.
     """
-    budget = Budget.of(epsilon, project.declaration.budget.conversion_delta if delta is None else delta)
+    budget = project.declaration.budget.alone(epsilon, delta)
     asked = as_workload(project.domain, workload)
     run = Run(
         project.curator, asked, budget, "forecast", beta=probability(beta), memory=memory, synthetic=rows

@@ -34,12 +34,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil
 
-from understudy.privacy.budget import Budget
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event
 from understudy.privacy.joint import Joint, JointState
 from understudy.query.marginal import Marginal
-from understudy.rational import MAX_EPSILON
 from understudy.sessions.calibrator import Calibrator, rounded
 from understudy.sessions.direct import DirectPurchase, intervals
 from understudy.sessions.knowledge import Knowledge
@@ -67,7 +65,7 @@ class Allowance:
         self._public = nothing_released
         # Without a cap that matters: an accountant works harder where it would have to refuse, and here nothing
         # is refused, however much all questions would have cost.
-        self._joint = Joint(Budget.of(MAX_EPSILON, calibrator.curator.ledger.budget.delta))
+        self._joint = Joint(calibrator.curator.ledger.budget.uncapped())
         self._direct, self._ahead = self._joint.start(), self._joint.start()
         self._left = float(terms.beta)
         self._waiting: deque[Marginal] = deque(maxlen=MOST_WAITING)

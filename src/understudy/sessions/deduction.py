@@ -16,10 +16,12 @@ import numpy as np
 from understudy.answer.answer import Answer
 from understudy.answer.counts import RowBounds
 from understudy.curator.curator import Curator
+from understudy.domain.refinement import refines
 from understudy.errors import ParameterError, QueryError
 from understudy.privacy.cost import Cost
 from understudy.query.box import Grid
 from understudy.query.marginal import Marginal
+from understudy.sessions.cut_knowledge import CutKnowledge
 from understudy.sessions.direct import intervals
 from understudy.sessions.histogram import rows_error
 from understudy.sessions.knowledge import UNBOUNDED, IntervalTable, Knowledge, boxes_of, nearest
@@ -65,7 +67,8 @@ class SessionPromise:
         """What is known before the first purchase: the public bounds of the number of rows."""
         most = self.curator.rows_at_most
         total = float(self.rows), UNBOUNDED if most is None else float(most)
-        return Deduction(self, Knowledge(Grid(self.curator.domain), total))
+        cuts = CutKnowledge(one_refinement=self.curator.declaration.unit is not None)
+        return Deduction(self, Knowledge(Grid(self.curator.domain), total, cuts=cuts))
 
     def certified(self, answer: Answer, most: float) -> Answer:
         """The answer with its error against the population, where a theorem gives one for at most `most` rows."""
@@ -92,7 +95,7 @@ class Deduction:
 
     def intervals(self, marginal: Marginal) -> IntervalTable | None:
         """Intervals for a question's counts, if what was released makes them narrow enough to answer it."""
-        if marginal.domain != self.promise.curator.domain:
+        if not refines(marginal.domain, self.promise.curator.domain):
             raise QueryError("the question is about another domain")
         table = intervals(self.knowledge, marginal)
         most = 0 if self.promise.terms.is_direct else 2 * self.promise.width

@@ -14,12 +14,13 @@ import numpy as np
 
 from understudy.answer.answer import Answer
 from understudy.domain.domain import Clique
+from understudy.domain.refinement import RefinedDomain
 from understudy.privacy.event import Event
 from understudy.privacy.price import Price
-from understudy.privacy.region import located
 from understudy.query.box import Box, Cells, as_text, from_plain, from_text, plain
 from understudy.query.marginal import Marginal
 from understudy.sessions.calibrator import Calibrator
+from understudy.sessions.cut_knowledge import cut_intervals, enclosed
 from understudy.sessions.knowledge import (
     TOUCHING,
     IntervalTable,
@@ -37,10 +38,31 @@ def intervals(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
     """Intervals for the counts of a marginal's cells, in people, from what was released.
 
     None where its condition is no box and nothing can be deduced. Sums of a moment are bounded by the counts of
-    the bins of its measure.
+    the bins of its measure. The marginal may be over a refined domain, and what was learnt of such ones tells of
+    declared cells too (`cut_knowledge`).
     """
+    is_cut = isinstance(marginal.domain, RefinedDomain)
     if marginal.moment is not None:
-        return moment_intervals(marginal, lambda counted: intervals(knowledge, counted))
+        return moment_intervals(marginal, lambda counted: _of_bins(knowledge, marginal, counted))
+    if not is_cut and not knowledge.cuts:
+        return _declared(knowledge, marginal)
+    found = cut_intervals(knowledge, marginal, lambda asked: _declared(knowledge, asked))
+    return found if found is not None or is_cut else _declared(knowledge, marginal)
+
+
+def _of_bins(knowledge: Knowledge, marginal: Marginal, counted: Marginal) -> IntervalTable | None:
+    """What is known of the rows of a moment, and of those of them in some bins of its measure.
+
+    Of the latter, of which there are many, what was learnt of cuts is not looked at.
+    """
+    if counted.where is marginal.where or not isinstance(counted.domain, RefinedDomain):
+        return intervals(knowledge, counted)
+    found = enclosed(counted, knowledge.grid.domain, lambda asked: _declared(knowledge, asked))
+    return None if found is None else IntervalTable(*found)
+
+
+def _declared(knowledge: Knowledge, marginal: Marginal) -> IntervalTable | None:
+    """Intervals for the counts of declared cells, from what was released of declared cells."""
     where = marginal.where
     if where.largest == 0:
         return IntervalTable(np.zeros(marginal.shape), np.zeros(marginal.shape))
@@ -118,7 +140,7 @@ class DirectPurchase:
     def event(self, calibrator: Calibrator) -> Event:
         """The noise on the counts, located at the cells that the question reads."""
         mechanism, _ = calibrator.curator.calibration.mechanism(self.marginal, self.price)
-        return located(self.marginal, mechanism.event, calibrator.relation)
+        return calibrator.curator.located([self.marginal], mechanism)
 
     def make(self, calibrator: Calibrator, knowledge: Knowledge, request: PurchaseRequest) -> PurchaseResult:
         """Charge, look, add the band to the knowledge, and answer the question.
@@ -127,7 +149,9 @@ class DirectPurchase:
         """
         measured = request.measure(calibrator.curator, self.marginal, self.price)
         box, table = boxes_of(self.marginal), self._narrowed(calibrator, knowledge, measured.noisy)
-        if box is not None:
+        if isinstance(self.marginal.domain, RefinedDomain):
+            knowledge.cuts.learn(self.marginal, table)
+        elif box is not None:
             self._learn(knowledge, box, table)
             variance = float(calibrator.curator.calibration.mechanism(self.marginal, self.price)[0].variance)
             knowledge.keep(ReleasedTable(self.marginal.by, box, measured.noisy, variance))

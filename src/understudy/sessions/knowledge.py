@@ -22,8 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
+from understudy.domain.refinement import RefinedDomain
 from understudy.query.box import Box, Grid, Words
 from understudy.query.marginal import Marginal
+from understudy.sessions.cut_knowledge import CutKnowledge
 from understudy.sessions.one_way import OneWay
 from understudy.sessions.table_bounds import UpperEnds, of_marginals
 
@@ -104,6 +106,7 @@ class Knowledge:
     one_ways      the histograms, by the name of their attribute
     marginals     the classes of all marginals that were bought
     released      the noisy counts of single questions, for stand-ins
+    cuts          what is known of counts that cut declared cells
     """
 
     grid: Grid
@@ -111,6 +114,7 @@ class Knowledge:
     one_ways: dict[str, OneWay] = field(default_factory=dict)
     marginals: list[ReleasedClass] = field(default_factory=list)
     released: deque[ReleasedTable] = field(default_factory=deque)
+    cuts: CutKnowledge = field(default_factory=CutKnowledge)
     _contradiction: Contradiction = field(default_factory=Contradiction)
     _grids: dict[Clique, dict[Place, ReleasedClass]] = field(default_factory=dict)
     _words: Words = field(init=False)
@@ -142,7 +146,7 @@ class Knowledge:
         other.one_ways, other._tables = dict(self.one_ways), dict(self._tables)
         other.marginals, other.released = list(self.marginals), self.released.copy()
         other._grids = {by: dict(held) for by, held in self._grids.items()}
-        other._outer = self._outer.copy()
+        other._outer, other.cuts = self._outer.copy(), self.cuts.copy()
         return other
 
     def learn(self, box: Box, interval: Interval) -> None:
@@ -207,10 +211,10 @@ class Knowledge:
             low, high = max(low, self.total[0] - above), min(high, self.total[1] - below)
         if low <= high:
             return low, high
-        settled = self._settled(np.array(low), np.array(high))
+        settled = self.settled(np.array(low), np.array(high))
         return float(settled.low), float(settled.high)
 
-    def _settled(self, low: Values, high: Values) -> IntervalTable:
+    def settled(self, low: Values, high: Values) -> IntervalTable:
         """Intervals that may contradict each other: where they do, nothing is known."""
         empty = low > high
         if not empty.any():
@@ -231,7 +235,7 @@ class Knowledge:
         both_low, both_high = np.maximum(known.low, low), np.minimum(known.high, high)
         wrong = both_low - both_high > TOUCHING
         self._note(wrong)
-        return self._settled(np.where(wrong, low, both_low), np.where(wrong, high, both_high))
+        return self.settled(np.where(wrong, low, both_low), np.where(wrong, high, both_high))
 
     def frechet(self, box: Box) -> Interval:
         """Bounds of a conjunction from its conditions one by one: U = min Uᵢ, L = ΣLᵢ - (k - 1)N.
@@ -323,7 +327,7 @@ class Knowledge:
         for held in self.marginals if where.sides else ():
             ends = of_marginals(held, by, where)
             low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
-        return self._settled(low, high)
+        return self.settled(low, high)
 
     # ---- what to answer
 
@@ -386,10 +390,13 @@ def nearest(known: IntervalTable, estimate: Values | None, width: float) -> tupl
 
 
 def boxes_of(marginal: Marginal) -> Box | None:
-    """The box that a marginal is taken of; None where its condition is no box or touches its own cells, or where
-    it is no count.
+    """The box of declared cells that a marginal is taken of.
+
+    None where its condition is no box, cuts declared cells, or touches the marginal's own, and where it is no
+    count.
     """
-    box = Box.of(marginal.where) if marginal.moment is None else None
+    is_count = marginal.moment is None and not isinstance(marginal.domain, RefinedDomain)
+    box = Box.of(marginal.where) if is_count else None
     if box is None or set(box.sides) & set(marginal.by):
         return None
     return box

@@ -13,6 +13,7 @@ from functools import cached_property, singledispatchmethod
 from math import inf, nextafter
 from typing import Any, Self
 
+from understudy.domain.refinement import RefinedDomain
 from understudy.errors import InsufficientBudgetError, QueryError
 from understudy.privacy.cost import Cost
 from understudy.privacy.event import Event
@@ -136,8 +137,8 @@ class PurchasePolicy:
     @made.register
     def _(self, purchase: DirectPurchase, charged: Cost) -> None:
         self._allowance.asked(purchase.marginal)
-        if purchase.marginal.moment is not None:
-            return  # no class of counts would have answered it
+        if purchase.marginal.moment is not None or _is_cut(purchase.marginal):
+            return  # no class of counts of declared cells would have answered it
         if purchase.marginal.by:
             self._marginals_rental.pay(purchase.marginal, purchase.price)
         elif (box := Box.of(purchase.marginal.where)) is not None and not self._terms.is_direct:
@@ -164,7 +165,8 @@ class PurchasePolicy:
     def served(self, knowledge: Knowledge, marginal: Marginal) -> None:
         """Remember a question that was answered for nothing: classes that do so have paid off."""
         self._allowance.asked(marginal)
-        box = None if marginal.by or marginal.moment else Box.of(marginal.where)
+        alone = not (marginal.by or marginal.moment or _is_cut(marginal))
+        box = Box.of(marginal.where) if alone else None
         if box is not None:
             self._ski_rental.serve(box, self._single_price, knowledge)
 
@@ -268,7 +270,7 @@ class PurchasePolicy:
         Raises as `direct` does.
         """
         ahead, direct = self._terms.ahead(asked), self.direct(knowledge, marginal, asked=asked)
-        if self._terms.is_direct or marginal.moment is not None:
+        if self._terms.is_direct or marginal.moment is not None or _is_cut(marginal):
             return direct
         if marginal.by:
             order = self._marginals_rental.due(
@@ -296,3 +298,8 @@ class PurchasePolicy:
         """The price of one count with an even part of β, in ε or ρ: what other prices are compared with."""
         share = rounded(float(self._terms.beta) / self._terms.queries)
         return float(self._calibrator.price_of_counts(self._calibrator.single_count, share, 1).amount)
+
+
+def _is_cut(marginal: Marginal) -> bool:
+    """Whether a question cuts declared cells, of which classes are made."""
+    return isinstance(marginal.domain, RefinedDomain)

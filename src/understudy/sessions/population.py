@@ -89,7 +89,9 @@ def population(curator: Curator, terms: Terms, *, share_error: float | None = No
     if budget.is_pure:
         transfer = pure_dp_width(steps * budget.epsilon)
     else:
-        transfer = cvar_V_zcdp(steps**2 * budget.cap.amount, BETA)
+        if budget.concentrated is None:
+            return Population(None, f"the theorem needs zCDP, and of this ledger {budget.filter.described()}")
+        transfer = cvar_V_zcdp(steps**2 * budget.concentrated, BETA)
     # Where the number of rows is private, what was learnt of it enters, and may be wrong too.
     beta = BETA if relation.rows_are_public else BETA + float(terms.beta)
     drift = float(terms.beta) / BETA + transfer

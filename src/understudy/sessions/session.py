@@ -32,6 +32,7 @@ from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
+from understudy.domain.refinement import refines
 from understudy.errors import (
     InsufficientBudgetError,
     ParameterError,
@@ -47,6 +48,7 @@ from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
+from understudy.query.refined import least_refined
 from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number
 from understudy.sessions.asking import Asking, digest
@@ -109,7 +111,7 @@ class Session:
         self.width = self._promise.width
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
         self._reader = QuestionReader.of(
-            curator.declaration, counts_everyone=False, measured="positions", size=text_size
+            curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
         self._asked = 0
         self._fitting = AskingLock("session")
@@ -202,8 +204,9 @@ class Session:
         another analyst, and a `RefusedError` where other processes keep spending what it needs.
         """
         asked = self._reader.read(question)
-        asking = self._asking(analyst, request, asked.marginals, asked.words)
-        return asked.answer(self._counts(asked.marginals, asking, uncertified=uncertified))
+        marginals = self._least(asked.marginals)
+        asking = self._asking(analyst, request, marginals, asked.words)
+        return asked.answer(self._counts(marginals, asking, uncertified=uncertified))
 
     def known(
         self, question: Asked, *, analyst: str | None = None, request: str | None = None
@@ -215,10 +218,11 @@ class Session:
         `ask` does where the question is not understood or may not be asked.
         """
         asked = self._reader.read(question)
-        asking = self._asking(analyst, request, asked.marginals, asked.words)
-        self._check(asked.marginals)
+        marginals = self._least(asked.marginals)
+        asking = self._asking(analyst, request, marginals, asked.words)
+        self._check(marginals)
         self._buyer.check_request(asking)
-        answers = self._free(asked.marginals)
+        answers = self._free(marginals)
         return None if answers is None else asked.answer(self._as_counts(self._with_cost(answers, asking)))
 
     def counts(
@@ -235,12 +239,21 @@ class Session:
         these are. More cells than the session's `max_cells` are refused with a `QueryError`, and what the
         custodian's reading found to be unreadable with an `UnreadableError`.
         """
+        marginals = self._least(marginals)
         asking = self._asking(analyst, request, marginals)
         return self._counts(marginals, asking, uncertified=uncertified)
 
     def _counts(self, marginals: Sequence[Marginal], asking: Asking, *, uncertified: bool) -> SourceCounts:
         self._check(marginals)
         return self._as_counts(self._answers(marginals, asking, uncertified=uncertified))
+
+    def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
+        """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
+        declared = self.curator.domain
+        for marginal in marginals:
+            if not refines(marginal.domain, declared):
+                raise QueryError("the question is about another domain")
+        return [least_refined(marginal, declared) for marginal in marginals]
 
     def _check(self, marginals: Sequence[Marginal]) -> None:
         if any(isinstance(marginal.moment, QuantileEnd) for marginal in marginals):
@@ -267,7 +280,7 @@ class Session:
         about each other. Raises a `QueryError` where the question is not understood, and a `ParameterError` where
         the session belongs to another analyst.
         """
-        marginals = self._reader.read(question).marginals
+        marginals = self._least(self._reader.read(question).marginals)
         self._check(marginals)
         payer = self._payer(analyst)
         return self._buyer.funds(payer).quote(self._needed(marginals, payer))
@@ -288,6 +301,7 @@ class Session:
 
         Raises as `ask` does, but refuses no marginal for its number of cells.
         """
+        [marginal] = self._least([marginal])
         self.curator.check_readable([marginal])
         if request is None and (repeated := self._repeated(marginal)) is not None:
             self._payer(analyst)
@@ -329,6 +343,7 @@ class Session:
     def _answers(self, marginals: Sequence[Marginal], asking: Asking, *, uncertified: bool) -> list[Answer]:
         """An answer for each marginal: for nothing where that is possible, else bought, else by the stand-in."""
         self._buyer.check_request(asking)
+        seen = self._known if len(marginals) == 1 else None
         answers = self._free(marginals)
         if answers is None:
             with self._buyer.lock:
@@ -336,7 +351,9 @@ class Session:
                 whole = len(marginals) == 1 or self._is_affordable(
                     marginals, asking.analyst, refuse=not uncertified
                 )
-                told = [self._told(part, asking, uncertified=uncertified, buy=whole) for part in marginals]
+                told = [
+                    self._told(part, asking, seen, uncertified=uncertified, buy=whole) for part in marginals
+                ]
             answers = [
                 self._uncertified(part, answer) if isinstance(answer, Cost) else answer
                 for part, answer in zip(marginals, told, strict=True)
@@ -372,14 +389,19 @@ class Session:
         known = self._buyer.memory.find(marginal)
         return None if known is None else replace(known, source="repeat", cost=self._buyer.nothing)
 
-    def _told(self, marginal: Marginal, asking: Asking, *, uncertified: bool, buy: bool) -> Answer | Cost:
-        """What whoever holds the lock for buying can say: an answer; what was spent in vain where it has none."""
+    def _told(
+        self, marginal: Marginal, asking: Asking, seen: Deduction | None, *, uncertified: bool, buy: bool
+    ) -> Answer | Cost:
+        """What whoever holds the lock for buying can say: an answer; what was spent in vain where it has none.
+
+        By what was known in `seen` there is no answer for nothing: it is not looked for there again.
+        """
         self._asked += 1
         asking.charged = self._buyer.nothing
         repeated = self._repeated(marginal)
         if repeated is not None:
             return repeated
-        answer = self._buyer.deduced(marginal, asking.charged)
+        answer = None if self._known is seen else self._buyer.deduced(marginal, asking.charged)
         if answer is None and buy:
             answer = self._buyer.bought(marginal, asking, asked=self._asked)
         if answer is not None:

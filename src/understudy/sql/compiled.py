@@ -72,15 +72,25 @@ class CompiledSql:
         return groups if limit is None else min(groups, limit)
 
     def evaluate(
-        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
+        self,
+        values: Sequence[ArrayLike],
+        errors: Sequence[ArrayLike],
+        *,
+        below: Sequence[ArrayLike] | None = None,
+        bare: Sequence[ArrayLike] | None = None,
+        rows: float | None = None,
     ) -> list[tuple[Key | Estimate, ...]]:
         """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
 
-        If all cells are within their errors, every number is within its bounds. Raises a `QueryError` where there
-        is not one value and one error for each marginal.
+        If all cells are within their errors, every number is within its bounds. Where cells can be further off on
+        one side, `errors` are how far they can be above the values, and `below` how far below. `bare` are the
+        errors less what comes from bins that a condition cuts, where some are cut. Raises a `QueryError` where
+        there is not one value and one error for each marginal.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
-        return self.program.rows(arrays, widths, inf if rows is None else float(rows))
+        under = widths if below is None else self._shaped(below)
+        alone = widths if bare is None else self._shaped(bare)
+        return self.program.rows(arrays, widths, under, alone, inf if rows is None else float(rows))
 
     def is_in_order(
         self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
@@ -185,11 +195,16 @@ class SqlProgram:
     """The groups that WHERE leaves possible; the others are no rows of the result."""
 
     def rows(
-        self, values: Sequence[Floats], errors: Sequence[Floats], most: float
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        below: Sequence[Floats],
+        alone: Sequence[Floats],
+        most: float,
     ) -> list[tuple[Key | Estimate, ...]]:
         """What `CompiledSql.evaluate` returns."""
-        full = self._estimates(values, errors, most, discretised=True)
-        bare = self._estimates(values, errors, most, discretised=False)
+        full = self._estimates(values, errors, most, discretised=True, below=below)
+        bare = self._estimates(values, alone, most, discretised=False)
         chosen = self._chosen(full)
         columns = []
         for item, names in zip(self.statement.items, self.names, strict=True):
@@ -228,13 +243,20 @@ class SqlProgram:
         return _released(_evaluator(count, leaf, whole=whole).value(node), count)
 
     def _estimates(
-        self, values: Sequence[Floats], errors: Sequence[Floats], most: float, *, discretised: bool
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        most: float,
+        *,
+        discretised: bool,
+        below: Sequence[Floats] | None = None,
     ) -> Leaf:
         folded: dict[tuple[str, str], Folded] = {}
+        under = errors if below is None else below
 
         def fold(tally: Tally) -> Folded:
             if tally.key not in folded:
-                folded[tally.key] = self._fold(tally, values, errors, most)
+                folded[tally.key] = self._fold(tally, values, errors, under, most)
             return folded[tally.key]
 
         known: dict[int, Value] = dict(self.fixed)
@@ -244,13 +266,21 @@ class SqlProgram:
             known[name] = aggregate.estimate(fold, discretised=discretised)
         return lambda node: known.get(id(node))
 
-    def _fold(self, tally: Tally, values: Sequence[Floats], errors: Sequence[Floats], most: float) -> Folded:
+    def _fold(
+        self,
+        tally: Tally,
+        values: Sequence[Floats],
+        above: Sequence[Floats],
+        below: Sequence[Floats],
+        most: float,
+    ) -> Folded:
         places = self.parts[tally.key]
         parts = [part for _, part in places]
         value = self.grouping.fold(tally, parts, [values[i] for i, _ in places])
-        error = self.grouping.fold(tally, parts, [errors[i] for i, _ in places])
+        over = self.grouping.fold(tally, parts, [above[i] for i, _ in places])
+        under = over if below is above else self.grouping.fold(tally, parts, [below[i] for i, _ in places])
         least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
-        return Folded(*(np.clip(part, least, largest) for part in (value, value - error, value + error)))
+        return Folded(*(np.clip(part, least, largest) for part in (value, value - under, value + over)))
 
     # ---- which rows, in which order
 

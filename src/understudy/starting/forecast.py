@@ -43,6 +43,7 @@ def forecast(columns: int, budget: Budget, relation: Relation) -> StartForecast:
             relation=relation,
             keys_each=columns,
             at_least=LEAST_PEOPLE,
+            kept=budget.filter,
         )
         threshold = selection.threshold
     deviation = float(profiling.rounds[-1].variance) ** 0.5
