@@ -7,8 +7,8 @@ settings are chosen by the rule and never by the table. Its constants were fixed
 seen before; the others are held back. Every table of the folder UNDERSTUDY_BENCH_DATA is taken. ± is half of the
 95% interval of the answers' mean over seeds, rows/answers the worst of the marginals of order 1, 2 and 3. CPU
 seconds, on one thread: ours from the opened table to the answers, the median over seeds; a peer's from the table
-in memory to its rows, or all that its process used until it was stopped at the limit. Peers live in environments of
-their own and run at epsilon 1.
+in memory to its rows, or all that its process used until it was stopped at the limit. Peers live in environments
+of their own and run at epsilon 1.
 
 Figures are kept in a file as they are measured, and a run that was stopped goes on; `--fresh` measures all anew.
 
