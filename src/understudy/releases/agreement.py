@@ -40,7 +40,7 @@ the first one found."""
 LITTLE_WORK, MOST_WORK = 60_000_000, 400_000_000
 """Rows that are looked at, times the targets that each is compared with: nanoseconds each."""
 
-MOST_TRIED = 200_000_000
+MOST_TRIED = 400_000_000
 """Values that are tried, times the targets that hold their attribute: tens of nanoseconds each. Where it would be
 more, of the rows that are looked at only those are moved that are most in the way."""
 
