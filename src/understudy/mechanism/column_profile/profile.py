@@ -40,7 +40,7 @@ ZOOMED = 256
 """Cells that a zoom cuts the occupied ones into, about."""
 
 FINAL = 20
-"""Cells of equal mass in the last round. The noise of all cells below a cut adds up, so that few are better."""
+"""Cells of equal mass in the last round: with more of them noise adds up, with fewer a cut lies within a cell."""
 
 TAILS = (0.001, 0.003, 0.006, 0.012)
 """Shares of the mass at which the last round's cells are cut besides, at either end."""
