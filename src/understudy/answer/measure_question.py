@@ -133,8 +133,8 @@ class MeasureQuestion:
         for tally, centre, width in zip(self._aggregate.tallies, centres, widths, strict=True):
             least, largest = _possible(tally, most)
             value, off = np.ravel(centre), np.ravel(width)
-            ends = (np.clip(part, least, largest) for part in (value, value - off, value + off))
-            held[tally.key] = Folded(*ends)
+            told, low, high = (np.clip(part, least, largest) for part in (value, value - off, value + off))
+            held[tally.key] = Folded(told, low, high)
         return self._aggregate.estimate(lambda tally: held[tally.key], discretised=True)
 
 

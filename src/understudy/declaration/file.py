@@ -238,10 +238,9 @@ def _unit(node: Node) -> Unit:
     for key in ("column", "max_rows"):
         if key not in fields:
             node.fail(f"{key!r} is missing", "Write `unit: {column: person, max_rows: 3}`")
-    key = {"key": fields["key"].text()} if "key" in fields else {}
-    return node.guard(
-        lambda: Unit(fields["column"].text(), fields["max_rows"].integer(), **key), "Choose another bound"
-    )
+    column, most = fields["column"].text(), fields["max_rows"].integer()
+    key = (fields["key"].text(),) if "key" in fields else ()
+    return node.guard(lambda: Unit(column, most, *key), "Choose another bound")
 
 
 def _constraints(node: Node, domain: Domain) -> tuple[Constraint, ...]:
