@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -239,8 +240,8 @@ def _unit(node: Node) -> Unit:
         if key not in fields:
             node.fail(f"{key!r} is missing", "Write `unit: {column: person, max_rows: 3}`")
     column, most = fields["column"].text(), fields["max_rows"].integer()
-    key = (fields["key"].text(),) if "key" in fields else ()
-    return node.guard(lambda: Unit(column, most, *key), "Choose another bound")
+    unit = node.guard(lambda: Unit(column, most), "Choose another bound")
+    return replace(unit, key=fields["key"].text()) if "key" in fields else unit
 
 
 def _constraints(node: Node, domain: Domain) -> tuple[Constraint, ...]:
