@@ -34,6 +34,7 @@ from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.view import spent_of
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.quantile import QuantileMechanism
+from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.pages import notebook
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_epsilon
@@ -469,7 +470,9 @@ class Project:
 
 def _noise_of(measured: PreparedMeasurement) -> str:
     """What is added to the counts; or that nothing is, where ends of quantiles alone are drawn."""
-    mechanisms = [mechanism for mechanism, _ in measured.mechanisms]
+    mechanisms = [
+        one.rounds[0] if isinstance(one, QuantileHierarchy) else one for one, _ in measured.mechanisms
+    ]
     if mechanisms and all(isinstance(mechanism, QuantileMechanism) for mechanism in mechanisms):
         return "exponential"
     return "laplace" if any(isinstance(m, LaplaceMechanism) for m in mechanisms) else "gaussian"
