@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
 from understudy.privacy.cost import Cost
+from understudy.sql.aggregate import CellNoise
 
 Floats = NDArray[np.float64]
 
@@ -25,12 +26,13 @@ class CellCounts:
     `answer` is what a user who asked for these counts gets. The table's counts are also within `half_width` of
     `centre`: of what was released before it was cut to what is possible, where that is unbiased. Sums and ratios
     are made of this interval, which is the narrower one: noise of -30 ± 40 people leaves 0 to 10, where 0 ± 40
-    leaves 0 to 40.
+    leaves 0 to 40. `noise` is that on `centre`, where it is known to be nearly normal.
     """
 
     answer: Answer
     centre: Floats
     half_width: Floats
+    noise: CellNoise | None = None
 
 
 @dataclass(frozen=True)

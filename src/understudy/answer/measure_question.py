@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -16,7 +17,7 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.measure_words import MeasureWords
 from understudy.query.quantile_end import QuantileEnd, ends_of
-from understudy.sql.aggregate import Folded
+from understudy.sql.aggregate import CellNoise, Folded
 from understudy.sql.grid import Numbers
 from understudy.sql.group import Tally
 from understudy.sql.measured import (
@@ -98,7 +99,8 @@ class MeasureQuestion:
         Its population error follows from those of the sums, as that of a SELECT statement does.
         """
         centres = [cells.centre for cells in counts.cells]
-        told = self._estimate(centres, [cells.half_width for cells in counts.cells], counts)
+        noises = [cells.noise for cells in counts.cells]
+        told = self._estimate(centres, [cells.half_width for cells in counts.cells], counts, noises)
         source = weakest(cells.answer.source for cells in counts.cells)
         value, error = np.asarray(told.point, np.float64), _distance(told.point, told)
         vouched = source != "uncertified"
@@ -125,14 +127,23 @@ class MeasureQuestion:
             self.unit,
         )
 
-    def _estimate(self, centres: list[Floats], widths: list[Floats], counts: SourceCounts) -> Numbers:
+    def _estimate(
+        self,
+        centres: list[Floats],
+        widths: list[Floats],
+        counts: SourceCounts,
+        noises: Sequence[CellNoise | None] = (),
+    ) -> Numbers:
         most = inf if counts.rows.bound is None else counts.rows.bound
         held: dict[tuple[str, str], Folded] = {}
-        for tally, centre, width in zip(self._aggregate.tallies, centres, widths, strict=True):
+        for i, (tally, centre, width) in enumerate(
+            zip(self._aggregate.tallies, centres, widths, strict=True)
+        ):
             least, largest = _possible(tally, most)
             value, off = np.ravel(centre), np.ravel(width)
             ends = (np.clip(part, least, largest) for part in (value, value - off, value + off))
-            held[tally.key] = Folded(*ends)
+            noise = noises[i] if noises else None
+            held[tally.key] = Folded(*ends, noise=None if noise is None else noise.on(value))
         return self._aggregate.estimate(lambda tally: held[tally.key], discretised=True)
 
 

@@ -44,7 +44,8 @@ class SelectQuestion:
         """
         centres = [cells.centre for cells in counts.cells]
         widths = [cells.half_width for cells in counts.cells]
-        told = self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
+        noises = [cells.noise for cells in counts.cells]
+        told = self.compiled.evaluate(centres, widths, rows=counts.rows.bound, noises=noises)
         answers = [cells.answer for cells in counts.cells]
         reach, beta = None, None
         expected = [
@@ -53,9 +54,11 @@ class SelectQuestion:
             if cells.answer.population_error is not None
         ]
         if answers and len(expected) == len(answers):
-            reach = tuple(self.compiled.reach(centres, widths, expected, rows=counts.rows.bound))
+            reach = tuple(
+                self.compiled.reach(centres, widths, expected, rows=counts.rows.bound, noises=noises)
+            )
             beta = answers[0].population_beta
-        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound)
+        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound, noises=noises)
         return SqlAnswer(
             text=self.text,
             columns=self.compiled.columns,

@@ -16,8 +16,10 @@ from understudy.domain.domain import Domain
 from understudy.domain.refinement import refines
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.additive import Additive, error_of, noise_for
+from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.quantile import QuantileMechanism, quantile_sensitivity, shift_for
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
+from understudy.noise.sums import NEARLY_NORMAL
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import PARTITION, CountColumns, SharedColumns
 from understudy.privacy.event import Event, Selection, Together
@@ -27,6 +29,7 @@ from understudy.query.disjoint import are_quantiles_of_one, excludes, shares_a_u
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
 from understudy.rational import Number, positive, probability
+from understudy.sql.aggregate import CellNoise
 
 MOMENT_STEPS = 1 << 20
 """Steps of the lattice of a moment, for what one row can add at most: even, so that a half is a whole number."""
@@ -53,6 +56,14 @@ class PreparedMeasurement:
     stacks: tuple[tuple[int, ...], ...]
 
     @property
+    def noises(self) -> tuple[CellNoise | None, ...]:
+        """For each marginal the noise on its cells, in people, where it is known to be nearly normal."""
+        return tuple(
+            _nearly_normal(marginal, *built, float(probability(self.beta)))
+            for marginal, built in zip(self.marginals, self.mechanisms, strict=True)
+        )
+
+    @property
     def event(self) -> Together:
         """The noise of all of them together, wherever it is added."""
         return flat_events([self.mechanisms[stack[0]][0].event for stack in self.stacks])
@@ -61,6 +72,24 @@ class PreparedMeasurement:
     def charged(self) -> Event:
         """The same as a ledger records it: the noise of one marginal, or of one stack, stands alone."""
         return self.event.events[0] if len(self.event.events) == 1 else self.event
+
+
+def _nearly_normal(
+    marginal: Marginal, mechanism: Mechanism, resolution: int, beta: float
+) -> CellNoise | None:
+    """The noise on a marginal's cells, if it is Gaussian: on the lattice it is within a step of normal noise.
+
+    (`sessions.simulation` says why, for variances of at least 4.) The sum of a moment is rounded once, by half a
+    step. Of weights that are rounded row by row nothing is said.
+    """
+    if not isinstance(mechanism, GaussianMechanism) or not marginal.where.is_counting:
+        return None
+    if mechanism.l2_squared == 0:
+        return CellNoise(0.0, 0.0, 0.0)
+    if mechanism.variance < NEARLY_NORMAL:
+        return None
+    step = 1.0 if marginal.moment is None else 1.5
+    return CellNoise(float(mechanism.variance) / resolution**2, step / resolution, beta)
 
 
 def flat_events(events: Iterable[Event]) -> Together:

@@ -23,15 +23,19 @@ from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
 from understudy.query.quantile_end import QuantileEnd
-from understudy.sql.aggregate import Folded
+from understudy.sql.aggregate import CellNoise, Folded, TallyNoise
 from understudy.sql.collect import Aggregate
 from understudy.sql.constants import as_date
 from understudy.sql.evaluate import Evaluator, Leaf, Node
 from understudy.sql.grid import Floats, Nothing, Numbers, Scope, Texts, Truths, Value
 from understudy.sql.group import AXIS, Grouping, Part, Tally
+from understudy.sql.measured import MeasuredMean
 from understudy.sql.read import Statement
 from understudy.sql.scalar import FUNCTIONS
 from understudy.sql.sorting import Sorted, ranks, surely_sorted
+
+Noises = Sequence[CellNoise | None]
+"""For each marginal the noise on its cells, where it is known; empty where nothing is."""
 
 Key = str | int | float | bool | dt.date | None
 """A value that comes from the declaration: what a group is called."""
@@ -72,18 +76,30 @@ class CompiledSql:
         return groups if limit is None else min(groups, limit)
 
     def evaluate(
-        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
+        self,
+        values: Sequence[ArrayLike],
+        errors: Sequence[ArrayLike],
+        *,
+        rows: float | None = None,
+        noises: Noises = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
 
-        If all cells are within their errors, every number is within its bounds. Raises a `QueryError` where there
-        is not one value and one error for each marginal.
+        If all cells are within their errors, every number is within its bounds. With `noises`, those of the
+        marginals, averages of measures have bounds of their own where no other number needs the errors of theirs;
+        then all numbers are within their bounds except with the marginals' probabilities together. Raises a
+        `QueryError` where there is not one value and one error for each marginal.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
-        return self.program.rows(arrays, widths, inf if rows is None else float(rows))
+        return self.program.rows(arrays, widths, inf if rows is None else float(rows), noises)
 
     def is_in_order(
-        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
+        self,
+        values: Sequence[ArrayLike],
+        errors: Sequence[ArrayLike],
+        *,
+        rows: float | None = None,
+        noises: Noises = (),
     ) -> bool | None:
         """Whether the rows that `evaluate` gives are surely those, in that order, if all cells are within errors.
 
@@ -93,7 +109,7 @@ class CompiledSql:
         if not self.program.sorts_released:
             return None
         arrays, widths = self._shaped(values), self._shaped(errors)
-        return self.program.is_in_order(arrays, widths, inf if rows is None else float(rows))
+        return self.program.is_in_order(arrays, widths, inf if rows is None else float(rows), noises)
 
     def reach(
         self,
@@ -102,6 +118,7 @@ class CompiledSql:
         expected_errors: Sequence[ArrayLike],
         *,
         rows: float | None = None,
+        noises: Noises = (),
     ) -> list[tuple[float | None, ...]]:
         """How far each number that `evaluate` gives can be from what the statement says of expected counts.
 
@@ -116,7 +133,7 @@ class CompiledSql:
         and where a number is missing or the distance has no bound.
         """
         arrays, widths, wide = self._shaped(values), self._shaped(errors), self._shaped(expected_errors)
-        return self.program.reach(arrays, widths, wide, inf if rows is None else float(rows))
+        return self.program.reach(arrays, widths, wide, inf if rows is None else float(rows), noises)
 
     def _shaped(self, cells: Sequence[ArrayLike]) -> list[Floats]:
         if len(cells) != len(self.marginals):
@@ -185,11 +202,11 @@ class SqlProgram:
     """The groups that WHERE leaves possible; the others are no rows of the result."""
 
     def rows(
-        self, values: Sequence[Floats], errors: Sequence[Floats], most: float
+        self, values: Sequence[Floats], errors: Sequence[Floats], most: float, noises: Noises = ()
     ) -> list[tuple[Key | Estimate, ...]]:
         """What `CompiledSql.evaluate` returns."""
-        full = self._estimates(values, errors, most, discretised=True)
-        bare = self._estimates(values, errors, most, discretised=False)
+        full = self._estimates(values, errors, most, discretised=True, noises=noises)
+        bare = self._estimates(values, errors, most, discretised=False, noises=noises)
         chosen = self._chosen(full)
         columns = []
         for item, names in zip(self.statement.items, self.names, strict=True):
@@ -206,9 +223,10 @@ class SqlProgram:
         errors: Sequence[Floats],
         expected_errors: Sequence[Floats],
         most: float,
+        noises: Noises = (),
     ) -> list[tuple[float | None, ...]]:
         """What `CompiledSql.reach` returns."""
-        full = self._estimates(values, errors, most, discretised=True)
+        full = self._estimates(values, errors, most, discretised=True, noises=noises)
         wide = self._estimates(values, expected_errors, most, discretised=True)
         chosen = self._chosen(full)
         columns: list[list[float | None]] = []
@@ -228,13 +246,19 @@ class SqlProgram:
         return _released(_evaluator(count, leaf, whole=whole).value(node), count)
 
     def _estimates(
-        self, values: Sequence[Floats], errors: Sequence[Floats], most: float, *, discretised: bool
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        most: float,
+        *,
+        discretised: bool,
+        noises: Noises = (),
     ) -> Leaf:
         folded: dict[tuple[str, str], Folded] = {}
 
         def fold(tally: Tally) -> Folded:
             if tally.key not in folded:
-                folded[tally.key] = self._fold(tally, values, errors, most)
+                folded[tally.key] = self._fold(tally, values, errors, most, noises)
             return folded[tally.key]
 
         known: dict[int, Value] = dict(self.fixed)
@@ -244,13 +268,49 @@ class SqlProgram:
             known[name] = aggregate.estimate(fold, discretised=discretised)
         return lambda node: known.get(id(node))
 
-    def _fold(self, tally: Tally, values: Sequence[Floats], errors: Sequence[Floats], most: float) -> Folded:
+    @cached_property
+    def _means_alone(self) -> dict[int, int]:
+        """For each marginal that averages of measures alone are made of, how many different ones there are."""
+        users: dict[int, list[bool]] = {}
+        for aggregate in {one.key: one for one in self.aggregates.values()}.values():
+            used = {place for tally in aggregate.tallies for place, _ in self.parts[tally.key]}
+            for place in used:
+                users.setdefault(place, []).append(isinstance(aggregate, MeasuredMean))
+        return {place: len(means) for place, means in users.items() if all(means)}
+
+    def _noise(self, tally: Tally, values: Sequence[Floats], noises: Noises) -> TallyNoise | None:
+        """The noise on a tally in each group, where that on all its marginals is known."""
+        places, parts = zip(*self.parts[tally.key], strict=True) if self.parts[tally.key] else ((), ())
+        known = [noise for noise in (noises[i] for i in places if noises) if noise is not None]
+        if len(known) < len(places) or not known or tally.over:
+            return None
+        released = [values[i] for i in places]
+        each = [np.ones(cells.shape) for cells in released]
+        variances = [cells * noise.variance for cells, noise in zip(each, known, strict=True)]
+        steps = [cells * noise.step for cells, noise in zip(each, known, strict=True)]
+        left = (
+            noise.beta / self._means_alone[i]
+            for i, noise in zip(places, known, strict=True)
+            if i in self._means_alone
+        )
+        folded = (self.grouping.fold(tally, parts, cells) for cells in (released, variances, steps))
+        return TallyNoise(*folded, beta=sum(left))
+
+    def _fold(
+        self,
+        tally: Tally,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        most: float,
+        noises: Noises,
+    ) -> Folded:
         places = self.parts[tally.key]
         parts = [part for _, part in places]
         value = self.grouping.fold(tally, parts, [values[i] for i, _ in places])
         error = self.grouping.fold(tally, parts, [errors[i] for i, _ in places])
         least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
-        return Folded(*(np.clip(part, least, largest) for part in (value, value - error, value + error)))
+        ends = (np.clip(part, least, largest) for part in (value, value - error, value + error))
+        return Folded(*ends, noise=self._noise(tally, values, noises))
 
     # ---- which rows, in which order
 
@@ -259,9 +319,11 @@ class SqlProgram:
         """Whether ORDER BY goes by released numbers."""
         return any(id(term.node) not in self.fixed for term in self.statement.order)
 
-    def is_in_order(self, values: Sequence[Floats], errors: Sequence[Floats], most: float) -> bool:
+    def is_in_order(
+        self, values: Sequence[Floats], errors: Sequence[Floats], most: float, noises: Noises = ()
+    ) -> bool:
         """What `CompiledSql.is_in_order` returns."""
-        leaf = self._estimates(values, errors, most, discretised=True)
+        leaf = self._estimates(values, errors, most, discretised=True, noises=noises)
         listed, count = self._chosen(leaf, cut=False), self.grouping.count
         evaluator = _evaluator(count, leaf, released=True)
         terms = [Sorted.of(evaluator.value(term.node), term, count) for term in self.statement.order]
