@@ -2,25 +2,26 @@
 
 Run: python -m bench.quantiles [--repetitions 5] [--peers FOLDER] [--python PYTHON]
 
-Ages and hours of adult, and lognormal incomes; one row added or removed; the median alone, and all nine deciles at
-once, with an interval for each, all of which hold together with probability 19/20. The table at hand has ages in 32
-codes: `age in days` spreads the rows of each code evenly over its 840 days, with a fixed seed. Prices are such that
-intervals are wider than a step.
+Ages and hours of adult, and lognormal incomes; one row added or removed; the median alone, and all nine deciles
+at once, with an interval for each, all of which hold together with probability 19/20. The table at hand has ages
+in 32 codes: `age in days` spreads the rows of each code evenly over its 840 days, with a fixed seed. Prices are such
+that intervals are wider than a step.
 
 OpenDP's quantile is a number without an interval. Its user can state one in two ways:
 
 scores   Three private quantiles, each at a third of the price: one at the level itself, and two at levels that are
          moved outwards by as many ranks as the theorem of the exponential mechanism says that a draw is off by at
-         most, (2Δ/ε)(ln k + ln 1/β), with k candidates at the full resolution. The number of rows, which the ranks
-         are divided by, is told to the peer for free. (For pure ε the program permutes and flips, which is no worse.)
-tree     A noisy tree of counts over all steps, with the branching factor that OpenDP recommends, made consistent by
-         its own post-processing. Its library states no error of a sum of leaves. It is given the deviation of its own
-         noise, found by running it on an empty table, and the very test that this program uses: from either side up
-         to the first cut that fails.
+         most, (2Δ/ε)(ln k + ln 1/β), with k candidates at the full resolution. The number of rows, which the
+         ranks are divided by, is told to the peer for free. (For pure ε the program permutes and flips, which is
+         no worse.)
+tree     A noisy tree of counts over all steps, with the branching factor that OpenDP recommends, made consistent
+         by its own post-processing. Its library states no error of a sum of leaves. It is given the deviation of
+         its own noise, found by running it on an empty table, and the very test that this program uses: from
+         either side up to the first cut that fails.
 
-`understudy` is this program through a project and SQL, with the estimate and the interval for one price. Widths are
-means over levels and repetitions, in the unit of the column, and the bar is against the narrower of the peer's two.
-`scores, one draw` is how far the peer's estimate is off, 19 times of 20, at its third of the price: what an
+`understudy` is this program through a project and SQL, with the estimate and the interval for one price. Widths
+are means over levels and repetitions, in the unit of the column, and the bar is against the narrower of the peer's
+two. `scores, one draw` is how far the peer's estimate is off, 19 times of 20, at its third of the price: what an
 interval would be if one knew the table.
 """
 

@@ -1,9 +1,10 @@
-"""What OpenDP says of quantiles: run by its own Python, on a file of whole numbers; prints JSON. No part of the program.
+"""What OpenDP says of quantiles: run by its own Python, on a file of whole numbers; prints JSON.
 
 Usage: python quantiles_peer.py {scores|tree} FILE STEPS CURRENCY AMOUNT BETA REPETITIONS LEVEL…
 
-`scores` are ends and estimates by OpenDP's private quantile, `tree` by its noisy tree of counts: for each repetition
-and level the lower end, the estimate and the upper end. The docstring of `bench.quantiles` says what the ends are.
+`scores` are ends and estimates by OpenDP's private quantile, `tree` by its noisy tree of counts: for each
+repetition and level the lower end, the estimate and the upper end. `bench.quantiles` says what the
+ends are. This is no part of the program.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ def scores(rows, steps, currency, amount, beta, repetitions, levels):
         ]
         told.append(
             [
-                [otherwise if made is None else made(rows) for made, otherwise in zip(ends, (0, 0, steps))]
+                [
+                    otherwise if made is None else made(rows)
+                    for made, otherwise in zip(ends, (0, 0, steps), strict=True)
+                ]
                 for _ in range(repetitions)
             ]
         )
@@ -58,7 +62,7 @@ def tree(rows, steps, currency, amount, beta, repetitions, levels):
     """A tree of counts over all steps, made consistent; the ends by the test that `bench.quantiles` names."""
     import numpy as np
 
-    dp, measure = measured(currency)
+    dp, _ = measured(currency)
     leaves = steps + 1
     branches = dp.t.choose_branching_factor(leaves)
     metric = dp.l1_distance(T=int) if currency == "epsilon" else dp.l2_distance(T=int)

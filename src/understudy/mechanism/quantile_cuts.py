@@ -35,6 +35,9 @@ Floats = NDArray[np.float64]
 FEW_STEPS, FOR_EACH_LEVEL = 31, 16
 """Measures of so few steps, or so few for each level, are counted at every cut at once."""
 
+FIRST_CUTS = 16
+"""Cuts of the first round, at equal distances, for all levels together."""
+
 ZOOM_CUTS = 8
 """Cuts for each level in a round that looks for where its quantile lies."""
 
@@ -44,7 +47,7 @@ BRANCHES = 9
 DOUBTFUL = 2.0
 """Deviations of T from 0 within which a cut may be on either side of the quantile."""
 
-LADDER = (0.2, 1.7)
+LADDER = (0.0, 1.5)
 """Where the last round cuts on either side of a quantile, in deviations beyond the bound that the test needs.
 
 By simulation on smooth data: the nearer cut passes about every other time, and the farther one nearly always.
@@ -127,7 +130,7 @@ class CutSearch:
         if counts_every_cut(self.steps, len(self.levels)):
             return np.arange(1, self.steps + 1, dtype=np.int64)
         if not self._told[0].cuts:
-            first = np.linspace(0, self.steps + 1, ZOOM_CUTS * len(self.levels) + 2)[1:-1]
+            first = np.linspace(0, self.steps + 1, FIRST_CUTS + 2)[1:-1]
             found = {round(cut) for cut in first.tolist()}
         else:
             aim = self._ladder if terms.last else self._region

@@ -38,7 +38,7 @@ StepTable = tuple[Whole, Whole]
 LAST_PART = Fraction(3, 5)
 """The part of the price for the round that the intervals rest on; by simulation on smooth data."""
 
-GROWTH = 2
+GROWTH = Fraction(3, 2)
 """Each round that looks for the quantiles costs so many times as much as the one before."""
 
 EARLIER = Fraction(1, 10)
@@ -59,7 +59,7 @@ def round_parts(steps: int, levels: int) -> tuple[Fraction, ...]:
     zooms, size = 1, BRANCHES**3
     while size < steps:
         zooms, size = zooms + 1, size * BRANCHES
-    parts = [Fraction(GROWTH**i) for i in range(zooms)]
+    parts = [GROWTH**i for i in range(zooms)]
     return (*(part * (1 - LAST_PART) / sum(parts) for part in parts), LAST_PART)
 
 
