@@ -4,7 +4,7 @@ Run: python -m bench.quantiles [--repetitions 5] [--peers FOLDER] [--python PYTH
 
 Ages and hours of adult, and lognormal incomes; one row added or removed; the median alone, and all nine deciles
 at once, with an interval for each, all of which hold together with probability 19/20. The table at hand has ages
-in 32 codes: `age in days` spreads the rows of each code evenly over its 840 days, with a fixed seed. Prices are such
+in 32 codes: `age in days` spreads the rows of each code evenly over its 840 days, by a fixed seed. Prices are such
 that intervals are wider than a step.
 
 OpenDP's quantile is a number without an interval. Its user can state one in two ways:

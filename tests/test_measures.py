@@ -249,6 +249,29 @@ def test_several_quantiles_of_a_measure_are_one_purchase(frame):
             assert cell.low <= kept(frame).quantile(level) <= cell.high
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "quantile_cont(pay, [0.25, 0.5])",
+        "percentile_disc([0.25, 0.5]) WITHIN GROUP (ORDER BY pay)",
+        "quantile(pay, [0.25, 0.5]) FILTER (WHERE age < 95)",
+    ],
+)
+def test_a_list_of_levels_is_a_column_for_each(frame, written):
+    with project(frame, epsilon=50) as opened:
+        asked = f"SELECT sex, {written} AS q, count(*) FROM t GROUP BY sex ORDER BY sex"
+        assert [column.name for column in opened.columns(asked)][:3] == ["sex", "q_0.25", "q_0.5"]
+        told = opened.ask(asked, rho=0.05)
+        for row in told.cells[:2]:
+            assert row[1].low <= row[2].high
+            pay = kept(frame[frame["sex"] == row[0]])
+            assert row[1].low <= pay.quantile(0.25) <= row[1].high
+        with pytest.raises(QueryError, match="no levels"):
+            opened.ask("SELECT quantile_cont(pay, []) FROM t", rho=0.05)
+        with pytest.raises(QueryError, match="between 0 and 1"):
+            opened.ask("SELECT quantile_cont(pay, [0.5, 3]) FROM t", rho=0.05)
+
+
 def test_that_mechanism_is_taken_whose_ends_are_expected_to_be_nearer(frame):
     """Quantiles that are too many to be found together are drawn each by itself; others from refined counts."""
     many = [round(0.01 + 0.005 * i, 3) for i in range(33)]
