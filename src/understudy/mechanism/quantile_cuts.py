@@ -47,10 +47,10 @@ BRANCHES = 9
 DOUBTFUL = 2.0
 """Deviations of T from 0 within which a cut may be on either side of the quantile."""
 
-LADDER = (0.0, 1.5)
+LADDER = (-0.2, 0.6, 1.8)
 """Where the last round cuts on either side of a quantile, in deviations beyond the bound that the test needs.
 
-By simulation on smooth data: the nearer cut passes about every other time, and the farther one nearly always.
+By simulation on smooth data: the nearest cut passes every other time or so, and the farthest nearly always.
 """
 
 ROUNDING = 1e-12

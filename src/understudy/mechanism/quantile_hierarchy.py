@@ -27,7 +27,7 @@ from understudy.noise.samplers import NoiseSource
 from understudy.noise.sums import NoiseLaw
 from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Together
-from understudy.privacy.price import Price
+from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import probability
 
@@ -35,20 +35,23 @@ Whole = NDArray[np.int64]
 StepTable = tuple[Whole, Whole]
 """Steps that rows lie at, in order, and how many rows at each."""
 
-LAST_PART = Fraction(3, 5)
+LAST_PART = Fraction(13, 20)
 """The part of the price for the round that the intervals rest on; by simulation on smooth data."""
 
-GROWTH = Fraction(3, 2)
-"""Each round that looks for the quantiles costs so many times as much as the one before."""
+GROWTH: dict[Currency, Fraction] = {"epsilon": Fraction(3, 2), "rho": Fraction(2)}
+"""Each round that looks for the quantiles costs so many times as much as the one before.
 
-EARLIER = Fraction(1, 10)
+Less in epsilon, of which half means twice the noise, and not √2 times as in rho.
+"""
+
+EARLIER = Fraction(1, 25)
 """The part of β for ends that rest on earlier rounds, where the last one missed the quantile."""
 
 MOST_LEVELS = 32
 """Quantiles of one measure that are found together."""
 
 
-def round_parts(steps: int, levels: int) -> tuple[Fraction, ...]:
+def round_parts(steps: int, levels: int, currency: Currency = "rho") -> tuple[Fraction, ...]:
     """The rounds for so many levels of a measure of so many steps, and the part of the price that each costs.
 
     One where every cut is counted; else the last, and before it as many as it takes to divide the range by
@@ -59,7 +62,7 @@ def round_parts(steps: int, levels: int) -> tuple[Fraction, ...]:
     zooms, size = 1, BRANCHES**3
     while size < steps:
         zooms, size = zooms + 1, size * BRANCHES
-    parts = [GROWTH**i for i in range(zooms)]
+    parts = [GROWTH[currency] ** i for i in range(zooms)]
     return (*(part * (1 - LAST_PART) / sum(parts) for part in parts), LAST_PART)
 
 
@@ -112,7 +115,7 @@ class QuantileHierarchy:
         what is charged jointly with other questions is rounded up for each round.
         """
         unit, different = Fraction(4 * moved.l1**2, UNITS), tuple(sorted(set(levels)))
-        parts = (price.amount * part for part in round_parts(steps, len(different)))
+        parts = (price.amount * part for part in round_parts(steps, len(different), price.currency))
         amounts = [floor(part / unit) * unit or part for part in parts]
         rounds = tuple(noise_for(Price(price.currency, amount), moved) for amount in amounts)
         return cls(rounds=rounds, levels=different, steps=steps, beta=beta)
