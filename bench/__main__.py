@@ -13,8 +13,8 @@ from importlib import import_module
 from bench.verdict import Verdict, ended, not_run, shown
 
 NAMES = (
-    "columns", "commands", "counting", "engines", "graphical", "house", "interaction", "ledger", "measures",
-    "mwem",
+    "columns", "commands", "counting", "dense_gpu", "engines", "graphical", "house", "interaction", "ledger",
+    "measures", "mwem",
     "noise", "pmw", "prefixes", "quantiles", "release_bars", "residual", "server", "sessions", "smalldb", "sql",
     "startup", "synthesis", "validity", "weights",
 )  # fmt: skip

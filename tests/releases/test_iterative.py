@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import fake_cupy
 from counted import Cells, Killed, Rows
 from release_runs import covered, run_over, same
 from statistical import assert_at_most, assert_covers, assert_does_not_follow, assert_follows
@@ -39,6 +40,7 @@ from understudy.releases import iterative
 from understudy.releases.distinguisher import PrivateSelection, StatisticalLearner, distinguisher
 from understudy.releases.iterative import IterativeDesign, iterative_construction
 from understudy.releases.run import Run
+from understudy.standin.dense import device
 from understudy.standin.median.median import MedianUpdate
 from understudy.standin.multiplicative import MultiplicativeWeights, ProjectedWeights
 from understudy.table.source import in_memory
@@ -524,3 +526,21 @@ def test_on_a_real_truth():
     np.testing.assert_array_equal(truth.count(("a", "b")), HISTOGRAM)
     assert covered(run, outcome)
     assert outcome.answers[0].basis == "certified"
+
+
+def test_a_construction_on_a_device_is_the_same(monkeypatch):
+    monkeypatch.setattr(device, "_cupy", fake_cupy.cupy)
+    here, there = (
+        iterative_construction(make(seed=5, epsilon=20), **where) for where in ({}, {"device": "cuda"})
+    )
+    for one, other in zip(here.answers, there.answers, strict=True):
+        np.testing.assert_allclose(one.counts, other.counts, rtol=1e-9)
+
+
+def test_a_device_that_is_not_there_is_refused_before_anything_is_bought():
+    run = make()
+    with pytest.raises(ParameterError, match="needs CuPy"):
+        iterative_construction(run, device="cuda")
+    with pytest.raises(ParameterError, match="goes with multiplicative weights"):
+        iterative_construction(run, device="cuda", update=MedianUpdate)
+    assert run.curator.ledger.spent.units == 0

@@ -373,7 +373,10 @@ def test_a_question_needs_an_approval_by_what_it_is_charged_not_by_what_it_would
 
 
 def test_a_question_that_became_dearer_in_the_queue_waits_for_approval(tmp_path, monkeypatch):
-    """What others ask meanwhile can make a class of answers due, which costs more than a question's own counts."""
+    """What others ask meanwhile can make a class of answers due, which costs more than a question's own counts.
+
+    So the price that is compared with the threshold is found in the question's turn, and nowhere else.
+    """
     configured = config(
         people(tmp_path), approve_above=ApproveAbove(people=Fraction(1, 2), agents=Fraction(1, 10**6))
     )
@@ -388,6 +391,8 @@ def test_a_question_that_became_dearer_in_the_queue_waits_for_approval(tmp_path,
     monkeypatch.setattr(Session, "price", rising)
     with serving(configured) as service:
         client = Client(service, ada)
+        told = client("POST", "/v1/tables/people/price", {"question": "count area = n and job = true"})[1]
+        assert told["needs_approval"] is False
         before = client.get("/v1/tables/people/budget")[1]["left"]["amount"]
         status, told = client.ask("count area = n and job = true", request="later")
         assert (status, told["state"], len(asked)) == (202, "waiting", 2)

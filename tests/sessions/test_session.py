@@ -25,6 +25,8 @@ from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.workload import marginals
 from understudy.sessions.direct import DirectPurchase
+from understudy.sessions.forecast import Forecast
+from understudy.sessions.funds import Funds
 from understudy.sessions.knowledge import Knowledge
 from understudy.sessions.marginals_class import MarginalsPurchase
 from understudy.sessions.purchase import PurchaseRequest
@@ -373,6 +375,42 @@ def test_prices_of_statements_are_the_most_that_they_cost():
         quoted, before = session.price(text).units, one.ledger.spent.units
         assert session.price(text).units == quoted
         assert session.ask(text).cost.units == one.ledger.spent.units - before <= quoted
+
+
+def test_a_question_that_was_priced_is_not_planned_again_unless_something_changed(monkeypatch):
+    planned, of = [], Forecast.of
+
+    def counted(self, marginal, *, asked):
+        planned.append(marginal)
+        return of(self, marginal, asked=asked)
+
+    monkeypatch.setattr(Forecast, "of", counted)
+    one = session_of(curator(), alpha=0.02, mechanism="direct")
+    first, second, third = (f"count sex = F and town = {town}" for town in "abc")
+    price = one.price(first)
+    assert one.ask(first).cost.units <= price.units
+    assert len(planned) == 1
+    one.price(second)
+    one.ask(third)
+    one.ask(second)  # planned before the purchase for another question
+    assert len(planned) == 4
+
+
+def test_what_others_spent_since_a_price_was_told_has_the_question_planned_again(monkeypatch):
+    """A class that could be paid then may be too dear now, where the question's own counts are not."""
+    refused, check = [], Funds.check
+
+    def once(self, purchases):
+        if not refused:
+            refused.extend(purchases)
+            raise InsufficientBudgetError(requested=2.0, remaining=1.0, currency="rho")
+        return check(self, purchases)
+
+    one = session_of(curator(), alpha=0.02)
+    one.price("count sex = F and town = a")
+    monkeypatch.setattr(Funds, "check", once)
+    assert one.ask("count sex = F and town = a").source == "measured"
+    assert refused
 
 
 def test_a_private_number_of_rows_is_bought_with_the_first_question():

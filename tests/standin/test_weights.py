@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fake_cupy
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DomainError, ParameterError, TooLargeError
 from understudy.query.linear import Factor, LinearQuery
 from understudy.query.projection import Projection
-from understudy.standin.dense import weights
+from understudy.standin.dense import device, host, weights
+from understudy.standin.dense.device import spoken_tiles, tile_width
 from understudy.standin.dense.weights import DENSE_LIMIT, DenseWeights
+from understudy.standin.multiplicative import MultiplicativeWeights
 
 # Rows and columns fall differently: columns only, few or many rows, long rows, a last attribute that fills a row.
 SHAPES = [(7,), (2,) * 13, (5, 3, 40, 30), (3, 2000), (3, 40, 2000), (2, 70_000), (4, 3, 2, 5), (1, 1500, 1)]
@@ -65,15 +68,18 @@ def project(rates: np.ndarray, domain: Domain, clique: tuple[str, ...]) -> np.nd
     st.sampled_from(SHAPES),
     st.integers(0, 2**32),
     st.sampled_from(["float64", "float32"]),
-    st.sampled_from([1, 2]),
+    st.sampled_from([1, 2, "cuda"]),
 )
-def test_every_operation_equals_brute_force(shape, seed, dtype, threads):
+def test_every_operation_equals_brute_force(shape, seed, dtype, place):
     rng = np.random.default_rng(seed)
     domain = DOMAINS[shape]
     start = rng.random(shape) + 0.01
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weights, "_SHARED", 1)  # threads share even a small pass
-        ours, brute = DenseWeights.histogram(domain, start, dtype=dtype, threads=threads), Brute(start)
+        patch.setattr(host, "SHARED", 1)  # threads share even a small pass
+        patch.setattr(device, "_cupy", fake_cupy.cupy)
+        patch.setattr(device, "EACH", 1)  # so that the tests' domains have several tiles
+        where = {"device": place} if place == "cuda" else {"threads": place}
+        ours, brute = DenseWeights.histogram(domain, start, dtype=dtype, **where), Brute(start)
         tolerance = 1e-12 if dtype == "float64" else 2e-6
         for _ in range(6):
             query, following = random_query(domain, rng), random_query(domain, rng)
@@ -123,7 +129,7 @@ def test_projections_and_answers_on_many_attributes_take_another_road(monkeypatc
     ours = DenseWeights.histogram(domain, rng.random(domain.shape()))
     queries = [random_query(domain, rng) for _ in range(4)] * 2
     expected = [ours.project(q.clique) for q in queries], ours.answer_many(queries)
-    monkeypatch.setattr(weights, "_SUMS", 1)
+    monkeypatch.setattr(host, "SUMS", 1)
     monkeypatch.setattr(weights, "_ONE_BY_ONE", 1)
     for query, rates in zip(queries, expected[0], strict=True):
         np.testing.assert_allclose(ours.project(query.clique), rates, rtol=1e-12)
@@ -171,7 +177,7 @@ def test_the_lazy_normaliser_of_a_counting_query():
     ours = DenseWeights.uniform(domain)
     query = LinearQuery.conjunction(domain, {"a00": [0, 1], "a05": [1, 0], "a12": [0, 1]})
     outside = query.weights(domain.names) == 0
-    before = ours._cells.reshape(domain.shape())[outside].copy()
+    before = ours._cells.cells.reshape(domain.shape())[outside].copy()
     s, eta = ours.answer(query), 0.7
     ours.reweight(query, eta)
     z = 1 + (exp(eta) - 1) * s
@@ -179,7 +185,7 @@ def test_the_lazy_normaliser_of_a_counting_query():
         z, rel=1e-14
     )
     assert ours.answer(query) == pytest.approx(s * exp(eta) / z, rel=1e-14)
-    np.testing.assert_array_equal(ours._cells.reshape(domain.shape())[outside], before)
+    np.testing.assert_array_equal(ours._cells.cells.reshape(domain.shape())[outside], before)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-11), ("float32", 1e-4)])
@@ -195,7 +201,7 @@ def test_a_thousand_updates_do_not_drift(dtype, tolerance):
     exact = np.exp(logs - logs.max())
     np.testing.assert_allclose(ours.rates(), exact / exact.sum(), rtol=tolerance)
     carried = 1e-12 if dtype == "float64" else 1e-8
-    assert ours._mass == pytest.approx(float(ours._cells.sum(dtype=np.float64)), rel=carried)
+    assert ours._mass == pytest.approx(float(ours._cells.cells.sum(dtype=np.float64)), rel=carried)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -305,3 +311,55 @@ def test_numba_is_imported_only_when_a_pass_is_made():
     )
     said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert said.stdout.strip() == "False"
+
+
+# ---- cells on a device
+
+
+def test_tiles_of_which_nothing_is_said_are_not_read():
+    spans = np.array([[0, 10], [2047, 2049], [5000, 5001]])
+    assert spoken_tiles(spans, 6000, 1024).tolist() == [True, True, True, False, True, False]
+    assert spoken_tiles(np.empty((0, 2), np.int64), 6000, 1024).tolist() == [False] * 6
+
+
+def test_rows_begin_where_several_cells_are_read_at_once():
+    for columns, dtype, wide in [
+        (4096, "float32", 4),
+        (4096, "float64", 2),
+        (4098, "float32", 2),
+        (7, "float64", 1),
+    ]:
+        assert tile_width(columns, np.dtype(dtype)) == device.THREADS * device.EACH * wide
+
+
+def test_a_stand_in_on_a_device_is_the_one_in_memory(monkeypatch):
+    monkeypatch.setattr(device, "_cupy", fake_cupy.cupy)
+    domain = DOMAINS[(5, 3, 40, 30)]
+    ours = DenseWeights.product(domain, {"a01": [1, 2, 3]}, dtype="float32", device="cuda")
+    here = DenseWeights.product(domain, {"a01": [1, 2, 3]}, dtype="float32")
+    assert (ours.dtype, ours.threads, repr(ours)) == (
+        np.dtype("float32"), 1, "DenseWeights(18,000 cells, float32, on a CUDA device)",
+    )  # fmt: skip
+    query = LinearQuery.conjunction(domain, {"a01": [0, 1, 1], "a03": np.arange(30) < 7})
+    kept = ours.copy()
+    for weights_ in (ours, here):
+        weights_.reweight(query, 0.7)
+    np.testing.assert_allclose(ours.rates(), here.rates(), rtol=1e-6)
+    assert kept.answer(query) != pytest.approx(ours.answer(query))
+    assert MultiplicativeWeights(domain=domain, alpha=0.1, device="cuda").start().dtype == np.float64
+
+
+def test_a_device_that_is_too_small_or_not_there_is_refused_with_what_to_do(monkeypatch):
+    domain = DOMAINS[(3, 40, 2000)]
+    with pytest.raises(ParameterError, match="device must be 'cpu' or 'cuda', not 'tpu'"):
+        DenseWeights.uniform(domain, device="tpu")
+    with pytest.raises(ParameterError, match=r"needs CuPy: install the extra `understudy\[cuda\]`"):
+        DenseWeights.uniform(domain, device="cuda")
+    device._cupy.cache_clear()
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy.cupy(devices=0))
+    with pytest.raises(ParameterError, match="this machine shows none: leave it out"):
+        DenseWeights.uniform(domain, device="cuda")
+    monkeypatch.setattr(device, "_cupy", lambda: fake_cupy.cupy(memory=1 << 20))
+    with pytest.raises(TooLargeError, match="on this device") as refusal:
+        DenseWeights.uniform(domain, dtype="float32", device="cuda")
+    assert refusal.value.limit == int(0.9 * 2**20) // 4

@@ -54,6 +54,9 @@ def release(
     seconds: Annotated[
         float | None, typer.Option(help="CPU time that its fits may take, as forecast; for adaptive.")
     ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cuda has a GPU hold the weights of ic; needs understudy[cuda].")
+    ] = None,
     ranges: Annotated[
         str | None, typer.Option(help="Ordered attributes whose ranges are asked: age,hours; by residual.")
     ] = None,
@@ -114,6 +117,7 @@ def release(
     given = {
         "memory": None if memory is None else as_bytes(memory),
         "seconds": seconds,
+        "device": device,
         "ranges": None if ranges is None else [name.strip() for name in ranges.split(",")],
     }
     options = {key: value for key, value in given.items() if value is not None} | _options(option or [])

@@ -12,6 +12,7 @@ from understudy.lectures.asking import curator_of
 from understudy.lectures.online import OnlineConstruction, OnlineTerms, practical_terms, theorem_terms
 from understudy.project import Project
 from understudy.rational import Number
+from understudy.standin.dense.weights import Device, Precision
 from understudy.standin.multiplicative import MultiplicativeWeights
 
 
@@ -23,7 +24,9 @@ class PrivateMultiplicativeWeights(OnlineConstruction):
     people); or give the error, `alpha`, as a part of all rows, and `updates`, how many wrong answers of the
     weights are paid for (as many as there can be where it is left out): each run is charged when it begins. `beta`
     is the probability that some answer is further off. `name` and `analyst` are those of
-    `OnlineConstruction`, whose privacy and accuracy these are.
+    `OnlineConstruction`, whose privacy and accuracy these are. `dtype` is the precision of the weights; with
+    `device="cuda"` they are held by a CUDA device, which has room for more cells than the machine's memory
+    (`understudy[cuda]`; 2^28 cells at most otherwise).
 
     Updates     On gaps of α the weights are wrong at most B(α) times, whatever is asked: each update brings them
                 nearer to the table in relative entropy, which is ln|X| at first. [Lecture 7, Definition 2]
@@ -44,6 +47,8 @@ class PrivateMultiplicativeWeights(OnlineConstruction):
         beta: Number = 0.05,
         name: str = "",
         analyst: str = "",
+        dtype: Precision = "float64",
+        device: Device = "cpu",
     ) -> None:
         curator = curator_of(table)
         is_priced = epsilon is not None or rho is not None
@@ -53,7 +58,7 @@ class PrivateMultiplicativeWeights(OnlineConstruction):
             raise ParameterError("updates go with alpha: for a price, the theorem says how many there can be")
 
         def weights(gap: Number) -> MultiplicativeWeights:
-            return MultiplicativeWeights(domain=curator.domain, alpha=gap)
+            return MultiplicativeWeights(domain=curator.domain, alpha=gap, dtype=dtype, device=device)
 
         if alpha is None:
             terms = theorem_terms(curator, weights, queries=queries, epsilon=epsilon, rho=rho, beta=beta)

@@ -30,6 +30,7 @@ from understudy.query.projection import Projection
 from understudy.rational import Number, exact, positive
 from understudy.releases.distinguisher import Distinguisher, distinguisher
 from understudy.releases.run import MarginalAnswer, Outcome, Run
+from understudy.standin.dense.weights import Device
 from understudy.standin.median.median import SurvivingSet
 from understudy.standin.multiplicative import MultiplicativeWeights
 from understudy.standin.protocol import DatabaseUpdate
@@ -188,11 +189,13 @@ def iterative_construction(
     distinguisher: str | Distinguisher = "exponential",
     composition: Composition = "ledger",
     most_rounds: int = 2000,
+    device: Device = "cpu",
 ) -> Outcome:
     """IC(D, α, ε₀, Distinguish, U) over a finite class of counting queries. [Lecture 7, Algorithm 1]
 
     Without an `alpha` the smallest one that can be certified is taken. `queries` are the workload's cells unless
-    given. `update` is an algorithm for gaps of α/2, or a rule that makes one (else multiplicative weights).
+    given. `update` is an algorithm for gaps of α/2, or a rule that makes one (else multiplicative weights, which
+    `device="cuda"` has a GPU hold).
 
     Privacy     B = B(α/2) rounds of a selection and a measurement, each a debit of its own, which add up to the
                 run's price at most: sums of ε, sums of ρ, or the lecture's steps under its hypotheses, which cost
@@ -205,7 +208,7 @@ def iterative_construction(
                 floating-point results, so the same machine and versions.
     """
     planner = _Planner(run, _class(run, queries), _named(distinguisher), composition)
-    rule = _rule(run, update)
+    rule = _rule(run, update, device)
     chosen, updates = _aimed(planner, rule, alpha, most_rounds)
     algorithm = rule(chosen / 2)
     design = planner.design(chosen, max(1, updates))
@@ -247,9 +250,11 @@ def _class(run: Run, queries: Sequence[LinearQuery] | QueryClass | None) -> Quer
     return queries if isinstance(queries, QueryClass) else QueryClass.of(queries)
 
 
-def _rule(run: Run, update: DatabaseUpdate[Any] | UpdateRule | None) -> UpdateRule:
+def _rule(run: Run, update: DatabaseUpdate[Any] | UpdateRule | None, device: Device = "cpu") -> UpdateRule:
     if update is None:
-        return lambda gap: MultiplicativeWeights(domain=run.domain, alpha=gap)
+        return lambda gap: MultiplicativeWeights(domain=run.domain, alpha=gap, device=device)
+    if device != "cpu":
+        raise ParameterError("`device` goes with multiplicative weights: leave it out, or `update`")
     if callable(update):
         return update
     return lambda gap: update

@@ -8,29 +8,32 @@ ledger, which charges nothing twice, refuses another question under it, and tell
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from understudy.answer.around_answer import AroundAnswer
 from understudy.errors import (
     LedgerError,
     RequestConflictError,
     SourceError,
-    StatementError,
     StoreError,
     UnderstudyError,
 )
-from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
 from understudy.project import PreparedQuestion, QuestionPurchase
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import ANSWERED, Asked, AskedQuestion, KeptReply
 from understudy.server.config import ServerConfig
+from understudy.server.gate_reply import (
+    AskedBy,
+    GateReply,
+    answered,
+    passing_problem,
+    reply_of,
+    reply_of_approval,
+    sent_reply,
+)
 from understudy.server.house import OpenTable, ServedTable
-from understudy.server.inquiry import Inquiry
 from understudy.server.problems import Problem, problem_of
 from understudy.server.replies import Told, answer_as_plain, as_repeat, encoded
 from understudy.server.shelf import AnswerShelf, Key, KnownAnswer
@@ -43,36 +46,6 @@ Given = TypeVar("Given")
 
 Portions = Iterator[list[tuple[int, Given]]]
 """Outcomes of some questions as they come: the place of each among them, and its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class GateReply:
-    """What became of a question: `body` is the JSON document that tells it. One that waits has no answer yet.
-
-    `answer` is the part of the document that is the answer (of one that waits: all of it), for doors that send no
-    JSON; `id` and `request` are those of the question.
-    """
-
-    body: bytes
-    is_waiting: bool = False
-    answer: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    id: str = ""
-    request: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AskedBy:
-    """A question, who asks it, of which table, and the request id under which it stands."""
-
-    table: ServedTable
-    caller: Caller
-    inquiry: Inquiry
-    request: str
-
-    @property
-    def ledger_request(self) -> str:
-        """The name of the question in the ledger: no analyst's request is another's."""
-        return f"{self.caller.analyst}/{self.request}"
 
 
 class Answering:
@@ -112,7 +85,7 @@ class Answering:
             source="repeat",
             currency=known.nothing.currency,
         )
-        return _answered(id, asked, known.text, known.plain)
+        return answered(id, asked, known.text, known.plain)
 
     def kept_known(self, given: list[tuple[AskedBy, KnownAnswer]]) -> Portions[GateReply | None]:
         """Known answers for callers who gave request ids: kept, in one transaction, before they are sent.
@@ -137,14 +110,14 @@ class Answering:
             ]
         )
         yield [
-            (place, _answered(id, asked, known.text, known.plain) if id else None)
+            (place, answered(id, asked, known.text, known.plain) if id else None)
             for place, (id, (asked, known)) in enumerate(zip(ids, given, strict=True))
         ]
 
     def free_or_none(self, asked: AskedBy) -> GateReply | None:
-        """The reply that costs nothing: one that was sent before, a free answer, or that approval is needed.
+        """The reply that costs nothing: one that was sent before, or a free answer. None where there is none.
 
-        None where the question has to be bought, which its price permits.
+        What the question costs then is found in its turn (`bought`), when the questions before it are answered.
         """
         sent = self.sent_before(asked)
         if sent is not None:
@@ -156,10 +129,13 @@ class Answering:
             if answer is not None:
                 return self._keep(opened, asked, answer, session.name)
             _check_pays(caller)
-            return self._waiting(opened, asked, session.price(question, caller.analyst))
+            return None
 
     def bought(self, asked: AskedBy, approved: Approval | None = None) -> GateReply:
-        """Ask in the session, which buys what is missing; the answer is kept before it is sent."""
+        """Ask in the session, which buys what is missing; the answer is kept before it is sent.
+
+        Where the price needs an approval that the question does not have, nothing is bought, and it waits.
+        """
         caller, inquiry = asked.caller, asked.inquiry
         with asked.table.use() as opened:
             session = opened.session(caller.analyst)
@@ -167,7 +143,7 @@ class Answering:
             if approved is not None:
                 _check_price(price, approved)
             elif (waiting := self._waiting(opened, asked, price)) is not None:
-                return waiting  # it became dearer in the queue, where others' questions were before it
+                return waiting
             answer = self._noted(
                 asked,
                 lambda: session.ask(
@@ -229,16 +205,19 @@ class Answering:
         told: list[tuple[int, GateReply | Exception]] = []
         answers: list[tuple[int, AskedBy, KeptReply]] = []
         for place, asked, outcome in outcomes:
-            if not isinstance(outcome, Exception) and (passing := _passing(asked, outcome)) is not None:
+            if (
+                not isinstance(outcome, Exception)
+                and (passing := passing_problem(asked, outcome)) is not None
+            ):
                 told.append((place, passing))
             elif isinstance(outcome, Exception):
                 told.append((place, outcome))
                 self._note_refusal(asked, outcome)
             else:
-                answers.append((place, asked, _reply(asked, outcome, asked.ledger_request, budget)))
+                answers.append((place, asked, reply_of(asked, outcome, asked.ledger_request, budget)))
         kept = self._asked.keep_all([reply for _, _, reply in answers]) if answers else []
         for (place, asked, reply), found in zip(answers, kept, strict=True):
-            told.append((place, found if isinstance(found, Exception) else _sent(found, asked, reply)))
+            told.append((place, found if isinstance(found, Exception) else sent_reply(found, asked, reply)))
         return told
 
     def _prepared(self, opened: OpenTable, asked: AskedBy) -> PreparedQuestion[Told]:
@@ -264,9 +243,9 @@ class Answering:
         if found is None:
             return None
         if found.state == ANSWERED and found.answer_text:
-            return _answered(found.id, asked, found.answer_text, found.answer)
+            return answered(found.id, asked, found.answer_text, found.answer)
         kept = self._approvals.find(asked.inquiry.table, asked.caller.analyst, asked.request)
-        return None if kept is None else _of_approval(found, kept)
+        return None if kept is None else reply_of_approval(found, kept)
 
     def _direct_waiting(
         self, opened: OpenTable, asked: AskedBy, prepared: PreparedQuestion[Told]
@@ -304,13 +283,13 @@ class Answering:
         found = self._noted_question(asked, asked.ledger_request)
         self._asked.wait(found.id)
         kept = self._approvals.find(inquiry.table, caller.analyst, asked.request)
-        return None if kept is None else _of_approval(found, kept)
+        return None if kept is None else reply_of_approval(found, kept)
 
     def _waits_already(self, asked: AskedBy) -> GateReply | None:
         analyst, inquiry = asked.caller.analyst, asked.inquiry
         kept = self._approvals.same(inquiry.table, analyst, inquiry.question, inquiry.terms)
         found = None if kept is None else self._asked.find(inquiry.table, analyst, kept.request)
-        return None if kept is None or found is None else _of_approval(found, kept)
+        return None if kept is None or found is None else reply_of_approval(found, kept)
 
     def _noted_question(self, asked: AskedBy, name: str) -> AskedQuestion:
         inquiry = asked.inquiry
@@ -346,7 +325,7 @@ class Answering:
         the outer statement run again, on rows that are known by then.
         """
         budget = opened.project.ledger.budget
-        if (passing := _passing(asked, answer)) is not None:
+        if (passing := passing_problem(asked, answer)) is not None:
             raise passing
         failed = isinstance(answer, AroundAnswer) and bool(answer.problem)
         if not asked.inquiry.is_direct and answer.source != "uncertified" and not failed:
@@ -354,50 +333,11 @@ class Answering:
             plain = answer_as_plain(again, budget)
             known = KnownAnswer(plain, encoded(plain).decode(), again.cost)
             self._shelf.keep(self._key(asked, opened.generation), known)
-        reply = _reply(asked, answer, name, budget)
-        return _sent(self._asked.keep(reply), asked, reply)
+        reply = reply_of(asked, answer, name, budget)
+        return sent_reply(self._asked.keep(reply), asked, reply)
 
     def _key(self, asked: AskedBy, generation: int) -> Key:
         return asked.inquiry.table, generation, self.whose(asked.caller), asked.inquiry.question
-
-
-def _reply(asked: AskedBy, answer: Told, name: str, budget: Budget) -> KeptReply:
-    """An answer as it is kept under its request, and sent."""
-    inquiry, plain = asked.inquiry, answer_as_plain(answer, budget)
-    return KeptReply(
-        table=inquiry.table,
-        analyst=asked.caller.analyst,
-        question=inquiry.question,
-        request=asked.request,
-        terms=inquiry.terms,
-        answer=encoded(plain).decode(),
-        plain=plain,
-        price=answer.cost,
-        share=budget.share(answer.cost),
-        source=answer.source,
-        ledger_request=name,
-    )
-
-
-def _passing(asked: AskedBy, answer: Told) -> Problem | None:
-    """The refusal in the place of an answer that is not kept, since the desk was not to be had; None for others.
-
-    What was paid for is found again: by the session, or in the ledger under the request id. A question that is
-    measured by itself and came without a request id would pay once more: its inner answers are sent, and say why
-    there is no more than these. So are those of a statement that took too long or too much, as it would again.
-    """
-    if not isinstance(answer, AroundAnswer) or not answer.is_passing:
-        return None
-    if asked.inquiry.is_direct and not asked.inquiry.request:
-        return None
-    return Problem(
-        503,
-        StatementError.code,
-        answer.problem,
-        hint="Ask again, under the same request id if there was one: nothing is paid twice.",
-        more={"reason": answer.reason},
-        retry_after=1.0,
-    )
 
 
 def plainly(work: Callable[[], Given]) -> Callable[[], Given]:
@@ -430,13 +370,6 @@ def taken(request: str) -> Problem:
     )
 
 
-def approval_as_plain(kept: Approval) -> dict[str, Any]:
-    """What an analyst sees of an approval."""
-    told = kept.as_dict()
-    shown = ("id", "state", "currency", "price", "share", "why", "at", "expires", "decided", "reason")
-    return {name: told[name] for name in shown}
-
-
 def _check_pays(caller: Caller) -> None:
     if caller.read_only:
         raise Problem(
@@ -457,53 +390,3 @@ def _check_price(price: Cost, approved: Approval) -> None:
             f"The question was approved at {then} and costs {now} now.",
             hint="Ask it again under a new request id.",
         )
-
-
-def _of_approval(found: AskedQuestion, kept: Approval) -> GateReply:
-    """What is said of a question that needs an approval: that it waits, or that it was not granted."""
-    if kept.state == "denied":
-        raise Problem(
-            403,
-            "denied",
-            f"The custodian denied this question: {kept.reason}",
-            hint="Ask another question, or talk to the custodian; a new request id asks anew.",
-        )
-    if kept.state == "expired":
-        raise Problem(
-            403,
-            "expired",
-            "Nobody decided about this question within seven days.",
-            hint="Ask it again under a new request id.",
-        )
-    told = {
-        "id": found.id,
-        "table": found.table,
-        "request": found.request,
-        "question": found.question,
-        "state": "waiting",
-        "approval": approval_as_plain(kept),
-    }
-    return GateReply(encoded(told), is_waiting=True, answer=told, id=found.id, request=found.request)
-
-
-def _sent(found: AskedQuestion, asked: AskedBy, reply: KeptReply) -> GateReply:
-    """The reply of a question that was just kept; the one that was kept before, where there was one."""
-    plain = reply.plain if found.answer_text is reply.answer else found.answer
-    return _answered(found.id, asked, found.answer_text, plain)
-
-
-def _answered(id: str, asked: AskedBy, answer: str, plain: Mapping[str, Any] | None) -> GateReply:
-    """The document of an answer, put together from parts that are JSON already: ids need no escapes."""
-    question, table = _quoted(asked.inquiry.question), _quoted(asked.inquiry.table)
-    return GateReply(
-        f'{{"answer":{answer},"id":"{id}","question":{question},"request":"{asked.request}",'
-        f'"state":"{ANSWERED}","table":{table}}}'.encode(),
-        answer=plain or {},
-        id=id,
-        request=asked.request,
-    )
-
-
-@lru_cache(maxsize=4096)
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

@@ -28,20 +28,12 @@ from typing import Any, TypeVar
 from understudy.errors import LedgerError, SourceError, StoreError, UnderstudyError
 from understudy.ledger.interface import fresh_request
 from understudy.server import described
-from understudy.server.answering import (
-    Answering,
-    AskedBy,
-    GateReply,
-    Portions,
-    approval_as_plain,
-    as_problem,
-    plainly,
-    taken,
-)
+from understudy.server.answering import Answering, Portions, as_problem, plainly, taken
 from understudy.server.approvals import Approval, Approvals
 from understudy.server.asked import WAITING, Asked, AskedQuestion
 from understudy.server.audit_log import AuditLog
 from understudy.server.config import ServerConfig
+from understudy.server.gate_reply import AskedBy, GateReply, approval_as_plain
 from understudy.server.house import House, OpenTable, ServedTable, SessionTerms
 from understudy.server.inquiry import MOST_QUESTIONS, Inquiry
 from understudy.server.pace import RateLimiter, ResponseGrid

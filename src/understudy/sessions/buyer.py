@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from understudy.answer.answer import Answer
 from understudy.curator.curator import Curator
@@ -43,6 +43,18 @@ SERVED, MOST_SERVED = 1 << 8, 1 << 12
 beyond the second the oldest are forgotten. Then classes count as having saved less, and are bought later."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """What one question may buy, and of which state of the session that was found."""
+
+    marginal: Marginal
+    analyst: str
+    asked: int
+    known: Deduction
+    changes: int
+    purchases: list[Purchase]
+
+
 class Buyer:
     """The purchases of one session: its journal, the policy that plans them, and what is `known` after each.
 
@@ -65,6 +77,8 @@ class Buyer:
         self.lock = AskingLock("session")
         self._planning = AskingLock("session")
         self._served: deque[Marginal] = deque(maxlen=MOST_SERVED)
+        self._changes = 0
+        self._plan: _Plan | None = None
         self.journal = self.curator.recorded(
             promise.terms.text(),
             lambda text: PurchaseJournal(self.curator.ledger, text, name=name, analyst=owner, lazily=lazily),
@@ -101,7 +115,23 @@ class Buyer:
         if not unknown:
             return []
         with self._planning:
+            if len(unknown) == 1:
+                return self._planned(unknown[0], analyst, asked)
             return self._forecast(analyst).of_all(unknown, asked=asked)
+
+    def _planned(self, marginal: Marginal, analyst: str, asked: int) -> list[Purchase]:
+        """What one question buys; whoever was told its price and asks it next does not have it found twice."""
+        forecast = self._forecast(analyst)
+        plan = self._plan
+        if (
+            plan is None
+            or (plan.marginal is not marginal and plan.marginal != marginal)
+            or (plan.analyst, plan.asked, plan.changes) != (analyst, asked, self._changes)
+            or plan.known is not self.known
+        ):
+            purchases = forecast.of(marginal, asked=asked)
+            plan = self._plan = _Plan(marginal, analyst, asked, self.known, self._changes, purchases)
+        return plan.purchases
 
     def _forecast(self, analyst: str) -> Forecast:
         """What questions buy if this analyst asks them now: what the policy wants and their limits allow."""
@@ -110,6 +140,7 @@ class Buyer:
 
     def _tell_served(self) -> None:
         while self._served:
+            self._changes += 1
             self.policy.served(self.known.knowledge, self._served.popleft())
 
     # ---- purchases, by whoever holds the lock
@@ -129,6 +160,7 @@ class Buyer:
 
         Raises a `RefusedError` where other processes buy something each time before this one can.
         """
+        is_planned_anew = False
         for _ in range(TRIES):
             if self.catch_up():
                 self.check_request(asking)
@@ -143,13 +175,15 @@ class Buyer:
             except OvertakenError:
                 continue
             except InsufficientBudgetError:
-                return None
+                if is_planned_anew:
+                    return None
+                is_planned_anew, self._plan = True, None  # others spent since its price was told: less may do
         raise RefusedError("other processes are asking in this session all the time; ask again")
 
     def _buy(self, marginal: Marginal, asking: Asking, asked: int) -> Answer:
         """Make the purchases that are forecast for a question, until what was released answers it."""
         with self._planning:
-            *before, last = self._forecast(asking.analyst).of(marginal, asked=asked)
+            *before, last = self._planned(marginal, asking.analyst, asked)
         for purchase in before:
             self._make(purchase, asking)
         answer = self.deduced(marginal, asking.charged) if before else None
@@ -163,6 +197,7 @@ class Buyer:
                 return replace(found, cost=asking.charged)
             before, answer = [last], self.deduced(marginal, asking.charged)
         with self._planning:
+            self._changes += 1
             self.policy.answered(marginal)
         return answer
 
@@ -209,6 +244,7 @@ class Buyer:
         result = purchase.make(self.calibrator, draft, request)
         self._finish(purchase)
         with self._planning:
+            self._changes += 1
             self.policy.made(purchase, result.cost)
         self._record(asking, result.cost)
         if result.answer is not None and result.marginal is not None:
@@ -229,6 +265,7 @@ class Buyer:
         """
         self.journal.length += 1
         with self._planning:
+            self._changes += 1
             self.policy.note(purchase)
 
     def _publish(self, draft: Knowledge) -> None:

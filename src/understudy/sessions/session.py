@@ -329,6 +329,7 @@ class Session:
     def _answers(self, marginals: Sequence[Marginal], asking: Asking, *, uncertified: bool) -> list[Answer]:
         """An answer for each marginal: for nothing where that is possible, else bought, else by the stand-in."""
         self._buyer.check_request(asking)
+        seen = self._known if len(marginals) == 1 else None
         answers = self._free(marginals)
         if answers is None:
             with self._buyer.lock:
@@ -336,7 +337,9 @@ class Session:
                 whole = len(marginals) == 1 or self._is_affordable(
                     marginals, asking.analyst, refuse=not uncertified
                 )
-                told = [self._told(part, asking, uncertified=uncertified, buy=whole) for part in marginals]
+                told = [
+                    self._told(part, asking, seen, uncertified=uncertified, buy=whole) for part in marginals
+                ]
             answers = [
                 self._uncertified(part, answer) if isinstance(answer, Cost) else answer
                 for part, answer in zip(marginals, told, strict=True)
@@ -372,14 +375,19 @@ class Session:
         known = self._buyer.memory.find(marginal)
         return None if known is None else replace(known, source="repeat", cost=self._buyer.nothing)
 
-    def _told(self, marginal: Marginal, asking: Asking, *, uncertified: bool, buy: bool) -> Answer | Cost:
-        """What whoever holds the lock for buying can say: an answer; what was spent in vain where it has none."""
+    def _told(
+        self, marginal: Marginal, asking: Asking, seen: Deduction | None, *, uncertified: bool, buy: bool
+    ) -> Answer | Cost:
+        """What whoever holds the lock for buying can say: an answer; what was spent in vain where it has none.
+
+        By what was known in `seen` there is no answer for nothing: it is not looked for there again.
+        """
         self._asked += 1
         asking.charged = self._buyer.nothing
         repeated = self._repeated(marginal)
         if repeated is not None:
             return repeated
-        answer = self._buyer.deduced(marginal, asking.charged)
+        answer = None if self._known is seen else self._buyer.deduced(marginal, asking.charged)
         if answer is None and buy:
             answer = self._buyer.bought(marginal, asking, asked=self._asked)
         if answer is not None:

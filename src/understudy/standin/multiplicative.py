@@ -19,7 +19,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import ParameterError
 from understudy.query.linear import LinearQuery
 from understudy.rational import Number, exact, positive
-from understudy.standin.dense.weights import DenseWeights, Precision
+from understudy.standin.dense.weights import DenseWeights, Device, Precision
 from understudy.theory.arguments import whole
 from understudy.theory.lecture7 import mw_updates
 from understudy.theory.logarithm import floor_log_over
@@ -33,7 +33,7 @@ class MultiplicativeWeights:
     """Multiplicative weights Dᵗ⁺¹(x) ∝ Dᵗ(x) exp(±s Q(x)) with a fixed step s: up if v > Q(Dᵗ), down if v < Q(Dᵗ).
 
     Q is a query and v its value, near the Q(D) of the table's histogram D; the start D⁰ is uniform. `dtype` is the
-    precision of the weights, `threads` how many threads update them.
+    precision of the weights, `threads` how many threads update them; `device="cuda"` has a GPU hold them.
 
     Accuracy    The sign of v - Q(Dᵗ) is that of Q(D) - Q(Dᵗ) [Lecture 7, Definition 1]. By Hoeffding's lemma an
                 update against a gap g lowers Ψ by sg - s²/8 at least. "tight": s = 4α lowers it by 2α², so
@@ -49,6 +49,7 @@ class MultiplicativeWeights:
     step: Literal["tight", "textbook"] = "tight"
     dtype: Precision = "float64"
     threads: int | None = None
+    device: Device = "cpu"
 
     def __post_init__(self) -> None:
         positive(self.alpha, "alpha", at_most=1)
@@ -62,7 +63,7 @@ class MultiplicativeWeights:
 
     def start(self) -> DenseWeights:
         """The hypothesis before any update: the same weight on every cell."""
-        return DenseWeights.uniform(self.domain, dtype=self.dtype, threads=self.threads)
+        return DenseWeights.uniform(self.domain, dtype=self.dtype, threads=self.threads, device=self.device)
 
     def update(self, hypothesis: DenseWeights, query: LinearQuery, value: float) -> DenseWeights:
         """The hypothesis after one query and its value, a share of rows: it answers closer to the value."""
@@ -111,6 +112,7 @@ class ProjectedWeights:
     margin: Number
     dtype: Precision = "float64"
     threads: int | None = None
+    device: Device = "cpu"
 
     def __post_init__(self) -> None:
         if not 0 <= exact(self.margin, "margin") < 1:
@@ -118,7 +120,7 @@ class ProjectedWeights:
 
     def start(self) -> DenseWeights:
         """The hypothesis before any update: the same weight on every cell."""
-        return DenseWeights.uniform(self.domain, dtype=self.dtype, threads=self.threads)
+        return DenseWeights.uniform(self.domain, dtype=self.dtype, threads=self.threads, device=self.device)
 
     def update(self, hypothesis: DenseWeights, query: LinearQuery, value: float) -> DenseWeights:
         """The hypothesis after one query and its value, a share of rows: within the margin of the value."""
@@ -173,6 +175,7 @@ class ConsistentWeights:
     rounds: int = 3
     dtype: Precision = "float64"
     threads: int | None = None
+    device: Device = "cpu"
 
     def __post_init__(self) -> None:
         whole(self.rounds, "rounds")
@@ -181,7 +184,11 @@ class ConsistentWeights:
     @property
     def _step(self) -> ProjectedWeights:
         return ProjectedWeights(
-            domain=self.domain, margin=self.margin, dtype=self.dtype, threads=self.threads
+            domain=self.domain,
+            margin=self.margin,
+            dtype=self.dtype,
+            threads=self.threads,
+            device=self.device,
         )
 
     def start(self) -> LearntWeights:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.datastructures import State
 from starlette.responses import Response
 
-from understudy.server.answering import GateReply
+from understudy.server.gate_reply import GateReply
 from understudy.server.http.bodies import AskBody, asked, check_json, parsed
 from understudy.server.http.replying import json_reply, refusals
 from understudy.server.http.security import App, Receive, RoutePath, Scope, Send, body_from

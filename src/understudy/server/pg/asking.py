@@ -14,8 +14,9 @@ from typing import Any, Protocol, TypeVar
 
 from understudy.ledger.interface import fresh_request
 from understudy.query.column import Column
-from understudy.server.answering import GateReply, plainly
+from understudy.server.answering import plainly
 from understudy.server.gate import Gate
+from understudy.server.gate_reply import GateReply
 from understudy.server.inquiry import Inquiry
 from understudy.server.pace import RateLimiter
 from understudy.server.pg import notices

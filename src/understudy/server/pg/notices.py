@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from understudy.server.answering import GateReply
+from understudy.server.gate_reply import GateReply
 from understudy.server.pg import wire
 from understudy.server.pg.states import Refusal
 

@@ -23,7 +23,7 @@ from understudy.query.linear import LinearQuery
 CliqueTable = tuple[Clique, NDArray[np.float64]]
 
 ROW = 1024
-"""A row has at least this many columns where the domain allows it, enough to keep the vector unit busy."""
+"""Columns of a row in the machine's memory, at least: enough to keep the vector unit busy."""
 
 LONG_ROW = 2**16
 """A row of more columns than this, and its pattern, no longer fit in the nearest caches."""
@@ -37,17 +37,18 @@ FEW = 16
 
 @dataclass(frozen=True)
 class DenseLayout:
-    """The matrix of a domain's cells."""
+    """The matrix of a domain's cells; a row has at least `row` columns where the domain allows it."""
 
     domain: Domain
+    row: int = ROW
 
     @cached_property
     def split(self) -> int:
         """How many attributes lead; the cells of the others are the columns."""
         shape = self.domain.shape()
         sizes = [prod(shape[i:]) for i in range(len(shape))]
-        split = max((i for i, size in enumerate(sizes) if size >= ROW), default=0)
-        if sizes[split] > LONG_ROW and split + 1 < len(shape) and sizes[split + 1] >= ROW // 16:
+        split = max((i for i, size in enumerate(sizes) if size >= self.row), default=0)
+        if sizes[split] > LONG_ROW and split + 1 < len(shape) and sizes[split + 1] >= self.row // 16:
             split += 1
         return split
 
@@ -83,8 +84,16 @@ class DenseLayout:
 
     def each_row(self, numbers: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """Numbers with one axis for each leading attribute, as one number for each row."""
-        full = np.empty(self.leading, np.int32)
-        full[...] = numbers
+        # Neighbouring axes along which the numbers vary, or do not, are one: few axes are filled faster.
+        seen, whole = [1], [1]
+        for told, size in zip(numbers.shape, self.leading, strict=True):
+            if (told == 1) == (seen[-1] == 1):
+                seen[-1], whole[-1] = seen[-1] * told, whole[-1] * size
+            else:
+                seen.append(told)
+                whole.append(size)
+        full = np.empty(whole, np.int32)
+        full[...] = numbers.reshape(seen)
         return full.reshape(self.rows)
 
 

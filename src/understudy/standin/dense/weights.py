@@ -6,12 +6,9 @@ query, with no exponential per cell and no division (`weights_layout` says how t
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from math import ceil, exp, expm1, frexp, isfinite, ldexp, prod
+from collections.abc import Iterable, Mapping
+from math import ceil, exp, expm1, frexp, isfinite, ldexp
 from typing import Any, Literal
 
 import numpy as np
@@ -21,12 +18,18 @@ from understudy.domain.domain import Clique, Domain
 from understudy.errors import DomainError, ParameterError, TooLargeError
 from understudy.query.linear import LinearQuery
 from understudy.query.tables import RememberedTables
+from understudy.standin.dense import device as cuda
+from understudy.standin.dense.device import DeviceCells
+from understudy.standin.dense.host import HostCells
 from understudy.standin.dense.layout import DenseLayout, Patterns
 
 DENSE_LIMIT = 2**28
 """Cells of the largest dense histogram (1 GiB of float32)."""
 
 Precision = Literal["float32", "float64"]
+
+Device = Literal["cpu", "cuda"]
+"""Where the cells are: in the machine's memory, or in that of its first CUDA device."""
 
 _LOG_STEP = 40.0
 """The largest logarithm of a factor that one pass applies; single precision overflows beyond 60."""
@@ -46,17 +49,11 @@ _REMEMBERED = 64
 _SMALL = 2**16
 """Bytes of patterns that are not large whatever the domain."""
 
-_SUMS = 2**22
-"""Cells of the largest table of sums that every thread has its own of."""
-
 _ONE_BY_ONE = 2**16
 """Queries on cliques of more cells than this are not answered from a common projection."""
 
 _CALM = 8
 """Answers since the last update after which a projection is made and remembered: more of them will be asked."""
-
-_SHARED = 2**21
-"""Cells below which a second thread costs more than it saves."""
 
 
 class DenseWeights:
@@ -71,20 +68,13 @@ class DenseWeights:
                 no update makes a cell zero for ever, and none runs into slow subnormal numbers.
     """
 
-    def __init__(
-        self, domain: Domain, cells: NDArray[np.floating[Any]], *, threads: int | None = None
-    ) -> None:
-        """Take over `cells`, a C-contiguous table of at least 0, not all 0, shaped by the domain."""
-        if threads is not None and threads < 1:
-            raise ParameterError(f"threads must be at least 1, not {threads}")
-        self._layout = DenseLayout(domain)
-        self._cells = cells.reshape(self._layout.rows, self._layout.columns)
-        self._threads = threads or _cores()
-        self._pool: ThreadPoolExecutor | None = None
-        self._floor = np.finfo(cells.dtype).tiny
+    def __init__(self, cells: HostCells | DeviceCells) -> None:
+        """Take over cells of at least 0, not all 0."""
+        self._cells = cells
+        self._layout = cells.layout
         self._last: tuple[LinearQuery, float] | None = None
         self._said: OrderedDict[int, tuple[LinearQuery, Patterns]] = OrderedDict()
-        self._tables = RememberedTables(domain, self.project)
+        self._tables = RememberedTables(self.domain, self.project)
         self._calm = 0
         self._recount()
         if not (isfinite(self._mass) and self._mass > 0):
@@ -93,10 +83,18 @@ class DenseWeights:
 
     @classmethod
     def uniform(
-        cls, domain: Domain, *, dtype: Precision = "float64", threads: int | None = None
+        cls,
+        domain: Domain,
+        *,
+        dtype: Precision = "float64",
+        threads: int | None = None,
+        device: Device = "cpu",
     ) -> DenseWeights:
         """Every cell alike: what is known before anything is."""
-        return cls(domain, np.ones(_admitted(domain), dtype), threads=threads)
+        if device == "cuda":
+            return cls(DeviceCells.filled(_on_device(domain), dtype))
+        _check_device(device)
+        return cls(HostCells(DenseLayout(domain), np.ones(_admitted(domain), dtype), threads=threads))
 
     @classmethod
     def histogram(
@@ -106,6 +104,7 @@ class DenseWeights:
         *,
         dtype: Precision = "float64",
         threads: int | None = None,
+        device: Device = "cpu",
     ) -> DenseWeights:
         """A copy of public weights, one for each cell; a cell of 0 stays 0 whatever is learnt."""
         shape = _admitted(domain)
@@ -117,7 +116,10 @@ class DenseWeights:
         cells = np.divide(given, given.max(), order="C")
         # What is positive stays so in fewer digits.
         cells = np.maximum(cells, np.where(given > 0, np.finfo(dtype).tiny, 0)).astype(dtype)
-        return cls(domain, cells, threads=threads)
+        if device == "cuda":
+            return cls(DeviceCells.of(_on_device(domain), cells))
+        _check_device(device)
+        return cls(HostCells(DenseLayout(domain), cells, threads=threads))
 
     @classmethod
     def product(
@@ -127,20 +129,29 @@ class DenseWeights:
         *,
         dtype: Precision = "float64",
         threads: int | None = None,
+        device: Device = "cpu",
     ) -> DenseWeights:
         """Independent attributes with the given marginals; an attribute without one is uniform."""
-        cells = np.ones((1,), dtype)
-        shape = _admitted(domain)
         given = {domain[name].name: np.asarray(weights, np.float64) for name, weights in marginals.items()}
-        for name, size in zip(domain.names, shape, strict=True):
-            weights = given.get(name, np.ones(size))
+        for name, weights in given.items():
+            size = domain[name].size
             if weights.shape != (size,) or not np.isfinite(weights).all() or weights.min() < 0:
                 raise ParameterError(f"the marginal of {name} must be {size} finite numbers of at least 0")
             if weights.sum() <= 0:
                 raise ParameterError(f"the marginal of {name} must have a positive sum")
-            # Scaled to mean 1, so that a product over many attributes neither overflows nor vanishes.
-            cells = np.multiply.outer(cells, (weights / weights.mean()).astype(dtype)).reshape(-1)
-        return cls(domain, cells.reshape(shape), threads=threads)
+        # Scaled to mean 1, so that a product over many attributes neither overflows nor vanishes.
+        scaled = {name: weights / weights.mean() for name, weights in given.items()}
+        if device == "cuda":
+            placed = cls.uniform(domain, dtype=dtype, device=device)
+            for name, weights in scaled.items():
+                placed.scale_marginal((name,), weights)
+            return placed
+        _check_device(device)
+        shape, cells = _admitted(domain), np.ones((1,), dtype)
+        for name, size in zip(domain.names, shape, strict=True):
+            weights = scaled.get(name, np.ones(size))
+            cells = np.multiply.outer(cells, weights.astype(dtype)).reshape(-1)
+        return cls(HostCells(DenseLayout(domain), cells, threads=threads))
 
     @property
     def domain(self) -> Domain:
@@ -152,33 +163,24 @@ class DenseWeights:
 
     @property
     def threads(self) -> int:
-        return self._threads
+        return self._cells.threads
 
     def __repr__(self) -> str:
-        return f"DenseWeights({self._cells.size:,} cells, {self.dtype}, threads={self._threads})"
+        where = f"threads={self.threads}" if isinstance(self._cells, HostCells) else "on a CUDA device"
+        return f"DenseWeights({self._layout.rows * self._layout.columns:,} cells, {self.dtype}, {where})"
 
     def copy(self) -> DenseWeights:
-        return DenseWeights(self.domain, self._cells.copy(), threads=self._threads)
+        return DenseWeights(self._cells.copy())
 
     def rates(self) -> NDArray[np.float64]:
         """Every cell of the domain, as a new array."""
-        return self._cells.reshape(self.domain.shape()).astype(np.float64) / self._mass
+        return self._cells.table() / self._mass
 
     def project(self, clique: Clique) -> NDArray[np.float64]:
         """The marginal over `clique`, whose rates sum to 1."""
-        layout, clique = self._layout, self.domain.clique(clique)
+        clique = self.domain.clique(clique)
         self.domain.allocatable_shape(clique)
-        leading = [i for i, name in enumerate(self.domain.names[: layout.split]) if name in clique]
-        seen = tuple(size if i in leading else 1 for i, size in enumerate(layout.leading))
-        ids = layout.each_row(np.arange(prod(seen)).reshape(seen))
-        shape = (prod(seen), layout.columns)
-        if prod(shape) > _SUMS:  # nearly all attributes: each thread's sums would be as large as the weights
-            sums = self._cells.reshape(self.domain.shape())
-        else:
-            parts = self._pass(_kernels().project, ids, each=lambda: np.zeros(shape))
-            sums = np.add.reduce(parts).reshape(*seen, *layout.trailing)
-        others = tuple(i for i, name in enumerate(self.domain.names) if name not in clique)
-        rates = np.asarray(sums.sum(axis=others, dtype=np.float64))
+        rates = self._cells.project(clique)
         return rates / rates.sum()
 
     def answer(self, query: LinearQuery) -> float:
@@ -191,11 +193,9 @@ class DenseWeights:
 
     def _pass_over(self, query: LinearQuery) -> float:
         [*others, factor] = query.factors or [None]
-        if factor and not others and factor.clique == self.domain.names and self.dtype == np.float64:
-            return _share(float(np.vdot(self._cells, factor.weights)), self._mass)  # as it lies in memory
-        said = self._patterns(query)
-        parts = self._pass(_kernels().answer, said.plain)
-        return _share(sum(parts), self._mass)
+        is_whole = factor is not None and not others and factor.clique == self.domain.names
+        total = self._cells.dot(factor.weights) if factor is not None and is_whole else None
+        return _share(self._cells.answer(self._patterns(query)) if total is None else total, self._mass)
 
     def answer_many(self, queries: Iterable[LinearQuery]) -> NDArray[np.float64]:
         """The average of each query; queries on the same attributes share one pass."""
@@ -241,7 +241,7 @@ class DenseWeights:
         if table.max() > exp(_LOG_STEP):
             table = table / table.max()
         said = Patterns.of_tables(self._layout, [(clique, table)], neutral=1.0)
-        self._scale(said, said.values)
+        self._scale(said, None)
 
     # Passes --------------------------------------------------------------------------------------------------
 
@@ -280,12 +280,12 @@ class DenseWeights:
             and self.dtype == np.float64
         ):
             grown = expm1(step) * self._last[1] * self._mass
-        return self._scale(said, np.exp(step * said.values), asked, grown)
+        return self._scale(said, step, asked, grown)
 
     def _scale(
         self,
         said: Patterns,
-        factors: NDArray[np.float64],
+        step: float | None,
         asked: Patterns | None = None,
         grown: float | None = None,
     ) -> float:
@@ -293,15 +293,7 @@ class DenseWeights:
         self._last = None
         self._calm = 0
         self._tables.forget()
-        multiply = (said.ids, factors.astype(self.dtype, copy=False), said.spans, said.flat)
-        counting, total = grown is None, 0.0
-        if asked is None:
-            parts = self._pass(_kernels().scale, multiply, self._floor, counting)
-            seen = sum(parts)
-        else:
-            following = asked.plain, said.joins(asked)
-            parts = self._pass(_kernels().scale_then_answer, multiply, self._floor, counting, *following)
-            seen, total = (sum(part) for part in zip(*parts, strict=True))
+        seen, total = self._cells.scale(said, step, asked, counting=grown is None)
         grown = seen if grown is None else grown
         self._mass += grown
         self._largest = max(self._largest, self._mass)
@@ -311,7 +303,7 @@ class DenseWeights:
         return total * self._keep_in_range()
 
     def _recount(self) -> None:
-        self._mass = self._largest = float(sum(self._pass(_kernels().mass)))
+        self._mass = self._largest = self._cells.mass()
         self._updates = 0
 
     def _keep_in_range(self) -> float:
@@ -319,32 +311,8 @@ class DenseWeights:
         if 1 / _MASS < self._mass < _MASS:
             return 1.0
         power = ldexp(1.0, -frexp(self._mass)[1])
-        parts = self._pass(_kernels().rescale, self.dtype.type(power), self._floor)
-        self._mass = self._largest = float(sum(parts))
+        self._mass = self._largest = self._cells.rescale(power)
         return power
-
-    def _pass(
-        self, kernel: Callable[..., Any], *arguments: object, each: Callable[[], object] | None = None
-    ) -> list[Any]:
-        """Run a kernel over all cells, shared among the threads; `each` makes an argument of a thread's own."""
-        rows, columns = self._cells.shape
-        shares = self._threads if self._cells.size >= _SHARED else 1
-        by_rows = rows >= shares
-        cuts = [(rows if by_rows else columns) * i // shares for i in range(shares + 1)]
-        ranges = [
-            (low, high, 0, columns) if by_rows else (0, rows, low, high) for low, high in pairwise(cuts)
-        ]
-
-        def run(window: tuple[int, int, int, int]) -> object:
-            own = each() if each else None
-            result = kernel(self._cells, window, *arguments, *([own] if each else []))
-            return own if each else result
-
-        if shares == 1:
-            return [run(ranges[0])]
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="dense-weights")
-        return list(self._pool.map(run, ranges))
 
 
 def _share(part: float, mass: float) -> float:
@@ -365,13 +333,11 @@ def _admitted(domain: Domain) -> tuple[int, ...]:
     return domain.shape()
 
 
-def _cores() -> int:
-    """The cores that this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _on_device(domain: Domain) -> DenseLayout:
+    """The layout of cells on a device: longer rows, of which there are fewer to number."""
+    return DenseLayout(domain, row=cuda.ROW)
 
 
-def _kernels() -> Any:
-    """The compiled loops; numba takes a second to import, and most commands never need it."""
-    from understudy.standin.dense import kernels
-
-    return kernels
+def _check_device(device: Device) -> None:
+    if device != "cpu":
+        raise ParameterError(f"device must be 'cpu' or 'cuda', not {device!r}")
