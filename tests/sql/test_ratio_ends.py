@@ -15,9 +15,10 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.noise.samplers import SeededNoise
+from understudy.query.cell_noise import CellNoise
 from understudy.query.linear import LinearQuery
 from understudy.sql import measured
-from understudy.sql.aggregate import CellNoise, Folded
+from understudy.sql.aggregate import Folded
 from understudy.sql.measured import moments
 
 BETA, RUNS = 0.2, 4_000

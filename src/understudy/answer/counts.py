@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
 from understudy.privacy.cost import Cost
-from understudy.sql.aggregate import CellNoise
+from understudy.query.cell_noise import CellNoise
 
 Floats = NDArray[np.float64]
 

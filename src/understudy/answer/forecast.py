@@ -21,9 +21,9 @@ from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
 from understudy.answer.reader import CountQuestion, ReadQuestion
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.privacy.cost import Cost
+from understudy.query.cell_noise import CellNoise
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
-from understudy.sql.aggregate import CellNoise
 
 SPREAD_CELLS = 1 << 20
 """Cells over which even counts are spread: of larger questions nothing is forecast beyond the error of a count."""

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer, weakest
 from understudy.answer.counts import SourceCounts
+from understudy.query.cell_noise import CellNoise
 from understudy.query.column import Column, cell_columns
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.measure_words import MeasureWords
 from understudy.query.quantile_end import QuantileEnd, ends_of
-from understudy.sql.aggregate import CellNoise, Folded
+from understudy.sql.aggregate import Folded
 from understudy.sql.grid import Numbers
 from understudy.sql.group import Tally
 from understudy.sql.measured import (

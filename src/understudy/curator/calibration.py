@@ -25,11 +25,11 @@ from understudy.privacy.columns import PARTITION, CountColumns, SharedColumns
 from understudy.privacy.event import Event, Selection, Together
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Relation, Sensitivity
+from understudy.query.cell_noise import CellNoise
 from understudy.query.disjoint import are_quantiles_of_one, excludes, shares_a_unit
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
 from understudy.rational import Number, positive, probability
-from understudy.sql.aggregate import CellNoise
 
 MOMENT_STEPS = 1 << 20
 """Steps of the lattice of a moment, for what one row can add at most: even, so that a half is a whole number."""

@@ -101,7 +101,7 @@ class RoundTerms:
 
 
 @dataclass(slots=True)
-class _Told:
+class _SeenCuts:
     """What rounds told of T for one level: cuts, noisy values and the inverse of their variances."""
 
     cuts: list[int] = field(default_factory=list[int])
@@ -117,13 +117,13 @@ class CutSearch:
     levels: tuple[Fraction, ...]
     low: list[int] = field(init=False)
     high: list[int] = field(init=False)
-    _told: list[_Told] = field(init=False)
+    _told: list[_SeenCuts] = field(init=False)
     _rows: float = field(init=False, default=1.0)
 
     def __post_init__(self) -> None:
         self.low = [0] * len(self.levels)
         self.high = [self.steps] * len(self.levels)
-        self._told = [_Told() for _ in self.levels]
+        self._told = [_SeenCuts() for _ in self.levels]
 
     def cuts(self, terms: RoundTerms) -> Whole:
         """The cuts of the next round, in order: numbers between 1 and the last step."""
@@ -197,7 +197,7 @@ class _Curve:
     deviations: Floats
 
     @classmethod
-    def fitted(cls, told: _Told, steps: int, level: float, rows: float) -> _Curve:
+    def fitted(cls, told: _SeenCuts, steps: int, level: float, rows: float) -> _Curve:
         at, place = np.unique(np.array(told.cuts), return_inverse=True)
         weights = np.bincount(place, told.weights)
         values = np.bincount(place, np.array(told.values) * told.weights) / weights

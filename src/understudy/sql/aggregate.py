@@ -15,40 +15,9 @@ from math import inf
 import numpy as np
 
 from understudy.domain.bins import Bins
+from understudy.query.cell_noise import TallyNoise
 from understudy.sql.grid import Floats, Numbers, ends
 from understudy.sql.group import AXIS, Tally
-
-
-@dataclass(frozen=True, slots=True)
-class CellNoise:
-    """The noise on each cell of a marginal, by itself: within `step` of normal noise of `variance`.
-
-    That is, both can be drawn together so that they are never further apart. `beta` is the marginal's part of the
-    probability with which some number of the answer is outside its bounds.
-    """
-
-    variance: float
-    step: float
-    beta: float
-
-    def on(self, released: Floats) -> TallyNoise:
-        """That on a tally of one cell for each group, of which only one ratio is made."""
-        return TallyNoise(
-            released, np.full(released.shape, self.variance), np.full(released.shape, self.step), self.beta
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class TallyNoise:
-    """What was released of a tally in each group before it was cut to what is possible, and the noise on it.
-
-    `beta` is the probability that is left for ratios that the tally is a part of: 0 where its own bounds are used.
-    """
-
-    released: Floats
-    variance: Floats
-    step: Floats
-    beta: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,12 @@ from sqlglot import exp
 
 from understudy.domain.attribute import Attribute, unique_label
 from understudy.errors import QueryError
+from understudy.query.cell_noise import CellNoise, TallyNoise
 from understudy.query.column import Column, ColumnType, type_of
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
 from understudy.query.quantile_end import QuantileEnd
-from understudy.sql.aggregate import CellNoise, Folded, TallyNoise
+from understudy.sql.aggregate import Folded
 from understudy.sql.collect import Aggregate
 from understudy.sql.constants import as_date
 from understudy.sql.evaluate import Evaluator, Leaf, Node
@@ -272,7 +273,10 @@ class SqlProgram:
     def _means_alone(self) -> dict[int, int]:
         """For each marginal that averages of measures alone are made of, how many different ones there are."""
         users: dict[int, list[bool]] = {}
-        for aggregate in {one.key: one for one in self.aggregates.values()}.values():
+        different = {
+            one.key if isinstance(one, MeasuredMean) else name: one for name, one in self.aggregates.items()
+        }
+        for aggregate in different.values():
             used = {place for tally in aggregate.tallies for place, _ in self.parts[tally.key]}
             for place in used:
                 users.setdefault(place, []).append(isinstance(aggregate, MeasuredMean))
