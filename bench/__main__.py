@@ -13,9 +13,10 @@ from importlib import import_module
 from bench.verdict import Verdict, ended, not_run, shown
 
 NAMES = (
-    "columns", "commands", "counting", "dense_gpu", "engines", "graphical", "house", "interaction", "ledger",
-    "measures", "mwem",
+    "columns", "commands", "counting", "dense_gpu", "engines", "filters", "graphical", "house", "interaction",
+    "ledger", "measures", "mwem",
     "noise", "pmw", "prefixes", "quantiles", "release_bars", "residual", "server", "sessions", "smalldb", "sql",
+    "starting",
     "startup", "synthesis", "validity", "weights",
 )  # fmt: skip
 

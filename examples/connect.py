@@ -59,7 +59,7 @@ def analyse(connection: us.Connection, folder: Path) -> None:
 
     # Errors are the library's own too, and say what to write instead.
     try:
-        connection.ask("count age < 31")
+        connection.ask("count smokers = true")
     except QueryError as refused:
         print(f"refused: {refused}")
     print(f"history: {sum(1 for _ in connection.history())} questions")

@@ -58,7 +58,7 @@ class Emulated:
     desk: Desk
 
     def answer(self, sql: str, user: str = "ada", **settings: str) -> Rows:
-        return self.catalog.answer(sql, self.desk, user=user, settings=settings)
+        return self.catalog.prepared(sql, user=user, settings=settings).answer(self.desk)
 
     def numbers(self) -> dict[str, int]:
         """The numbers of objects that are not the same in every database."""

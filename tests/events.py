@@ -10,6 +10,7 @@ from understudy.privacy.event import (
     GaussianNoise,
     LaplaceNoise,
     RandomizedReport,
+    RoundedNormal,
     Selection,
     SparseVector,
     SpentBefore,
@@ -26,5 +27,8 @@ singles = st.one_of(
 )
 pure_events = singles | st.lists(singles, max_size=3).map(lambda events: Together(tuple(events)))
 any_events = pure_events | st.builds(
-    GaussianNoise, l2_squared=st.integers(0, 3).map(Fraction), variance=st.integers(1, 99).map(Fraction)
+    lambda kind, l2_squared, variance: kind(l2_squared=Fraction(l2_squared), variance=Fraction(variance)),
+    st.sampled_from([GaussianNoise, RoundedNormal]),
+    st.integers(0, 3),
+    st.integers(1, 99),
 )

@@ -174,11 +174,10 @@ def test_an_error_survives_a_process():
     ("question", "suggestions"),
     [
         ("count agee < 18", ("age",)),
-        ("count age < 17 by age", ("age < 0", "age < 18")),
+        ("count age < 17.5", ()),
         ("count sex = f", ("F",)),
         ("SELECT count(*) FROM town WHERE agee < 18", ("age",)),
         ("SELECT count(*) FROM twon", ("town",)),
-        ("SELECT count(*) FROM town WHERE age + 1 < 18", ("0", "18")),
         ("SELECT max(age) FROM town", ("quantile_disc(age, 0.99)",)),
         ("SELECT count(*) FROM town WHERE flor(age) < 18", ("floor", "lower")),
         ("SELECT stddev(age) FROM town", ()),

@@ -32,6 +32,7 @@ def declare(
     *,
     epsilon: Number,
     delta: Number = 0,
+    filter: str = "zcdp",  # the word of the declaration
     infer: bool | Collection[str] = False,
     name: str = "frame",
     neighbours: Neighbours | str = Neighbours.REPLACE,
@@ -48,6 +49,7 @@ def declare(
                 (low, high), (low, high, bins), `bool`, a mapping of the declaration file's fields, or an
                 `Attribute`. Columns that are not named are never read
     epsilon, delta  the budget: the total for this table, for ever
+    filter      how rho is added up: `zcdp`, `renyi` or `gdp`, which the first charge fixes (docs/ledger.md)
     infer       True, or names of columns: their cells are read off the data. That is not private, as the cells
                 then tell what the table holds; so it warns, and `Project.inferred` names them. Give public
                 cells (code lists, legal limits, round numbers) wherever an answer leaves the room
@@ -75,7 +77,7 @@ def declare(
         name=name,
         source=SourceSpec("frame", name),
         domain=domain,
-        budget=Budget.of(epsilon, delta),
+        budget=Budget.of(epsilon, delta, filter=filter),
         neighbours=Neighbours(neighbours),
         protect=Protect(protect),
         unit=unit,

@@ -32,6 +32,7 @@ from understudy.ledger.declared import open_ledger
 from understudy.ledger.interface import SEPARATOR, Ledger
 from understudy.ledger.memory import MemoryLedger
 from understudy.ledger.view import spent_of
+from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
@@ -80,11 +81,11 @@ class Quote:
 
     cost     what the ledger would charge, in its currency, if the question shared nothing with earlier ones
     error    the largest half-width, in people, of the counts that would be measured for it
-    beta     the probability with which some part of the answer is outside its bounds
+    beta     the probability with which some part of the answer is outside its bounds: 0 with bounded noise
     share    the part of the whole budget that `cost` is, between 0 and 1 (above 1 where it cannot be paid)
     epsilon  the ε that the question alone amounts to, beside the δ of the budget if there is one
-    noise    which noise would be added: `gaussian` or `laplace`; `exponential` where quantiles of measures alone
-             are drawn, and the error is in ranks
+    noise    which noise would be added: `gaussian`, `laplace` or `bounded`; `exponential` where quantiles of
+             measures alone are drawn, and the error is in ranks
     due      what the ledger would charge the analyst at this moment, jointly with all that was charged before;
              whether that could be paid, and which limit binds. `Project.quote` asks the ledger for it; it is None
              in the quote of a prepared question, whose method `due` asks
@@ -159,7 +160,7 @@ class PreparedQuestion(Generic[Given]):
     def _answered(self, answers: list[Answer], measured: PreparedMeasurement) -> Given:
         """The question's own answer, made of what was measured for it."""
         cells = tuple(
-            CellCounts(answer, answer.noisy, answer.error, noise)
+            CellCounts(answer, answer.noisy, answer.error, noise=noise)
             for answer, noise in zip(answers, measured.noises, strict=True)
         )
         most = self._curator.rows_at_most
@@ -361,8 +362,9 @@ class Project:
         without any it is a hundredth of the whole budget. It is for the whole question. Under a budget with a
         δ an `epsilon` is a part of that budget: the question alone is (epsilon, δ)-DP, and costs the ρ that
         this is (`curator.pricing`). `noise` is `auto`, the one with the smaller error at that price, or
-        `laplace` (then an `epsilon` is one of pure privacy) or `gaussian`. The answer is within its bounds
-        with probability 1 - `beta` (0.05). The same `request` gets the same answer again and pays once;
+        `laplace` (then an `epsilon` is one of pure privacy), `gaussian`, or `bounded`, with which every count is
+        within its error for sure; that needs a budget with `filter: renyi` and a `key_delta`. The answer is within
+        its bounds with probability 1 - `beta` (0.05). The same `request` gets the same answer again and pays once;
         `analyst` is whose share of the budget pays. A question with more than `max_cells` cells (a million)
         is refused before anything is charged.
 
@@ -455,7 +457,7 @@ class Project:
         quote = Quote(
             cost,
             max(measured.errors, default=0.0),
-            float(probability(asked.beta)),
+            float(probability(asked.beta)) if measured.beta else 0.0,
             budget.share(cost),
             budget.epsilon_of(cost),
             _noise_of(measured),
@@ -485,6 +487,8 @@ def _noise_of(measured: PreparedMeasurement) -> str:
     ]
     if mechanisms and all(isinstance(mechanism, QuantileMechanism) for mechanism in mechanisms):
         return "exponential"
+    if any(isinstance(mechanism, BoundedMechanism) for mechanism in mechanisms):
+        return "bounded"
     return "laplace" if any(isinstance(m, LaplaceMechanism) for m in mechanisms) else "gaussian"
 
 

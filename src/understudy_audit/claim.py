@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, inf
+from math import exp, inf, log, log1p
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from understudy.noise.bounded import bounded_log_law
 from understudy.noise.law import discrete_gaussian_log_law
 from understudy.privacy.compose import zcdp_epsilon
 
@@ -108,6 +110,42 @@ class GaussianClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class RenyiClaim:
+    """A divergence at one Rényi order outside outputs of mass `delta`, as the (ε, δ) that it implies."""
+
+    order: Fraction
+    divergence: Fraction
+    delta: Fraction
+
+    @property
+    def deltas(self) -> tuple[float, ...]:
+        return tuple(float(self.delta) + each for each in CURVE)
+
+    def epsilon(self, delta: float) -> float:
+        """[CKS20, Corollary 13] at this order, for what is left of δ."""
+        rest, order = delta - float(self.delta), float(self.order)
+        if rest <= 0:
+            return inf
+        converted = (log(1 / rest) + (order - 1) * log1p(-1 / order) - log(order)) / (order - 1)
+        return max(0.0, float(self.divergence) + converted)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedClaim:
+    """The exact curve of bounded noise on one number that moves by `shift`."""
+
+    shift: int
+    reach: int
+
+    @property
+    def deltas(self) -> tuple[float, ...]:
+        return CURVE
+
+    def epsilon(self, delta: float) -> float:
+        return _bounded_epsilon(self.shift, self.reach, delta)
+
+
+@dataclass(frozen=True, slots=True)
 class NormalClaim:
     """The exact curve of a normal number of standard deviation 1 that moves by `shift`."""
 
@@ -140,7 +178,21 @@ def _gaussian_epsilon(shift: int, variance: Fraction, delta: float) -> float:
     outputs = np.arange(-reach, reach + 1)
     first = discrete_gaussian_log_law(variance, outputs)
     second = discrete_gaussian_log_law(variance, outputs - shift)
-    low, high = 0.0, float((first - second).max())
+    return _exact_epsilon(first, second, delta)
+
+
+@lru_cache(maxsize=256)
+def _bounded_epsilon(shift: int, reach: int, delta: float) -> float:
+    """The same for bounded noise; infinite where outcomes that only one table has are likelier than δ."""
+    outputs = np.arange(-reach - abs(shift), reach + abs(shift) + 1)
+    first, second = bounded_log_law(reach, outputs), bounded_log_law(reach, outputs - shift)
+    alone = np.isneginf(second)
+    left = delta - float(np.exp(first[alone]).sum())
+    return _exact_epsilon(first[~alone], second[~alone], left) if left > 0 else inf
+
+
+def _exact_epsilon(first: NDArray[np.float64], second: NDArray[np.float64], delta: float) -> float:
+    low, high = 0.0, max(float((first - second).max()), 0.0)
     for _ in range(60):
         middle = (low + high) / 2
         spent = float(np.maximum(np.exp(first) - np.exp(middle + second), 0).sum())

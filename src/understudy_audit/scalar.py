@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import sqrt
 
 import numpy as np
 
 from understudy.mechanism.card import KeySubject, NoiseSubject, Releases, ReportSubject
 from understudy.noise.samplers import NoiseSource
+from understudy.privacy.bounded_noise import BoundedNoise
 from understudy.privacy.cost import epsilon, rho
-from understudy.privacy.event import Event, GaussianNoise, TruncatedGeometricKeys
+from understudy.privacy.event import Event, GaussianNoise, RoundedNormal
+from understudy.privacy.key_event import TruncatedGeometricKeys
 from understudy_audit.claim import (
     ApproximateClaim,
     ApproximateConcentratedClaim,
+    BoundedClaim,
     Claim,
     ConcentratedClaim,
     GaussianClaim,
+    NormalClaim,
     PureClaim,
+    RenyiClaim,
 )
 from understudy_audit.events import Draws
 from understudy_audit.privacy import Draw, Pair
@@ -66,6 +72,8 @@ def noise_pairs(subject: NoiseSubject, price: Fraction) -> list[Pair]:
     """Neighbours under noise, each against the price of the mechanism's own event."""
     found = []
     for name, moved, first, second in SHIFTS:
+        if subject.most is not None and moved > subject.most:
+            continue
         shift = [b - a for a, b in zip(first, second, strict=True)]
         mechanism = subject.build(price, moved, shift)
         found.append(_pair(name, mechanism, first, second, _noise_claim(mechanism.event, shift)))
@@ -73,7 +81,17 @@ def noise_pairs(subject: NoiseSubject, price: Fraction) -> list[Pair]:
 
 
 def _noise_claim(event: Event, shift: Sequence[int]) -> Claim:
-    """The exact curve of Gaussian noise where one number moves by all of the sensitivity, else that of ρ."""
+    """The exact curve of Gaussian noise where one number moves by all of the sensitivity, else that of ρ.
+
+    Of rounded normal noise it is the curve of the normal law, whatever moves: that is what is promised. Of bounded
+    noise it is its exact curve too, and that of its divergence where several numbers move.
+    """
+    if isinstance(event, RoundedNormal):
+        return NormalClaim(sqrt(event.l2_squared / event.variance))
+    if isinstance(event, BoundedNoise):
+        if len(shift) == 1:
+            return BoundedClaim(shift[0], event.reach)
+        return RenyiClaim(event.order, event.divergence, event.delta)
     if not isinstance(event, GaussianNoise):
         return PureClaim(epsilon(event))
     if len(shift) == 1 and abs(shift[0]) <= 1000:

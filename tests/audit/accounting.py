@@ -20,6 +20,7 @@ from understudy.privacy.event import (
     LaplaceNoise,
     Located,
     Pure,
+    RoundedNormal,
     Selection,
     SparseVector,
 )
@@ -110,7 +111,7 @@ def against_distributions(
 
 
 def _distribution(library: Any, event: Event, *, interval: float, pessimistic: bool) -> Any:
-    if isinstance(event, GaussianNoise):
+    if isinstance(event, GaussianNoise | RoundedNormal):
         return library.from_gaussian_mechanism(
             sqrt(event.variance / event.l2_squared),
             value_discretization_interval=interval,

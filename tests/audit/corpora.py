@@ -100,6 +100,17 @@ EVENTS = tuple(
     for event in (
         {"event": "LaplaceNoise", "l1": "1", "scale": "1/2"},
         {"event": "GaussianNoise", "l2_squared": "2", "variance": "40"},
+        {"event": "RoundedNormal", "l2_squared": "2", "variance": "40"},
+        {
+            "event": "BoundedNoise",
+            "reach": "200",
+            "l1": "2",
+            "largest": "1",
+            "set_aside": "5",
+            "order": "3",
+            "divergence": "1",
+            "delta": "1/1000",
+        },
         {"event": "Selection", "epsilon": "1/7"},
         {
             "event": "Together",
@@ -119,7 +130,7 @@ EVENTS = tuple(
 EVENT_WORDS = words("""
     "event" "events" "Together" "Located" "noise" "region" "relation" "split" "epsilon" "1/0" "-1" null true [] {}
     "add-remove·3" "1e999999999" 1e999999999 "nan" "ff" 99999999999 "9999999999/7" "SpentBefore" "NoisyMaximum" , :
-    "RandomizedReport" "LaplaceNoise" 9223372036854775808
+    "RandomizedReport" "LaplaceNoise" 9223372036854775808 "RoundedNormal" "BoundedNoise" "reach" "order" "100000"
 """)
 
 FLAGS = [

@@ -88,7 +88,7 @@ def descriptions() -> Callable[[str], object]:
 
 
 def events() -> Callable[[str], object]:
-    from understudy.privacy.event import as_plain, from_plain, from_text
+    from understudy.privacy.recording import as_plain, from_plain, from_text
 
     def door(text: str) -> None:
         event = from_text(text)

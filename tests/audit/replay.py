@@ -28,7 +28,8 @@ from understudy.ledger.interface import Debit, JournalStep
 from understudy.ledger.memory import MemoryLedger
 from understudy.noise.samplers import NoiseSource
 from understudy.privacy.budget import Budget
-from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Together, as_plain
+from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Together
+from understudy.privacy.recording import as_plain
 from understudy_audit.neighbours import Rows, Setting
 
 Act = Callable[[Curator], Any]

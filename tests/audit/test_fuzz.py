@@ -28,7 +28,7 @@ from understudy.cli.app import main
 from understudy.declaration.file import parse
 from understudy.errors import ParameterError
 from understudy.noise.samplers import SeededNoise
-from understudy.privacy.event import as_plain, from_plain, from_text
+from understudy.privacy.recording import as_plain, from_plain, from_text
 from understudy.project import Project
 from understudy.query.expression import parse as ask
 from understudy.releases.files import ANSWERS, CERTIFICATE, STANDIN
@@ -168,8 +168,13 @@ PLAIN = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )  # fmt: skip
-KEYS = words("event epsilon l1 scale noise region relation split events l2_squared variance")
-KINDS = ("Selection", "LaplaceNoise", "Located", "Together", "GaussianNoise", "replace")
+KEYS = words(
+    "event epsilon l1 scale noise region relation split events l2_squared variance reach largest set_aside order "
+    "divergence delta"
+)
+KINDS = (
+    "Selection", "LaplaceNoise", "Located", "Together", "GaussianNoise", "replace", "RoundedNormal", "BoundedNoise"
+)  # fmt: skip
 
 
 @settings(max_examples=300)

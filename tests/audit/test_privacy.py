@@ -16,6 +16,7 @@ from understudy.errors import ParameterError
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.noise.samplers import SeededNoise
+from understudy.privacy.bounded_noise import MAX_LARGEST
 from understudy_audit.claim import CURVE, ConcentratedClaim, GaussianClaim, NormalClaim, PureClaim
 from understudy_audit.composite import Composite
 from understudy_audit.composites import composites
@@ -222,7 +223,9 @@ def test_there_are_twenty_pairs_for_every_scalar_and_every_pair_is_of_neighbours
     assert {name for name, count in told.items() if count != 20} == {
         "truncated-geometric-keys",
         "gaussian-keys",
+        "bounded",
     }
+    assert told["bounded"] == sum(moved <= MAX_LARGEST for _, moved, _, _ in SHIFTS) == 17
 
 
 # The slice that every run of the tests takes; `understudy audit privacy --effort full` takes all of it.

@@ -251,9 +251,7 @@ def test_the_taps_have_power():
         def __init__(self, truth, ledger, declaration, *, noise):
             super().__init__(truth, ledger, declaration, noise=noise)
             sound = self.calibration
-            self.calibration = HalfCalibration(
-                sound.domain, sound.relation, sound.currency, sound.rows_at_most
-            )
+            self.calibration = HalfCalibration(sound.domain, sound.relation, sound.budget, sound.rows_at_most)
 
     class Cheap(Curator):
         def _paid(self, event, question, terms, look):

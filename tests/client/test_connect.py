@@ -30,6 +30,7 @@ from understudy.errors import (
     RequestConflictError,
     ServerError,
 )
+from understudy.privacy.budget import Budget
 from understudy.releases.release import Release, release
 from understudy.server.config import ApproveAbove
 
@@ -126,12 +127,22 @@ class TestAsking:
         with pytest.raises(ParameterError, match="one price"):
             ada.ask("count", epsilon=1, rho=1)
 
+    def test_a_condition_may_cut_bins_and_its_groups_are_parts_of_them(self, server, ada):
+        told = ada.ask("count age < 28 by age")
+        assert [labels for labels, _, _ in told.rows()] == [("0-17",), ("18-27",), ("28-64",), ("65-120",)]
+        assert (ada.ask("count age < 28 by age").cost.units, told.error[2:].tolist()) == (0, [0.0, 0.0])
+        with opened(server) as here:
+            own = here.session("ada").ask("count age < 28 by age", analyst="ada")
+        check_same(replace(ada.ask("count age < 28 by age"), source=own.source), own)
+        with pytest.raises(QueryError, match="age is a number"):
+            ada.ask("SELECT count(*) FROM people WHERE age < '28; DROP TABLE people'")
+
 
 class TestErrors:
     def test_the_librarys_errors_come_back(self, ada):
-        with pytest.raises(QueryError, match="20 is not a bin edge of age") as caught:
-            ada.ask("count age < 20")
-        assert caught.value.suggestions == ("age < 18", "age < 65")
+        with pytest.raises(QueryError, match="'f' is not a declared value of sex") as caught:
+            ada.ask("count sex = f")
+        assert caught.value.suggestions == ("F",)
         with pytest.raises(QueryError, match="no attribute 'agee'"):
             ada.quote("count agee < 18")
         ada.ask("count", request="taken")
@@ -188,6 +199,22 @@ class TestReading:
         assert session.ask("count").cost.units == 0
         with pytest.raises(RefusedError, match="share one session"):
             ada.session(own=True)
+
+    @pytest.mark.parametrize("kept", ["renyi", "gdp"])
+    def test_a_budget_says_which_filter_keeps_it(self, serve, kept):
+        """And whoever knows what it says can work out the whole, as `understudy ask --url` does."""
+        server = serve(budget=f"{{epsilon: 4, delta: 1e-9, filter: {kept}}}")
+        with us.connect(server.url, server.token("ada")) as ada:
+            ada.ask("count by sex", epsilon=0.1)
+            budget = ada.budget()
+        assert budget.kept["filter"] == kept
+        assert "rho is" in budget.kept["meaning"]
+        parts = {name: Fraction(budget.kept[name]) for name in ("order", "reserve") if name in budget.kept}
+        whole = Budget.of(budget.epsilon, budget.delta, filter=kept, **parts)
+        assert whole.cap.amount == budget.cap.amount
+        assert budget.spent_epsilon is not None
+        assert 0 < budget.spent_epsilon < 4
+        assert f"{kept}: rho is" in budget._repr_html_()
 
     def test_the_history_is_fetched_page_by_page(self, server):
         bob = server.connect("bob")

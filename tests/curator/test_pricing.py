@@ -119,7 +119,7 @@ def test_a_pure_budget_adds_laplace_noise_and_no_other():
 def test_prices_that_make_no_sense_are_refused():
     with pytest.raises(ParameterError, match="one of epsilon, rho and error"):
         QuestionPrice(epsilon=1, rho=1)
-    with pytest.raises(ParameterError, match="laplace or gaussian"):
+    with pytest.raises(ParameterError, match="laplace, gaussian or bounded"):
         project().ask("count by sex", noise="uniform")  # type: ignore[arg-type]
 
 

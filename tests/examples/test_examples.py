@@ -91,7 +91,7 @@ CONNECTED = [
     "plotted: smokers.json, bars with a whisker over each error",
     "asked again: repeat, price 0",
     "SQL: 2 rows, columns smoker, people",
-    "refused: 31 is not a bin edge of age; nearest: 30 and 45: try age < 30 or age < 45",
+    "refused: there is no attribute 'smokers'; the domain has: smoker, age, district",
     "history: 3 questions",
     "within the budget",
 ]

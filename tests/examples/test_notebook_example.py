@@ -37,7 +37,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     words = "".join(
         output.text for cell in run.cells for output in cell.get("outputs", []) if "text" in output
     )
-    assert "refused: 33 is not a bin edge of age" in words
+    assert "refused: 'f' is not a declared value of sex" in words
     assert "repeat for 0.0" in words
 
 

@@ -1,8 +1,8 @@
 """Writers that are killed at any moment, and what must still be true of the ledger they shared.
 
-Run as a program: ``python kill_writers.py FOLDER KILLS SEED``. The parent has everything imported, forks writers,
-kills them with SIGKILL at random moments and forks others in their place. A writer reports over a pipe what it was
-granted and, after each release, what it released.
+Run as a program: ``python kill_writers.py FOLDER KILLS SEED [FILTER]``. The parent has everything imported,
+forks writers, kills them with SIGKILL at random moments and forks others in their place. A writer reports
+over a pipe what it was granted and, after each release, what it released.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from understudy.ledger.store import DurableLedger
 from understudy.privacy.budget import Budget
 from understudy.privacy.event import Selection, SparseVector
 
-BUDGET = Budget.of(1000)
+BUDGET = Budget.of(20, 1e-6, filter=sys.argv[4]) if len(sys.argv) > 4 else Budget.of(1000)
 WRITERS = 3
 KILLS_PER_LEDGER = 100
 SHARED = 40

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 
 
@@ -29,6 +31,14 @@ def test_kill_9_at_any_moment_loses_nothing_and_spends_nothing_twice(memory_fold
     assert found["debits"] > kills
     assert found["released"] > kills / 2
     assert found["moved"] > kills / 10
+
+
+@pytest.mark.parametrize("kept", ["renyi", "gdp"])
+def test_kill_9_in_a_ledger_that_another_filter_keeps(memory_folder, kept, audit):
+    kills = 2000 if audit else 30
+    found = run("kill_writers.py", memory_folder, kills, 20240502, kept)
+    assert found["kills"] == kills
+    assert found["debits"] > kills
 
 
 def test_racing_processes_spend_the_budget_to_the_unit(memory_folder, audit):

@@ -30,7 +30,8 @@ from understudy.mechanism.key_selection import GaussianSelection, TruncatedGeome
 from understudy.privacy.budget import Budget
 from understudy.privacy.compose import zcdp_rho
 from understudy.privacy.cost import DELTA_UNITS, delta_units, rho
-from understudy.privacy.event import GaussianNoise, Together, as_plain, from_plain
+from understudy.privacy.event import GaussianNoise, Together
+from understudy.privacy.recording import as_plain, from_plain
 from understudy.privacy.relation import Neighbours, Relation
 
 ADD = Relation(Neighbours.ADD_REMOVE)

@@ -34,10 +34,9 @@ from understudy.privacy.event import (
     SparseVector,
     SpentBefore,
     Together,
-    as_plain,
-    from_plain,
 )
 from understudy.privacy.joint import RULE_1, RULE_2, Joint
+from understudy.privacy.recording import as_plain, from_plain
 
 LAPLACE = LaplaceNoise(l1=Fraction(2), scale=Fraction(30))
 GAUSS = GaussianNoise(l2_squared=Fraction(2), variance=Fraction(400))
@@ -396,7 +395,11 @@ def test_thousands_of_small_events_stay_under_the_ledger_s_total():
     plain += [as_plain(LaplaceNoise(l1=Fraction(1), scale=Fraction(100)))] * 1000
     plain += [as_plain(GaussianNoise(l2_squared=Fraction(1), variance=Fraction(10_000)))] * 1000
     total = sum(Fraction(1, 10_000) * share for share in (125, 500, 500))
-    first = {"terms": json.dumps({"delta": "1/1000000", "currency": "rho"}), "event": None, "total": 0}
+    first = {
+        "terms": json.dumps({"epsilon": "100", "delta": "1/1000000", "currency": "rho"}),
+        "event": None,
+        "total": 0,
+    }
     rows = [{"event": json.dumps(event), "total": 0} for event in plain]
     rows[-1]["total"] = int(total * UNITS)
     found = pld.compare({"entries": [first, *rows]})
@@ -406,7 +409,11 @@ def test_thousands_of_small_events_stay_under_the_ledger_s_total():
 @pytest.mark.parametrize("told", ["0", "1/9"])
 def test_the_second_accountant_prices_the_runs_of_sparse_vectors(told):
     event = as_plain(SparseVector(epsilon=Fraction(1, 5), hits=10, told=Fraction(told)))
-    first = {"terms": json.dumps({"delta": "1/1000000", "currency": "rho"}), "event": None, "total": 0}
+    first = {
+        "terms": json.dumps({"epsilon": "100", "delta": "1/1000000", "currency": "rho"}),
+        "event": None,
+        "total": 0,
+    }
     rows = [{"event": json.dumps(event), "total": 0} for _ in range(50)]
     rows[-1]["total"] = ceil(50 * verifier.price(event, "rho") * UNITS)
     found = pld.compare({"entries": [first, *rows]})

@@ -12,6 +12,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -21,11 +22,12 @@ import pytest
 from sqlalchemy.engine import URL
 
 from understudy.declaration.file import parse
-from understudy.errors import RequestConflictError
+from understudy.errors import LedgerError, RequestConflictError
 from understudy.ledger import export
 from understudy.ledger.interface import NOTHING
 from understudy.ledger.store import DurableLedger
 from understudy.noise.samplers import SeededNoise
+from understudy.privacy.budget import Budget
 from understudy.privacy.event import Selection
 from understudy.project import Project
 from understudy.query.linear import LinearQuery
@@ -196,3 +198,19 @@ def test_a_holdout_goes_on_with_its_secret(tmp_path):
     )
     ledger.close()
     assert export.verify(url, "board")["sound"]
+
+
+@pytest.mark.parametrize("kept", ["renyi", "gdp"])
+def test_a_ledger_of_version_0_1_keeps_to_zcdp(url, kept):
+    """A declaration that names a filter is refused, the file stays as it was, and opens as before."""
+    before = Path(url.database or "").read_bytes()
+    other = replace(DECLARED, budget=Budget.of(60, 1e-6, filter=kept))
+    with pytest.raises(
+        LedgerError, match="was opened with a budget of epsilon 60, delta 1e-06, the declaration"
+    ):
+        DurableLedger(url, "people", other.budget)
+    ledger = DurableLedger(url, "people", DECLARED.budget)
+    assert ledger.spent.units == SPENT
+    ledger.close()
+    assert export.verify(url, "people")["filter"] == "zcdp"
+    assert Path(url.database or "").stat().st_size >= len(before) > 0

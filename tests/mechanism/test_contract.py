@@ -20,6 +20,7 @@ from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.parameters import lattice_sensitivity, lattice_values, share_of, whole
 from understudy.mechanism.randomized_response import RandomizedResponse
+from understudy.mechanism.rounded_normal import RoundedNormalMechanism
 from understudy.mechanism.sparse_vector import AboveThreshold, NumericSparse, SparseState
 from understudy.noise.samplers import NoiseSource, SeededNoise
 from understudy.privacy.cost import UNITS, concentrated, epsilon, pure, rho
@@ -54,6 +55,12 @@ CASES = [
     Case(LaplaceMechanism, "epsilon", {"l1": 3}, lambda m, noise: m.release(VALUES, noise=noise).tolist()),
     Case(
         GaussianMechanism, "rho", {"l2_squared": 3}, lambda m, noise: m.release(VALUES, noise=noise).tolist()
+    ),
+    Case(
+        RoundedNormalMechanism,
+        "rho",
+        {"l2_squared": 3},
+        lambda m, noise: m.release(VALUES, noise=noise).tolist(),
     ),
     Case(
         ExponentialMechanism,
@@ -162,7 +169,7 @@ def test_it_refuses_a_count_that_is_not_whole(case, bad):
             case.build(Fraction(1), **{name: bad})
 
 
-@pytest.mark.parametrize("case", CASES[:2], ids=lambda case: case.kind.__name__)
+@pytest.mark.parametrize("case", CASES[:3], ids=lambda case: case.kind.__name__)
 @pytest.mark.parametrize("values", [[0.5], [1.0, 2.25], [float("nan")]], ids=repr)
 def test_additive_noise_refuses_values_off_the_lattice(case, values):
     """Integer noise leaves what is behind the decimal point in plain sight."""

@@ -21,7 +21,7 @@ from understudy.mechanism.key_selection import (
 from understudy.noise.samplers import SeededNoise, truncated_geometric
 from understudy.privacy.compose import zcdp_delta
 from understudy.privacy.cost import rho
-from understudy.privacy.event import GaussianKeys, TruncatedGeometricKeys
+from understudy.privacy.key_event import GaussianKeys, TruncatedGeometricKeys
 from understudy.privacy.relation import Neighbours, Relation
 
 ADD = Relation(Neighbours.ADD_REMOVE)

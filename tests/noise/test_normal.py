@@ -15,7 +15,7 @@ from scipy.stats import norm
 from scripted_noise import Script
 from statistical import assert_does_not_follow, assert_follows
 from understudy.errors import ParameterError
-from understudy.noise.normal import MAX_SIGMA, RoundedNormal, rounded_normal, tail_enclosure
+from understudy.noise.normal import MAX_SIGMA, RoundedNormalSampler, rounded_normal, tail_enclosure
 from understudy.noise.samplers import WORD, SeededNoise
 
 SIGMAS = [Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(1000), Fraction(0.0355) * 40_000 * 2**20]
@@ -25,7 +25,7 @@ PLUS = 1 << WORD - 1
 
 @given(st.fractions(Fraction(1, 10**6), 30, max_denominator=10**6), st.sampled_from([64, 127, 192, 400]))
 def test_the_normal_tail_lies_between_its_integers(x: Fraction, bits: int) -> None:
-    low, high = tail_enclosure(x, bits)
+    low, high = tail_enclosure(x * x, bits)
     with mpmath.workprec(bits + 1500):
         tail = (
             mpmath.erfc(mpmath.mpf(x.numerator) / x.denominator / mpmath.sqrt(2)) / 2 * mpmath.mpf(2) ** bits
@@ -34,7 +34,7 @@ def test_the_normal_tail_lies_between_its_integers(x: Fraction, bits: int) -> No
     assert high - low <= 3
 
 
-def drawn(sampler: RoundedNormal, *words: int) -> int | None:
+def drawn(sampler: RoundedNormalSampler, *words: int) -> int | None:
     """What these words make, all of them used up; None where more are needed."""
     script = Script(*words)
     try:
@@ -49,7 +49,7 @@ def drawn(sampler: RoundedNormal, *words: int) -> int | None:
 @pytest.mark.parametrize("sigma", SIGMAS, ids=lambda sigma: f"{float(sigma):.6g}")
 def test_the_words_next_to_every_cut_are_decided_as_the_law_says(sigma: Fraction, guard: float) -> None:
     """So the law is exact: numbers just below and above Φ(-(m + 1/2)/σ) make m + 1 and m."""
-    sampler, scale = RoundedNormal(sigma, guard), float(sigma)
+    sampler, scale = RoundedNormalSampler(sigma**2, guard), float(sigma)
     for m in {int(scale * z) for z in (0, 0.01, 0.5, 1, 2, 3, 5, 8)}:
         with mpmath.workprec(400):
             exact = (mpmath.mpf(m) + 0.5) / (mpmath.mpf(sigma.numerator) / sigma.denominator)
@@ -70,8 +70,8 @@ def test_the_words_next_to_every_cut_are_decided_as_the_law_says(sigma: Fraction
 @pytest.mark.parametrize("sigma", SIGMAS, ids=lambda sigma: f"{float(sigma):.6g}")
 def test_floats_only_filter(sigma: Fraction) -> None:
     """The exact comparison alone, forced for every draw, makes the same of the same words."""
-    by_floats = RoundedNormal(sigma).draw(300, SeededNoise(4))
-    assert (by_floats == RoundedNormal(sigma, guard=inf).draw(300, SeededNoise(4))).all()
+    by_floats = RoundedNormalSampler(sigma**2).draw(300, SeededNoise(4))
+    assert (by_floats == RoundedNormalSampler(sigma**2, guard=inf).draw(300, SeededNoise(4))).all()
 
 
 def law(sigma: float, reach: int) -> np.ndarray:
@@ -86,7 +86,7 @@ def law(sigma: float, reach: int) -> np.ndarray:
 def test_draws_follow_the_law_of_a_rounded_normal(sigma: float, guard: float) -> None:
     """False alarms at 1e-9; noise 10% too small, and noise that is cut off instead of rounded, are seen."""
     draws, reach = 30_000 if guard == 2.0**-40 else 10_000, int(7 * sigma) + 2
-    found = RoundedNormal(Fraction(sigma), guard).draw(draws, SeededNoise(11))
+    found = RoundedNormalSampler(Fraction(sigma) ** 2, guard).draw(draws, SeededNoise(11))
     counts = np.bincount(np.clip(found, -reach, reach) + reach, minlength=2 * reach + 1).tolist()
     assert_follows(counts, law(sigma, reach).tolist())
     assert_does_not_follow(counts, law(sigma * 0.9, reach).tolist())
@@ -96,7 +96,7 @@ def test_draws_follow_the_law_of_a_rounded_normal(sigma: float, guard: float) ->
 
 def test_the_tails_reach_beyond_a_word() -> None:
     """A word of zeros is further out than 9 deviations; how far, the next words say."""
-    sampler = RoundedNormal(Fraction(1000))
+    sampler = RoundedNormalSampler(Fraction(10**6))
     assert drawn(sampler, 0) is None
     near, far = drawn(sampler, 0, 1 << 62), drawn(sampler, 0, 0, 1 << 62)
     assert near is not None

@@ -100,7 +100,8 @@ def test_a_plan_of_marginals_says_once_what_fits_and_recommends_once(tmp_path, r
     assert "vacuous" not in told
     assert ("says nothing: the error would be wider than the whole range" in told) == ("says nothing" in told)
     assert told.count("recommended: ") == 1
-    assert "recommended: all at once, understudy release --method residual" in told.splitlines()[-1]
+    assert "recommended: all at once, understudy release --method residual" in told.splitlines()[-2]
+    assert told.splitlines()[-1].startswith("filter: gdp takes ")
     reply = json.loads(
         run("--project", ".", "--rows", rows, "--marginals", "2", "--json", cwd=tmp_path).stdout
     )

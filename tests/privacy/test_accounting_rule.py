@@ -17,8 +17,9 @@ from privacy import reference_joint
 from understudy.ledger import verifier
 from understudy.privacy import clique_block
 from understudy.privacy.budget import Budget
-from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Span, Together, as_plain
+from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Span, Together
 from understudy.privacy.joint import RULE_1, RULE_2, AccountingRule, Joint
+from understudy.privacy.recording import as_plain
 
 SPANS = {"a": 3, "b": 4, "c": 2, "d": 40}
 NAMES = {"start": "START", "grant": "GRANT", "once": "ONCE", "room": "ROOM", "block": "BLOCK"}

@@ -36,9 +36,8 @@ from understudy.privacy.event import (
     SparseVector,
     SpentBefore,
     Together,
-    as_plain,
-    from_plain,
 )
+from understudy.privacy.recording import as_plain, from_plain
 
 ROUNDING = 1e-9
 ORDERS = (1.001, 1.3, 2.0, 3.5, 8.0, 40.0, 500.0)

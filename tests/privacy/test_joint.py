@@ -14,17 +14,9 @@ from hypothesis import strategies as st
 from understudy.errors import ParameterError
 from understudy.privacy import joint
 from understudy.privacy.budget import Budget
-from understudy.privacy.event import (
-    GaussianNoise,
-    LaplaceNoise,
-    Located,
-    Selection,
-    Span,
-    Together,
-    as_plain,
-    from_plain,
-)
+from understudy.privacy.event import GaussianNoise, LaplaceNoise, Located, Selection, Span, Together
 from understudy.privacy.joint import Joint
+from understudy.privacy.recording import as_plain, from_plain
 
 SHAPE = {"a": 3, "b": 4, "c": 2, "d": 3}
 CELLS = np.array(list(product(*map(range, SHAPE.values()))))

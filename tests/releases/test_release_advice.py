@@ -226,10 +226,10 @@ def test_a_limit_for_an_analyst_is_said_to_be_one():
 @pytest.mark.parametrize("amount", [1e-9, 0.0123456, 0.9999999, 1.0, 3.7])
 def test_the_largest_epsilon_is_paid_and_a_thousandth_more_is_not(amount: float, delta: Fraction):
     left = (PureDP if delta == 0 else ZCDP)(round(amount * 10**15))
-    most = largest_epsilon(left, delta)
+    most = largest_epsilon(left, delta, Budget.of(1, 1e-6))
     if most is None:
         assert delta
         return
     assert Budget.of(most, delta).cap.units <= left.units
     assert Budget.of(most * 1.0011, delta).cap.units > left.units
-    assert largest_epsilon(type(left)(0), delta) is None
+    assert largest_epsilon(type(left)(0), delta, Budget.of(1, 1e-6)) is None

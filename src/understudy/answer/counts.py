@@ -6,13 +6,15 @@ marginals into `SourceCounts`, and `reader` turns `SourceCounts` into what the u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
+from understudy.answer.cut_bins import CutBins
 from understudy.privacy.cost import Cost
 from understudy.query.cell_noise import CellNoise
 
@@ -27,26 +29,61 @@ class CellCounts:
     `centre`: of what was released before it was cut to what is possible, where that is unbiased. Sums and ratios
     are made of this interval, which is the narrower one: noise of -30 ± 40 people leaves 0 to 10, where 0 ± 40
     leaves 0 to 40. `noise` is that on `centre`, where it is known to be nearly normal.
+
+    Where a condition cuts bins that the source knows as a whole only, `cut_bins` says what is certain, which need
+    not lie evenly around `centre`.
+
+    `through` is asked for the bounds of running sums: for an attribute that the marginal groups by, in order of
+    its cells, the ends of the counts of each cell and all before it. It is None where a source knows no more of
+    them than of the cells, and says None where it knows nothing of this attribute.
     """
 
     answer: Answer
     centre: Floats
     half_width: Floats
+    cut_bins: CutBins | None = None
+    through: Callable[[str], tuple[Floats, Floats] | None] | None = None
     noise: CellNoise | None = None
+
+    @property
+    def below(self) -> Floats:
+        """How far the table's counts can be below `centre`."""
+        return self.half_width if self.cut_bins is None else self.centre - self.cut_bins.low
+
+    @property
+    def above(self) -> Floats:
+        """How far the table's counts can be above `centre`."""
+        return self.half_width if self.cut_bins is None else self.cut_bins.high - self.centre
+
+    def without_bins(self) -> CellCounts:
+        """The same with the half-widths that there would be if rows were spread evenly in cut bins."""
+        if self.cut_bins is None:
+            return self
+        return replace(self, half_width=self.cut_bins.own, cut_bins=None)
+
+
+@dataclass(frozen=True)
+class PopulationReach:
+    """How far shares can be from the population's, as a share; by which theorem, and how probably it fails."""
+
+    error: float
+    beta: float
+    theorem: str
 
 
 @dataclass(frozen=True)
 class RowBounds:
     """The number of all rows is between `least` and `most`: equal where it is public, infinite without a bound.
 
-    `estimate` is the best guess between them, if there is one. `share_population_error` is how far shares of a
-    number that is not known exactly can be from the population's, where a theorem tells.
+    `estimate` is the best guess between them, if there is one. `share_population` tells how far shares of a number
+    that is not known exactly can be from the population's, where a theorem does; it is called for shares alone,
+    because it takes a look at the ledger.
     """
 
     least: float
     most: float
     estimate: float | None = None
-    share_population_error: float | None = None
+    share_population: Callable[[], PopulationReach | None] | None = None
 
     @classmethod
     def measured(cls, everyone: CellCounts) -> RowBounds:

@@ -73,7 +73,9 @@ def forecast(
         if counts is None:
             return ()
         off = np.full(counts.shape, float(error))
-        cells.append(CellCounts(Answer(marginal, counts, off, counts, nothing, beta), counts, off, noise))
+        cells.append(
+            CellCounts(Answer(marginal, counts, off, counts, nothing, beta), counts, off, noise=noise)
+        )
     answer = question.answer(SourceCounts(tuple(cells), RowBounds(rows, rows, rows), beta, nothing))
     if isinstance(answer, SqlAnswer):
         return _columns(answer)

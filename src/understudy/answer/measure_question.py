@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer.answer import Answer, weakest
+from understudy.answer.answer import Answer, on_population, weakest
 from understudy.answer.counts import SourceCounts
 from understudy.query.cell_noise import CellNoise
 from understudy.query.column import Column, cell_columns
@@ -110,10 +110,11 @@ class MeasureQuestion:
             for cells in counts.cells
             if cells.answer.population_error is not None
         ]
-        reach, beta = None, None
+        reach, beta, theorem = None, None, None
         if vouched and len(expected) == len(counts.cells):
             wide = self._estimate(centres, expected, counts)
-            reach, beta = _distance(told.point, wide), counts.cells[0].answer.population_beta
+            reach = _distance(told.point, wide)
+            beta, theorem = on_population(cells.answer for cells in counts.cells)
         shape = self.asked.marginal.shape
         return Answer(
             self.asked.marginal,
@@ -126,6 +127,7 @@ class MeasureQuestion:
             None if reach is None else reach.reshape(shape),
             beta,
             self.unit,
+            population_theorem=theorem,
         )
 
     def _estimate(
@@ -142,9 +144,9 @@ class MeasureQuestion:
         ):
             least, largest = _possible(tally, most)
             value, off = np.ravel(centre), np.ravel(width)
-            ends = (np.clip(part, least, largest) for part in (value, value - off, value + off))
+            middle, low, high = (np.clip(part, least, largest) for part in (value, value - off, value + off))
             noise = noises[i] if noises else None
-            held[tally.key] = Folded(*ends, noise=None if noise is None else noise.on(value))
+            held[tally.key] = Folded(middle, low, high, noise=None if noise is None else noise.on(value))
         return self._aggregate.estimate(lambda tally: held[tally.key], discretised=True)
 
 

@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer, weakest
 from understudy.answer.around_question import AroundQuestion
-from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
+from understudy.answer.counts import CellCounts, Floats, RowBounds, SourceCounts
+from understudy.answer.cut_bins import CutBins
 from understudy.answer.select_question import SelectQuestion
 from understudy.declaration.declaration import Declaration
 from understudy.domain.domain import Domain
-from understudy.domain.refinement import refined
+from understudy.domain.refinement import refines
 from understudy.errors import QueryError
 from understudy.query.column import Column, cell_columns
+from understudy.query.cutting import read_cutting
 from understudy.query.expression import parse
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -40,9 +42,6 @@ if TYPE_CHECKING:
 
 Asked = str | Marginal | LinearQuery
 """How a question may be put: in the small language or as a SELECT statement, as a marginal, as a linear query."""
-
-MOST_CUTS = 64
-"""Conditions of one question that may cut bins where no declared edge is."""
 
 REMEMBERED = 1 << 12
 """Texts that a reader need not read again."""
@@ -185,16 +184,17 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
         n = max(rows.most, 1.0)
         expected = None if counted.population_error is None else counted.population_error / n
         scaled = {"value": counted.value / n, "error": counted.error / n, "noisy": counted.noisy / n}
-        return replace(counted, **scaled, population_error=expected)
-    reach = None if counted.population_error is None else rows.share_population_error
-    expected = None if reach is None else np.full(counted.value.shape, reach)
-    beta = None if reach is None else counted.population_beta
+        cut = None if cells.cut_bins is None else cells.cut_bins.divided(n)
+        return replace(counted, **scaled, population_error=expected, cut_bins=cut)
+    told = None if counted.population_error is None else rows.share_population
+    reach = None if told is None else told()
+    expected = None if reach is None else np.full(counted.value.shape, reach.error)
     vouched = np.isfinite(cells.half_width)
-    off = np.where(vouched, cells.half_width, 0.0)
-    low, high = np.zeros(off.shape), np.ones(off.shape)
+    below, above = (np.where(vouched, off, 0.0) for off in (cells.below, cells.above))
+    low, high = np.zeros(below.shape), np.ones(below.shape)
     if rows.least > 0:
-        low = np.clip((cells.centre - off) / rows.most, 0, 1)
-        high = np.clip((cells.centre + off) / rows.least, 0, 1)
+        low = np.clip((cells.centre - below) / rows.most, 0, 1)
+        high = np.clip((cells.centre + above) / rows.least, 0, 1)
     scale = rows.estimate or rows.bound or max(rows.least, 1.0)
     noisy = (low + high) / 2 if rows.estimate is None or rows.least <= 0 else cells.centre / scale
     value = np.clip(noisy, low, high)
@@ -204,7 +204,9 @@ def share(cells: CellCounts, rows: RowBounds) -> Answer:
         error=np.where(vouched, np.maximum(high - value, value - low), np.inf),
         noisy=np.where(vouched, noisy, counted.noisy / scale),
         population_error=expected,
-        population_beta=beta,
+        population_beta=None if reach is None else reach.beta,
+        population_theorem=None if reach is None else reach.theorem,
+        cut_bins=_cut_bins(low, high, lambda: share(cells.without_bins(), rows), cells),
     )
 
 
@@ -229,24 +231,30 @@ def rate(meeting: CellCounts, others: CellCounts) -> Answer:
     value = np.clip(noisy, low, high)
     error = np.where(known, np.maximum(high - value, value - low), np.inf)
     return replace(
-        meeting.answer, value=value, error=error, noisy=noisy, population_error=None, population_beta=None
+        meeting.answer,
+        value=value,
+        error=error,
+        noisy=noisy,
+        population_error=None,
+        population_beta=None,
+        population_theorem=None,
+        cut_bins=_cut_bins(
+            low, high, lambda: rate(meeting.without_bins(), others.without_bins()), meeting, others
+        ),
     )
 
 
-def _groups(question: AnyQuestion) -> set[str]:
-    """The attributes that the rows of a question in the small language are grouped by."""
-    return {name for marginal in question.marginals for name in marginal.by}
-
-
-def _plain_groups(question: SelectQuestion | AroundQuestion) -> set[str]:
-    """The attributes that a statement lists after GROUP BY as they are."""
-    return set(question.compiled.grouped_by)
+def _cut_bins(low: Floats, high: Floats, bare: Callable[[], Answer], *cells: CellCounts) -> CutBins | None:
+    """What is certain of numbers that are made of counts with cut bins; None where no bin was cut."""
+    if all(one.cut_bins is None for one in cells):
+        return None
+    return CutBins.beyond(low, high, bare().error)
 
 
 def _ends(cells: CellCounts, known: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The least and the most that counts can be, never below 0; the counts themselves where nothing is known."""
-    off = np.where(known, cells.half_width, 0.0)
-    return np.maximum(cells.centre - off, 0.0), np.maximum(cells.centre + off, 0.0)
+    below, above = (np.where(known, off, 0.0) for off in (cells.below, cells.above))
+    return np.maximum(cells.centre - below, 0.0), np.maximum(cells.centre + above, 0.0)
 
 
 class QuestionReader:
@@ -332,14 +340,14 @@ class QuestionReader:
         marginal = Marginal.of(question) if isinstance(question, LinearQuery) else question
         if not isinstance(marginal, Marginal):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise QueryError("a question is text, a marginal or a linear query")
-        if marginal.domain != self._domain:
+        if marginal.domain != self._domain and not (self._refines and refines(marginal.domain, self._domain)):
             raise QueryError("the question is about another domain")
         return CountQuestion(marginal)
 
     def select(self, text: str) -> SelectQuestion | AroundQuestion:
         """A SELECT statement; any other text is refused, as SQL, with a `QueryError`. Reads no data."""
         self._size.check(text)
-        return self._cutting(lambda domain: self._select(text, domain), _plain_groups)
+        return self._cutting(lambda domain: self._select(text, domain))
 
     def _select(self, text: str, domain: Domain) -> SelectQuestion | AroundQuestion:
         from understudy.sql import CompiledAround, compile_sql
@@ -360,30 +368,8 @@ class QuestionReader:
             return AroundQuestion.read(text.strip(), compiled)
         return SelectQuestion(text.strip(), compiled)
 
-    def _cutting(
-        self, read: Callable[[Domain], Question], groups: Callable[[Question], set[str]]
-    ) -> Question:
-        """A question, over a domain with the edges that its conditions name where no declared ones are.
-
-        An attribute that rows are grouped by has the declared groups, and is not cut further.
-        """
-        domain, first = self._domain, None
-        for _ in range(MOST_CUTS):
-            try:
-                found = read(domain)
-            except QueryError as refusal:
-                if not self._refines or refusal.cuts is None:
-                    raise
-                first, domain = first or refusal, refined(domain, *refusal.cuts)
-                continue
-            cut = {a.name for a, declared in zip(domain, self._domain, strict=True) if a != declared}
-            if first is not None and cut & groups(found):
-                raise first
-            return found
-        raise QueryError(
-            f"a question cuts bins at {MOST_CUTS} places at most",
-            remedy="ask at declared edges, or in several questions",
-        )
+    def _cutting(self, read: Callable[[Domain], Question]) -> Question:
+        return read_cutting(read, self._domain) if self._refines else read(self._domain)
 
     def _about_measures(self, text: str, domain: Domain) -> MeasureQuestion:
         """An aggregate of measures. Imported for the first of them: no other question needs it."""
@@ -401,7 +387,7 @@ class QuestionReader:
     def _read_text(self, text: str) -> AnyQuestion:
         if is_sql(text):  # what is SQL but no SELECT is refused as SQL
             return self.select(text)
-        return self._cutting(lambda domain: self._read_small(text, domain), _groups)
+        return self._cutting(lambda domain: self._read_small(text, domain))
 
     def _read_small(self, text: str, domain: Domain) -> AnyQuestion:
         """A question in the small language."""

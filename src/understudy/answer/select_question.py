@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from understudy.answer.counts import SourceCounts
+from understudy.answer.answer import on_population
+from understudy.answer.counts import Floats, SourceCounts
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.query.column import Column
 from understudy.query.marginal import Marginal
 
 if TYPE_CHECKING:
-    from understudy.sql import CompiledSql
+    from understudy.sql import CompiledSql, Estimate
+    from understudy.sql.compiled import Key
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,24 @@ class SelectQuestion:
     def columns(self) -> tuple[Column, ...]:
         return self.compiled.columns
 
+    def _evaluated(
+        self, counts: SourceCounts, centres: list[Floats], widths: list[Floats]
+    ) -> list[tuple[Key | Estimate, ...]]:
+        """The rows; where conditions cut bins, bounds are certified ends and `discretisation` holds the bins."""
+        if all(cells.cut_bins is None for cells in counts.cells):
+            throughs = [cells.through for cells in counts.cells]
+            noises = [cells.noise for cells in counts.cells]
+            return self.compiled.evaluate(
+                centres, widths, rows=counts.rows.bound, throughs=throughs, noises=noises
+            )
+        return self.compiled.evaluate(
+            centres,
+            [cells.above for cells in counts.cells],
+            below=[cells.below for cells in counts.cells],
+            bare=[cells.without_bins().half_width for cells in counts.cells],
+            rows=counts.rows.bound,
+        )
+
     def answer(self, counts: SourceCounts) -> SqlAnswer:
         """The statement's rows.
 
@@ -45,9 +65,9 @@ class SelectQuestion:
         centres = [cells.centre for cells in counts.cells]
         widths = [cells.half_width for cells in counts.cells]
         noises = [cells.noise for cells in counts.cells]
-        told = self.compiled.evaluate(centres, widths, rows=counts.rows.bound, noises=noises)
+        told = self._evaluated(counts, centres, widths)
         answers = [cells.answer for cells in counts.cells]
-        reach, beta = None, None
+        reach, beta, theorem = None, None, None
         expected = [
             cells.answer.population_error + np.abs(cells.centre - cells.answer.value)
             for cells in counts.cells
@@ -57,8 +77,11 @@ class SelectQuestion:
             reach = tuple(
                 self.compiled.reach(centres, widths, expected, rows=counts.rows.bound, noises=noises)
             )
-            beta = answers[0].population_beta
-        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound, noises=noises)
+            beta, theorem = on_population(answers)
+        throughs = [cells.through for cells in counts.cells]
+        sorts = self.compiled.is_in_order(
+            centres, widths, rows=counts.rows.bound, throughs=throughs, noises=noises
+        )
         return SqlAnswer(
             text=self.text,
             columns=self.compiled.columns,
@@ -68,5 +91,6 @@ class SelectQuestion:
             sources=tuple(answer.source for answer in answers),
             population_error=reach,
             population_beta=beta,
+            population_theorem=theorem,
             order=None if sorts is None else "certified" if sorts else "uncertified",
         )

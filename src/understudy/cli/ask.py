@@ -43,7 +43,10 @@ def ask(
     ] = None,
     noise: Annotated[
         str,
-        typer.Option(help="auto (the smaller error at the price), laplace (of pure epsilon) or gaussian."),
+        typer.Option(
+            help="auto (the smaller error at the price), laplace (of pure epsilon), gaussian, or bounded: "
+            "never off by more than the error, under a budget with filter renyi."
+        ),
     ] = "auto",
     beta: Annotated[
         float | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -129,9 +130,11 @@ def _purse(table: RemoteTable) -> _ServedBudget:
     from understudy.privacy.budget import Budget
 
     told = table.budget()
-    return _ServedBudget(
-        Budget.of(told.epsilon, told.delta), cost_from_plain({told.currency: told.yours.amount})
+    parts = {name: Fraction(told.kept[name]) for name in ("order", "reserve") if name in told.kept}
+    whole = Budget.of(
+        told.epsilon, told.delta, key_delta=told.key_delta, filter=told.kept.get("filter", "zcdp"), **parts
     )
+    return _ServedBudget(whole, cost_from_plain({told.currency: told.yours.amount}))
 
 
 def _show_quotes(quotes: list[ServerQuote], budget: Budget, *, as_json: bool) -> None:

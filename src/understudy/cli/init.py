@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import Json, emit, listed
+from understudy.cli.options import FilterChoice, Json, emit, listed
 from understudy.cli.progress import busy
 from understudy.cli.terminal import as_question, say, say_table
 
@@ -48,6 +48,12 @@ def init(
         str | None,
         typer.Option(help="Of a text file: utf-8, cp1252, latin-1, utf-16 …; found out otherwise."),
     ] = None,
+    kept: Annotated[
+        FilterChoice,
+        typer.Option(
+            "--filter", help="How rho is added up, for ever; `plan` recommends one. Not with --from."
+        ),
+    ] = FilterChoice.ZCDP,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing: mark what FILE lacks as MISSING.")
     ] = False,
@@ -68,8 +74,8 @@ def init(
     drafted = None
     talking = sys.stdin.isatty() and sys.stderr.isatty() and not (yes or as_json)
     if description is not None:
-        if header is not None or encoding is not None:
-            raise typer.BadParameter("--header and --encoding are about a table without --from")
+        if header is not None or encoding is not None or kept is not FilterChoice.ZCDP:
+            raise typer.BadParameter("--header, --encoding and --filter are about a table without --from")
         outline = write_described(
             description,
             output,
@@ -90,6 +96,7 @@ def init(
                 encoding=encoding,
                 header=header,
                 custodian=_custodian(pause) if talking else None,
+                kept=kept.value,
             )
         text = drafted.text
     else:

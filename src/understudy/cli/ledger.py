@@ -73,7 +73,9 @@ def show(
                 "place": books.place,
                 "budget": str(books.budget),
                 "currency": cap.currency,
+                **books.budget.described(),
                 **totals,
+                "spent_epsilon": books.budget.spent_epsilon(spent),
                 **({"key_delta_spent": float(books.delta_spent)} if books.budget.key_delta else {}),
                 "entries": len(entries),
                 "newest": newest,
@@ -92,6 +94,12 @@ def show(
         f"{percent(books.budget.share(spent))} spent: {cap.currency} {spent.amount:.6g} of {cap.amount:.6g}, "
         f"{left.amount:.6g} left" + _keys(books)
     )
+    if not books.budget.is_pure:
+        delta = float(books.budget.conversion_delta + books.delta_spent)
+        epsilon = books.budget.spent_epsilon(spent)
+        told = f"All that was charged is ({epsilon:.4g}, {delta:.3g})-DP together; here rho is"
+        meaning = books.budget.filter.described().removeprefix("rho is ").removeprefix("rho of ")
+        say(f"{told} {meaning}.")
 
 
 def _keys(books: DurableLedger) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ProjectFile = Annotated[Path, typer.Option("--project", "-p", help="The declaration file, or its folder.")]
+
+
+class FilterChoice(StrEnum):
+    """The privacy filters by name, as `privacy.filter` has them: commands load that only where they need it."""
+
+    ZCDP = "zcdp"
+    RENYI = "renyi"
+    GDP = "gdp"
+
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 

@@ -13,8 +13,10 @@ import typer
 from understudy.cli.options import Json, Overwrite, check_output, emit
 from understudy.cli.terminal import columns_of, say, say_table
 from understudy.errors import ParameterError
+from understudy.privacy.relation import Neighbours
 
 if TYPE_CHECKING:
+    from understudy.planner.filters import FilterAdvice
     from understudy.planner.solve import Plan
     from understudy.releases.forecast import MethodPlan
 
@@ -62,6 +64,30 @@ def plan(
         int | None, typer.Option(help="The queries are all marginals of this order, of the declared domain.")
     ] = None,
     vc: Annotated[int | None, typer.Option(help="VC dimension of the queries.")] = None,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What this question would cost and how far off it would be; with --project, --rows."
+        ),
+    ] = None,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="The same of the keys of one column; with --project.")
+    ] = False,
+    columns: Annotated[
+        int | None, typer.Option(min=1, help="The same of `understudy start` on a file of so many columns.")
+    ] = None,
+    error: Annotated[
+        float | None,
+        typer.Option(
+            help="With --ask, --keys or --columns: the error that is wanted, in place of --epsilon."
+        ),
+    ] = None,
+    at_least: Annotated[
+        int, typer.Option(min=1, help="With --keys: no value of fewer people is ever told.")
+    ] = 10,
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="With --columns: which tables are compared.")
+    ] = Neighbours.REPLACE,
     promise: Annotated[str, typer.Option(help="privacy, validity or both.")] = "privacy",
     guesses: Annotated[
         bool, typer.Option("--guesses", help="The analyst brings guesses from other rows.")
@@ -84,7 +110,24 @@ def plan(
 
     Leave out one of rows, queries, alpha and epsilon, to be solved for; for the promise of validity, which has no
     epsilon, one of rows, queries and alpha.
+
+    With --ask, --keys or --columns: what a question, keys or a start would cost, for an epsilon or for an error.
     """
+    if ask or keys or columns is not None:
+        from understudy.cli.plan_purchases import show_purchases
+
+        given = {"queries": queries, "alpha": alpha, "universe": universe, "marginals": marginals, "vc": vc,
+                 "plot": plot, "table": table, "expected": typical}  # fmt: skip
+        show_purchases(
+            ask or [], project, keys=keys, columns=columns, rows=rows, epsilon=epsilon, delta=delta, error=error,
+            beta=beta, at_least=at_least, neighbours=neighbours, as_json=as_json,
+            strangers=[name for name, value in given.items() if value],
+        )  # fmt: skip
+        return
+    if error is not None:
+        raise ParameterError(
+            "--error goes with --ask, --keys or --columns; the error of all queries is --alpha"
+        )
     if table:
         _show_table(as_json=as_json)
         return
@@ -119,8 +162,11 @@ def plan(
     if released:
         found = found.without(RELEASED)
     simulated = _simulated(found) if typical else {}
+    advice = _filter(found, _recommended(found, released) if released else None)
     if as_json:
         reply = found.as_dict()
+        if advice is not None:
+            reply["filter"] = advice.as_dict()
         if released:
             reply |= {
                 "release": [asdict(one) for one in released],
@@ -147,12 +193,29 @@ def plan(
     else:
         for line in found.lines(columns_of(sys.stdout)):
             say(line)
+    if advice is not None:
+        say(advice.line())
     if typical:
         say("typical largest error, simulated on invented data (not a promise):")
         simulations = [(name, f"{error:.4g}") for name, error in simulated.items()]
         say_table(simulations, left={0}, heads=False, indent=2)
     if plot is not None:
         say(f"Wrote {plot}.")
+
+
+def _filter(found: Plan, chosen: str | None) -> FilterAdvice | None:
+    """Which privacy filter suits what is recommended; None without a delta, and where nothing is recommended."""
+    situation, best = found.situation, found.recommended
+    name = chosen or (None if best is None else best.mechanism)
+    if name is None or situation.promise == "validity" or not situation.delta or not situation.epsilon:
+        return None
+    from understudy.planner.filters import advice_for
+
+    solved = {} if best is None or best.solved is None else {found.unknown: best.solved}
+    known = replace(situation, **solved) if found.unknown != "alpha" else situation
+    normal = name == "gaussian" or name.endswith("residual")
+    kind = "normal" if normal else "release" if name.startswith("release") else "pure"
+    return advice_for(kind, float(known.epsilon or 1), float(known.delta), int(known.queries or 1))
 
 
 def _as_release(project: Path, marginals: int, found: Plan, beta: float) -> list[MethodPlan]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from math import isfinite
+
+import numpy as np
 
 from understudy.answer.answer import Answer
 from understudy.answer.around_answer import AroundAnswer
@@ -39,7 +42,9 @@ def show(
         say(f"  … {count - SHOWN:,} more (--all shows them, -o answers.parquet writes them)")
     price = f"takes {price_told(answer.cost, budget)}" if charged is None else charged.told(budget)
     remark = None if charged is None else charged.remark
-    if answer.source == "uncertified":  # there is no error to be within
+    if answer.source == "uncertified":  # there is no error to be within, or it is that of bins
+        for line in _of_cut_bins(answer):
+            say(f"  {line}")
         say(f"  {price}")
         return
     if isinstance(answer, AroundAnswer):
@@ -57,6 +62,22 @@ def show(
         say(f"  {UNCERTIFIED_ORDER}")
     if remark is not None:
         say(f"  {remark}")
+
+
+def _of_cut_bins(answer: Answer | SqlAnswer) -> Iterator[str]:
+    """What is certain of an answer whose conditions cut bins that a release knows as a whole only."""
+    if isinstance(answer, SqlAnswer) or (cut := answer.cut_bins) is None:
+        return
+    yield "uncertified: rows are taken to be spread evenly in the bins that are cut"
+    digits, sure = 0 if answer.unit == "people" else 5, f"with probability {1 - answer.beta:g}"
+    if not np.isfinite(cut.high).all():
+        return
+    if answer.query.by:
+        part = f"{float(cut.discretisation.max(initial=0.0)):,.{digits}f}"
+        yield f"all within the error {sure}; bins are at most ± {part} of it"
+    else:
+        ends = f"{float(cut.low):,.{digits}f} and {float(cut.high):,.{digits}f}"
+        yield f"between {ends} {sure}; bins are ± {float(cut.discretisation):,.{digits}f} of that"
 
 
 def _rows(answer: Answer, everything: bool) -> list[tuple[str, ...]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import Json, Overwrite, check_output, emit
+from understudy.cli.options import FilterChoice, Json, Overwrite, check_output, emit
 from understudy.cli.progress import busy
 from understudy.cli.terminal import say, say_table
 from understudy.privacy.relation import Neighbours
@@ -22,6 +22,9 @@ def start(
     data: Annotated[Path, typer.Argument(help="A CSV, TSV, Parquet or DuckDB file, with a header.")],
     epsilon: Annotated[float, typer.Option(help="The whole budget of the table, for ever.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Its delta; 0 for pure epsilon, which finds no keys.")] = 1e-9,
+    kept: Annotated[
+        FilterChoice, typer.Option("--filter", help="How rho is added up, for ever; `plan` recommends one.")
+    ] = FilterChoice.ZCDP,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the declaration.")] = Path(
         "understudy.yml"
     ),
@@ -59,7 +62,9 @@ def start(
 
     if dry_run:
         names = columns_of(data, table=table, encoding=encoding, delimiter=delimiter)
-        _foretell(forecast(len(names), budget_of(epsilon, delta), Relation(neighbours)), as_json=as_json)
+        _foretell(
+            forecast(len(names), budget_of(epsilon, delta, kept.value), Relation(neighbours)), as_json=as_json
+        )
         return
     check_output(report, overwrite=True, belonging=[data, output])
     with busy("Buying bounds, bins and keys", quiet=as_json):
@@ -68,6 +73,7 @@ def start(
             output,
             epsilon=epsilon,
             delta=delta,
+            kept=kept.value,
             neighbours=neighbours,
             table=table,
             encoding=encoding,

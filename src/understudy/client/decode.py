@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
 from understudy.answer.around_answer import AroundAnswer
+from understudy.answer.cut_bins import CutBins
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
 from understudy.privacy.cost import UNITS, ZCDP, Cost, PureDP
 from understudy.query.column import Column
+from understudy.query.cutting import read_cutting
 from understudy.query.expression import parse
 from understudy.query.marginal import Marginal
 from understudy.sql.compiled import Estimate
@@ -51,11 +53,11 @@ def answer_from_plain(plain: Mapping[str, Any], question: str, domain: Domain) -
     `DomainError` where the question is not understood on it, and a `LookupError`, `TypeError` or `ValueError`
     where the document is none of an answer.
     """
-    query = parse(question, domain).marginal
+    query = read_cutting(lambda cells: parse(question, cells), domain).marginal
     if list(query.by) != plain["by"]:
         raise AnotherDomain
     value, error = _cells(plain, query)
-    released, expected = plain.get("noisy"), plain["population_error"]
+    released, expected, cut = plain.get("noisy"), plain["population_error"], plain.get("cut_bins")
     return Answer(
         query=query,
         value=value,
@@ -66,7 +68,9 @@ def answer_from_plain(plain: Mapping[str, Any], question: str, domain: Domain) -
         source=plain["source"],
         population_error=None if expected is None else _numbers(_flat(expected), query),
         population_beta=plain["population_beta"],
+        population_theorem=plain.get("population_theorem"),
         unit=plain["unit"],
+        cut_bins=None if cut is None else _cut_bins(cut, query),
     )
 
 
@@ -86,6 +90,7 @@ def sql_answer_from_plain(plain: Mapping[str, Any], text: str) -> SqlAnswer:
         "sources": tuple(plain["sources"]),
         "population_error": None if expected is None else tuple(map(tuple, expected)),
         "population_beta": plain["population_beta"],
+        "population_theorem": plain.get("population_theorem"),
         "order": plain.get("order"),
     }
     if plain.get("bounds") != "none":
@@ -109,6 +114,11 @@ def _cells(plain: Mapping[str, Any], query: Marginal) -> tuple[NDArray[np.float6
 def _numbers(listed: Sequence[float | None], query: Marginal) -> NDArray[np.float64]:
     """Numbers in the shape of a question's cells; what JSON could not hold is infinite."""
     return np.array([inf if number is None else float(number) for number in listed]).reshape(query.shape)
+
+
+def _cut_bins(plain: Mapping[str, Any], query: Marginal) -> CutBins:
+    low, high, part = (_numbers(_flat(plain[name]), query) for name in ("low", "high", "discretisation"))
+    return CutBins(low, high, part)
 
 
 def _flat(nested: Any) -> list[float | None]:

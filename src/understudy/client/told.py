@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -131,6 +131,11 @@ class ServerBudget:
     month_limit: BudgetPart | None
     more_counts: int | None
     count_error: float | None
+    key_delta: float = 0.0
+    kept: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """How rho is added up: the filter's name with its order or reserve, and what that means in words."""
+    spent_epsilon: float | None = None
+    """The ε of everything that was charged, by everybody together."""
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ServerBudget:
@@ -151,6 +156,9 @@ class ServerBudget:
             month_limit=_part_or_none(plain["month_limit"]),
             more_counts=about.get("counts"),
             count_error=about.get("within"),
+            key_delta=plain.get("key_delta", 0.0),
+            kept={name: plain[name] for name in ("filter", "order", "reserve", "meaning") if name in plain},
+            spent_epsilon=plain.get("spent_epsilon"),
         )
 
     def __repr__(self) -> str:
@@ -165,6 +173,8 @@ class ServerBudget:
             "left": str(self.left),
             "left to you": str(self.yours),
         }
+        if self.kept and self.delta:
+            known["filter"] = f"{self.kept['filter']}: {self.kept['meaning']}"
         limits = {
             "your limit": self.your_limit,
             "limit of a day": self.day_limit,

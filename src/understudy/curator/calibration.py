@@ -11,18 +11,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from math import floor
 
 from understudy.domain.domain import Domain
 from understudy.domain.refinement import refines
 from understudy.errors import ParameterError, QueryError, RefusedError
 from understudy.mechanism.additive import Additive, error_of, noise_for
+from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.quantile import QuantileMechanism, quantile_sensitivity, shift_for
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.noise.sums import NEARLY_NORMAL
+from understudy.privacy.bounded_noise import MAX_REACH
+from understudy.privacy.budget import Budget
 from understudy.privacy.calibrate import cheapest
 from understudy.privacy.columns import PARTITION, CountColumns, SharedColumns
+from understudy.privacy.cost import UNITS
 from understudy.privacy.event import Event, Selection, Together
+from understudy.privacy.filter import RenyiFilter
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Relation, Sensitivity
 from understudy.query.cell_noise import CellNoise
@@ -105,15 +111,20 @@ def flat_events(events: Iterable[Event]) -> Together:
 class Calibration:
     """Sensitivities, mechanisms, errors and prices of marginals of one declared table.
 
-    `currency` is what prices are told in where no other is asked for. `rows_at_most` gives a public bound on the
-    number of rows, or None: it is asked for only where weights other than 0 and 1 are rounded. Prices are in
-    epsilon or rho, errors in people.
+    Prices are told in the currency of the `budget` where no other is asked for. `rows_at_most` gives a public
+    bound on the number of rows, or None: it is asked for only where weights other than 0 and 1 are rounded.
+    Prices are in epsilon or rho, errors in people.
     """
 
     domain: Domain
     relation: Relation
-    currency: Currency
+    budget: Budget
     rows_at_most: Callable[[], int | None]
+
+    @property
+    def currency(self) -> Currency:
+        """What prices are told in where no other is asked for: that of the budget."""
+        return self.budget.currency
 
     def sensitivity(self, *marginals: Marginal, resolution: int = 1) -> Sensitivity:
         """How far neighbours can move the counts of marginals side by side, in steps of 1/resolution.
@@ -157,8 +168,12 @@ class Calibration:
         *,
         beside: Sequence[Marginal] = (),
         moves: Callable[[int], Sensitivity] | None = None,
+        certain: bool = False,
     ) -> tuple[Additive, int]:
         """The mechanism that would answer at this price, and its lattice resolution.
+
+        With `certain` it is bounded noise, whose error is certain (`bounded`). Under a budget that is kept in
+        GDP, a price in rho buys rounded normal noise, whose μ² is exact.
 
         The price is for the marginal and for those `beside` it, of which no row may count in two. `moves` is
         their sensitivity in steps of 1 over what it is given, for a caller who tries many prices.
@@ -172,6 +187,9 @@ class Calibration:
         if marginal.domain is not self.domain and not refines(marginal.domain, self.domain):
             raise QueryError("the question is about another domain")
         resolution = 1
+        if certain:
+            moved = moves(1) if moves else self._certain_moves((marginal, *beside))
+            return self.bounded(moved, price=price), 1
         if marginal.moment is not None:
             resolution = MOMENT_STEPS
         elif not marginal.where.is_counting:
@@ -180,11 +198,47 @@ class Calibration:
         while True:
             moved = moves(resolution) if moves else self.sensitivity(marginal, *beside, resolution=resolution)
             try:
-                return noise_for(price, moved), resolution
+                return noise_for(price, moved, rounded=self.budget.filter.reads_variance), resolution
             except ParameterError:  # noise that cannot be drawn, or a sensitivity beyond 64 bits
                 if resolution == 1:
                     raise
             resolution //= 2
+
+    def bounded(
+        self, moved: Sensitivity, *, price: Price | None = None, reach: int | None = None
+    ) -> BoundedMechanism:
+        """Bounded noise for counts that neighbours move by `moved`: at a price in rho, or of a reach in people.
+
+        Of a price it takes a part of the mass that the budget sets aside, the same as of its rho; a reach costs
+        the larger of both parts. Raises RefusedError where the budget is not kept at one Rényi order, or sets
+        nothing aside, and where noise of that reach or at that price has no price.
+        """
+        kept, delta = self.budget.filter, self.budget.key_delta
+        if not isinstance(kept, RenyiFilter) or not delta:
+            raise RefusedError(
+                "bounded noise needs a budget that is kept at one Rényi order, with a part of delta set aside",
+                remedy="declare such a budget before the first question is paid for, for example "
+                "`budget: {epsilon: 1, delta: 1e-6, key_delta: 1e-7, filter: renyi}`, or ask for other noise",
+            )
+        divergence = kept.order * Fraction(self.budget.cap.units, UNITS)
+        if moved.l1 == 0:  # no noise, whatever its reach would be
+            return BoundedMechanism(reach=1, l1=0, largest=1, set_aside=1, order=kept.order)
+        if price is None:
+            assert reach is not None
+            return BoundedMechanism.balanced(
+                reach, moved, order=kept.order, divergence=divergence, delta=delta
+            )
+        share = min(kept.order * price.amount / divergence, Fraction(1))
+        return BoundedMechanism.for_price(divergence * share, moved, order=kept.order, delta=delta * share)
+
+    def _certain_moves(self, marginals: Sequence[Marginal]) -> Sensitivity:
+        """How far neighbours move counts that get bounded noise; RefusedError for what is no count of people."""
+        if any(marginal.moment is not None or not marginal.where.is_counting for marginal in marginals):
+            raise RefusedError(
+                "bounded noise is for counts of people, and the question needs sums of other weights",
+                remedy="ask for it with other noise",
+            )
+        return self.sensitivity(*marginals)
 
     def _rows_bound(self) -> int:
         bound = self.rows_at_most()
@@ -205,7 +259,7 @@ class Calibration:
         """
         end, steps = self._quantile_end(marginal)
         moved = self.sensitivity(marginal).l1
-        epsilon = price.epsilon_of(Selection(epsilon=Fraction(1)))
+        epsilon = self.budget.epsilon_within(price, Selection(epsilon=Fraction(1)))
         share = probability(beta)
         shift = 0
         if end.side != "point":
@@ -223,6 +277,8 @@ class Calibration:
         They are of one measure over the same rows, two at least: QueryError if not. The ends of all cells are on
         their sides of the quantiles, except with probability `beta`.
         """
+        if price.currency == "rho" and self.budget.filter.reads_variance:
+            raise ParameterError("under this budget quantiles are drawn each by itself")
         ends = [self._quantile_end(marginal) for marginal in marginals]
         steps = ends[0][1]
         found = QuantileHierarchy.made(
@@ -270,15 +326,24 @@ class Calibration:
         beta: Number = 0.05,
         currency: Currency | None = None,
         beside: Sequence[Marginal] = (),
+        certain: bool = False,
     ) -> Price:
         """The smallest price, in `currency` or the usual one, at which all cells are within `error` people.
 
-        They are so together, with probability 1 - `beta`. The price is for the marginal and for those `beside`
-        it, of which no row may count in two, or which follow from the same counts. Raises ParameterError for an
+        They are so together, with probability 1 - `beta`, or, where they are to be `certain`, always. The price is
+        for the marginal and for those `beside` it, of which no row may count in two, or which follow from the
+        same counts. Raises ParameterError for an
         error that is not positive.
         """
         target = positive(error, "error")
         paid_in = self.currency if currency is None else currency
+        if certain:
+            if target < 1:
+                raise ParameterError("an error that is certain is at least one person")
+            reach = min(floor(target), MAX_REACH)
+            event = self.bounded(self._certain_moves((marginal, *beside)), reach=reach).event
+            of_delta = event.delta / self.budget.key_delta * Fraction(self.budget.cap.units, UNITS)
+            return Price("rho", max(event.divergence / event.order, of_delta))
 
         @cache  # it is the same at every price
         def moves(steps: int) -> Sensitivity:
@@ -313,8 +378,12 @@ class Calibration:
         *,
         beta: Number = 0.05,
         stacks: Sequence[Sequence[int]] | None = None,
+        certain: bool = False,
     ) -> PreparedMeasurement:
         """What a Curator's `perform` will charge and do, each marginal at the given price or its own.
+
+        With `certain` all counts get bounded noise, and are within their errors always: `beta` of what comes back
+        is 0.
 
         `stacks` are the places of marginals that are measured as one vector, at the one price of the first of
         them, where no row counts in two (`query.disjoint.disjoint_stacks`); each is alone without. Raises
@@ -325,7 +394,7 @@ class Calibration:
         placed = alone if stacks is None else tuple(map(tuple, stacks))
         built: dict[int, tuple[Mechanism, int]] = {}
         for first, *others in placed:
-            if isinstance(marginals[first].moment, QuantileEnd):
+            if isinstance(marginals[first].moment, QuantileEnd) and not certain:
                 stack = [marginals[i] for i in (first, *others)]
                 if not others:
                     built[first] = self.quantile(stack[0], prices[first], beta=beta)
@@ -333,8 +402,10 @@ class Calibration:
                     together = self.quantiles(stack, prices[first], beta=probability(beta) * len(stack))
                     built.update(dict.fromkeys((first, *others), together))
                 continue
-            found = self.mechanism(marginals[first], prices[first], beside=[marginals[i] for i in others])
+            beside = [marginals[i] for i in others]
+            found = self.mechanism(marginals[first], prices[first], beside=beside, certain=certain)
             built.update(dict.fromkeys((first, *others), found))
         mechanisms = tuple(built[place] for place in range(len(prices)))
         errors = (self.error(m, *parts, beta) for m, parts in zip(marginals, mechanisms, strict=True))
-        return PreparedMeasurement(tuple(marginals), mechanisms, tuple(errors), beta, placed)
+        failure = Fraction(0) if certain else beta
+        return PreparedMeasurement(tuple(marginals), mechanisms, tuple(errors), failure, placed)

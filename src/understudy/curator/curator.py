@@ -23,6 +23,7 @@ from understudy.answer.answer import Answer
 from understudy.curator.calibration import Calibration, Mechanism, PreparedMeasurement, flat_events
 from understudy.curator.charge_terms import ChargeTerms
 from understudy.curator.question_text import changed_since, respelt, spelt
+from understudy.curator.row_sums import RowSumReader
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique
@@ -40,6 +41,7 @@ from understudy.ledger.interface import Debit, JournalStep, Ledger, WantedCharge
 from understudy.ledger.journal import Journal
 from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.look import Look, check_known, checked_event, released
+from understudy.mechanism.matrix.many_marginals import PartsNoise
 from understudy.mechanism.quantile import QuantileMechanism
 from understudy.mechanism.quantile_hierarchy import QuantileHierarchy
 from understudy.mechanism.sparse_vector import HALF, AboveThreshold, NumericSparse, best_share
@@ -142,10 +144,18 @@ class Curator:
         self.calibration = Calibration(
             self.domain,
             self.relation,
-            ledger.budget.currency,
+            ledger.budget,
             lambda: truth.rows if public else declaration.rows_at_most,
         )
         """What a measurement costs and how far off it can be, before anything is charged."""
+        self.row_sums = RowSumReader(
+            ledger,
+            self.relation,
+            version=truth.version,
+            is_file=truth.is_file,
+            opening=declaration.opening,
+        )
+        """Whether all that was spent is noise on sums over rows, and what it adds up to."""
         self._known: WeakKeyDictionary[
             PreparedMeasurement, tuple[tuple[object, ...], tuple[tuple[Event, ...], str]]
         ] = WeakKeyDictionary()
@@ -242,18 +252,22 @@ class Curator:
 
     def _located(self, marginals: Sequence[Marginal], mechanism: Mechanism) -> Event:
         """What is charged for a stack: its noise, the cells that it is about, and the version of the table."""
+        return self.versioned(self.located(marginals, mechanism))
+
+    def located(self, marginals: Sequence[Marginal], mechanism: Mechanism) -> Event:
+        """The noise of a stack with the declared cells that it is about, whatever the version of the table is."""
         if isinstance(mechanism, QuantileMechanism):
             return mechanism.event
         if isinstance(mechanism, QuantileHierarchy):  # its counts are those of a partition of these rows
-            return _one_event(tuple(self._located(marginals, one) for one in mechanism.rounds))
+            return _one_event(tuple(self.located(marginals, one) for one in mechanism.rounds))
         if marginals[0].domain == self.domain:
-            return self.versioned(located_stack(marginals, mechanism.event, self.relation))
-        # Which of a person's rows are kept depends on the cells, and a region must be about the same rows always.
+            return located_stack(marginals, mechanism.event, self.relation)
+        # Rows of a person are left out, and a region must be about the same rows always.
         declared = [self._declared_cells(marginal) for marginal in marginals]
         alone = sum(m.size for m in declared) == 1 < sum(m.size for m in marginals)
         if self.declaration.unit is not None or alone:
             return mechanism.event
-        return self.versioned(located_stack(declared, mechanism.event, self.relation))
+        return located_stack(declared, mechanism.event, self.relation)
 
     def _declared_cells(self, marginal: Marginal) -> Marginal:
         """The marginal of all rows in declared cells of which a part meets its condition: a larger region."""
@@ -625,7 +639,7 @@ class Curator:
             raise QueryError("a look reads counts; moments are measured by `measure`")
         for marginal in marginals:
             counting_query(marginal.where, self.domain)
-        event = checked_event(look, self.relation)
+        event = self._event_of(look)
         self._check_price(event, marginals)
         self._truth.check_size(marginals)
         return self._paid(
@@ -634,6 +648,17 @@ class Curator:
             ChargeTerms(request, analyst, step),
             lambda: released(look, self._truth.sums_of(marginals), noise=self._noise),
         )
+
+    def _event_of(self, look: Look) -> Event:
+        """The event that a look is charged here, without the version of the table; raises as `checked_event`.
+
+        Noise of several variances is recorded as one of variance 1, at the same ρ; where the ledger's filter
+        prices discrete noise by its variance, as one of the least variance that is drawn.
+        """
+        event, drawn = checked_event(look, self.relation), look.mechanism
+        if isinstance(drawn, PartsNoise) and self.ledger.budget.filter.reads_variance:
+            return drawn.at_scale(event)
+        return event
 
     def _check_price(self, event: Event, marginals: Sequence[Marginal]) -> None:
         """Refuse a look that costs nothing, unless nobody can move what it reads or what gets the noise.
@@ -659,6 +684,7 @@ class Curator:
         numeric: bool = False,
         queries: int | None = None,
         beta: Number = 0.05,
+        share: Fraction | None = None,
         request: str | None = None,
         analyst: str = "",
     ) -> SparseHandle:
@@ -669,7 +695,8 @@ class Curator:
 
         Where `queries` says how many values it will be asked about, threshold and comparisons share the price so
         that all of these answers are right as near to the threshold as can be, except with probability `beta`;
-        else they share it equally. How they share it is kept with the handle, and costs the same.
+        else they share it equally, or as `share` says, which is the threshold's part. How they share it is kept
+        with the handle, and costs the same.
 
         The first noisy threshold, which no data go into, is drawn before the charge and kept with it.
 
@@ -677,7 +704,8 @@ class Curator:
         the charge is opened now: nothing was ever said by it.
         """
         known = None if request is None else self.ledger.find(request)
-        share = HALF if queries is None else best_share(queries, float(probability(beta)), hits)
+        if share is None:
+            share = HALF if queries is None else best_share(queries, float(probability(beta)), hits)
         if known is not None:  # a handle goes on as it was opened; without a word, in equal parts
             kept = SHARE.match(known.question)
             share = HALF if kept is None else Fraction(kept[1])

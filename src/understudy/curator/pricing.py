@@ -8,8 +8,10 @@ means depends on the budget:
                implies that (`Budget.part`): a budget of (1, 10⁻⁹) is ρ = 0.0150, and an epsilon of 0.1 takes
                ρ = 0.00018 of it. A release's epsilon means the same.
 
-Of the two kinds of noise the one is added that leaves the smaller error at the price, or costs less at the error.
-All of this depends on public values alone: the budget, the declared domain, the question.
+Of Laplace and Gaussian noise the one is added that leaves the smaller error at the price, or costs less at the
+error. Bounded noise, of which every error is certain, is added where it is asked for: a budget that is kept at
+one Rényi order pays for it, from its ρ and from the δ that it sets aside. All of this depends on public values
+alone: the budget, the declared domain, the question.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ from understudy.rational import Number, probability
 DEFAULT_SHARE = Fraction(1, 100)
 """Part of the whole budget that a question costs when nothing is said about its price or error."""
 
-Noise = Literal["auto", "laplace", "gaussian"]
-"""Which noise a question gets: the better one of the two, or one by name."""
+Noise = Literal["auto", "laplace", "gaussian", "bounded"]
+"""Which noise a question gets: the better one of Laplace and Gaussian noise, or one by name."""
 
-CURRENCY: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho"}
+CURRENCY: dict[str, Currency] = {"laplace": "epsilon", "gaussian": "rho", "bounded": "rho"}
 """What each noise is paid in by itself."""
 
 BESIDE_MOMENTS = Fraction(4, 7)
@@ -81,8 +83,8 @@ def _apart(marginals: Sequence[Marginal], stacks: Sequence[tuple[int, ...]]) -> 
 class QuestionPrice:
     """What one question may cost: an `epsilon`, a `rho`, an `error` in people, or nothing of these.
 
-    `noise` says which noise is added; `beta` is the probability with which some count is outside its error.
-    Raises ParameterError where several are given, or the noise has no such name.
+    `noise` says which noise is added; `beta` is the probability with which some count is outside its error, which
+    with bounded noise none ever is. Raises ParameterError where several are given, or the noise has no such name.
     """
 
     epsilon: Number | None = None
@@ -97,7 +99,7 @@ class QuestionPrice:
         if len(named) > 1:
             raise ParameterError(f"give one of epsilon, rho and error, not {' and '.join(named)}")
         if self.noise not in ("auto", *CURRENCY):
-            raise ParameterError(f"noise is auto, {' or '.join(CURRENCY)}, not {self.noise!r}")
+            raise ParameterError(f"noise is auto, laplace, gaussian or bounded, not {self.noise!r}")
 
 
 @dataclass(frozen=True)
@@ -186,14 +188,16 @@ class QuestionPricing:
         if asked.error is not None:
             # A question that is public as a whole costs nothing at any price.
             prices = [
-                self._price_of([marginals[i] for i in stack], asked.error, share, CURRENCY[noise])
+                self._price_of([marginals[i] for i in stack], asked.error, share, noise)
                 for stack in paid or [(place,) for place in range(len(marginals[:1]))]
             ]
             each = max(prices, key=lambda one: one.amount, default=Price(CURRENCY[noise], Fraction(1)))
         else:
             each = self._part(self._whole(asked, noise), max(len(paid), 1), rounded=rounded)
         free = [(i,) for i in range(len(marginals)) if i not in places]
-        return self.calibration.prepare(marginals, each, beta=share, stacks=sorted([*paid, *free]))
+        return self.calibration.prepare(
+            marginals, each, beta=share, stacks=sorted([*paid, *free]), certain=noise == "bounded"
+        )
 
     def _with_quantiles(
         self,
@@ -240,8 +244,7 @@ class QuestionPricing:
         """A measurement with moments in it: each stack has a price of its own."""
         if asked.error is not None:
             found = [
-                self._price_of([marginals[i] for i in stack], asked.error, share, CURRENCY[noise])
-                for stack in paid
+                self._price_of([marginals[i] for i in stack], asked.error, share, noise) for stack in paid
             ]
         else:
             parts = [_part_of(marginals[stack[0]]) if len(stack) == 1 else Fraction(1) for stack in paid]
@@ -254,15 +257,24 @@ class QuestionPricing:
                 prices[place] = price
         covered = {place for stack in paid for place in stack}
         free = [(i,) for i in range(len(marginals)) if i not in covered]
-        return self.calibration.prepare(marginals, prices, beta=share, stacks=sorted([*paid, *free]))
+        return self.calibration.prepare(
+            marginals, prices, beta=share, stacks=sorted([*paid, *free]), certain=noise == "bounded"
+        )
 
-    def _price_of(self, stack: Sequence[Marginal], error: Number, beta: Number, currency: Currency) -> Price:
+    def _price_of(self, stack: Sequence[Marginal], error: Number, beta: Number, noise: str) -> Price:
         """The smallest price at which all counts of a stack are within `error`: that of its largest marginal."""
         if isinstance(stack[0].moment, QuantileEnd):
             beta = probability(beta) * len(stack)
         largest = max(stack, key=lambda marginal: marginal.size)
         beside = [marginal for marginal in stack if marginal is not largest]
-        return self.calibration.price_of(largest, error=error, beta=beta, currency=currency, beside=beside)
+        return self.calibration.price_of(
+            largest,
+            error=error,
+            beta=beta,
+            currency=CURRENCY[noise],
+            beside=beside,
+            certain=noise == "bounded",
+        )
 
     def _whole(self, asked: QuestionPrice, noise: str) -> Price:
         """The price of the whole question, in the currency of its noise."""
@@ -276,13 +288,13 @@ class QuestionPricing:
             price = budget.part(asked.epsilon)
         else:
             price = budget.whole * DEFAULT_SHARE
-        if noise == "gaussian" and price.currency == "epsilon":
+        if noise != "laplace" and price.currency == "epsilon":
             raise RefusedError(
-                "Gaussian noise gives no pure epsilon",
+                f"{noise.capitalize()} noise gives no pure epsilon",
                 remedy="declare a budget with a delta, or ask for Laplace noise",
             )
         if noise == "laplace" and price.currency == "rho":
-            return Price("epsilon", price.epsilon_of(_PURE))
+            return Price("epsilon", budget.epsilon_within(price, _PURE))
         return price
 
     def _part(self, price: Price, parts: int | Fraction, *, rounded: bool) -> Price:

@@ -84,11 +84,15 @@ class Unit:
 
     Rows with the same value in `column` are one person's. Which of them are kept is decided by a hash of the row
     keyed with `key`. Raises a `ParameterError` unless `max_rows` is between 1 and 1,000,000.
+
+    The hash is of the cells that a row falls into: of those of `cells`, or, where that is None, of the domain that
+    is counted. With the declared domain as `cells` the parts of a refined cell add up to the cell.
     """
 
     column: str
     max_rows: int
     key: str = "understudy"
+    cells: Domain | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_rows <= 10**6:

@@ -22,6 +22,7 @@ from understudy.domain.bins import Bins
 from understudy.domain.domain import Domain
 from understudy.errors import DeclarationError
 from understudy.privacy.budget import Budget
+from understudy.privacy.filter import FILTERS
 from understudy.privacy.limits import Limits
 from understudy.privacy.relation import Neighbours
 from understudy.query.constraint import Constraint, determines, impossible
@@ -181,13 +182,18 @@ def _delimiter(node: Node) -> str:
 
 
 def _budget(node: Node) -> Budget:
-    fields = node.mapping(("epsilon", "delta", "key_delta"))
+    fields = node.mapping(("epsilon", "delta", "key_delta", "filter", "order", "reserve"))
     if "epsilon" not in fields:
         node.fail("'epsilon' is missing", "Write `budget: {epsilon: 1}` or `{epsilon: 1, delta: 1e-9}`")
     delta = fields["delta"].number() if "delta" in fields else Fraction(0)
     keys = fields["key_delta"].number() if "key_delta" in fields else Fraction(0)
+    kept = fields["filter"].choice(FILTERS) if "filter" in fields else "zcdp"
+    order, reserve = (fields[key].number() if key in fields else None for key in ("order", "reserve"))
     return node.guard(
-        lambda: Budget.of(fields["epsilon"].number(), delta, key_delta=keys), "Choose another budget"
+        lambda: Budget.of(
+            fields["epsilon"].number(), delta, key_delta=keys, filter=kept, order=order, reserve=reserve
+        ),
+        "Choose another budget",
     )
 
 

@@ -46,6 +46,11 @@ class Bins(Attribute):
     not by their bins. Not in the representation, which names the cells: a resolution does not change them.
     """
 
+    in_full: bool = field(default=False, repr=False, compare=False)
+    """Whether labels have all digits of edges that six do not tell: so where a question cuts bins. Labels of
+    declared bins have six, since ledgers hold them.
+    """
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.starts:
@@ -63,7 +68,10 @@ class Bins(Attribute):
             object.__setattr__(self, "starts", tuple(s + 0.0 for s in self.starts))
             object.__setattr__(self, "upper", self.upper + 0.0)
         rising = all(a < b for a, b in zip(self.starts, self.starts[1:], strict=False))
-        closed = self.upper > self.starts[-1] or (self.discrete and self.upper == self.starts[-1])
+        # The last bin may be the upper bound alone: of real numbers only where a question cuts there.
+        closed = self.upper > self.starts[-1] or (
+            self.upper == self.starts[-1] and (self.discrete or len(self.starts) > 1)
+        )
         if not (rising and closed):
             raise DomainError(f"{self.name}: edges must rise strictly")
         if self.decimals is not None and not (0 <= self.decimals <= 12 and self.kind == "real"):
@@ -244,8 +252,12 @@ class Bins(Attribute):
     @cached_property
     def _bin_labels(self) -> tuple[str, ...]:
         if not self.discrete:
-            ends = [f"{end:g})" for end in self.starts[1:]] + [f"{self.upper:g}]"]
-            return tuple(f"[{start:g}, {end}" for start, end in zip(self.starts, ends, strict=True))
+            short = [f"{edge:g}" for edge in (*self.starts, self.upper)]
+            exact = zip(short, (*self.starts, self.upper), strict=True)
+            numbers = [_shown(edge) if float(text) != edge else text for text, edge in exact]
+            numbers = numbers if self.in_full else short
+            ends = [f"{end})" for end in numbers[1:-1]] + [f"{numbers[-1]}]"]
+            return tuple(f"[{start}, {end}" for start, end in zip(numbers[:-1], ends, strict=True))
         lasts = [*(self._before(start) for start in self.starts[1:]), self.upper]
         join = ".." if self.kind == "date" or self.starts[0] < 0 else "-"
         return tuple(
@@ -256,7 +268,7 @@ class Bins(Attribute):
     @cached_property
     def representatives(self) -> NDArray[np.float64]:
         """The middle of each declared bin, as a number (dates: days since 1970-01-01)."""
-        numbers = [_as_number(edge) for edge in (*self.starts, self.upper)]
+        numbers = [as_number(edge) for edge in (*self.starts, self.upper)]
         step = 1.0 if self.discrete else 0.0
         lasts = [n - step for n in numbers[1:-1]] + [numbers[-1]]
         return (np.array(numbers[:-1]) + np.array(lasts)) / 2
@@ -348,20 +360,25 @@ class Bins(Attribute):
         return wanted(value)
 
     def _equal(self, constant: Ordered) -> Mask:
-        if not self.discrete:
-            raise QueryError(
-                f"{self.name} is real", remedy=f"ask for a range, {self.name} >= a and {self.name} < b"
-            )
+        """The cell that holds one value alone; of a real number that is a bin up to the next float."""
         if not self.starts[0] <= constant <= self.upper:
             return self._mask(np.zeros(self.proper_size, bool), other_is_known=False)
-        cell = bisect_right(self.starts, constant) - 1
-        end = self.starts[cell + 1] if cell + 1 < self.proper_size else self._after(self.upper)
-        if self._after(constant) != end or self.starts[cell] != constant:
+        cell, after = bisect_right(self.starts, constant) - 1, self._edge(constant, "<=")
+        last = cell + 1 == self.proper_size
+        end = self._edge(self.upper, "<=") if last else self.starts[cell + 1]
+        if after != end or self.starts[cell] != constant:
             whole = self.proper_labels[cell]
-            refusal = QueryError(
-                f"{self.name} = {constant} cuts the bin {whole}", remedy="ask for the whole bin as a range"
+            refusal = (
+                QueryError(
+                    f"{self.name} = {constant} cuts the bin {whole}",
+                    remedy="ask for the whole bin as a range",
+                )
+                if self.discrete
+                else QueryError(
+                    f"{self.name} is real", remedy=f"ask for a range, {self.name} >= a and {self.name} < b"
+                )
             )
-            ends = (constant, self._after(constant))
+            ends = (constant, after)
             refusal.cuts = self.name, tuple(edge for edge in ends if self.starts[0] < edge <= self.upper)
             raise refusal
         return self._mask(np.arange(self.proper_size) == cell, other_is_known=False)
@@ -392,5 +409,6 @@ def _shown(edge: Ordered) -> str:
     return f"{edge:.0f}" if isinstance(edge, float) and edge.is_integer() and abs(edge) < 1e15 else str(edge)
 
 
-def _as_number(edge: Ordered) -> float:
+def as_number(edge: Ordered) -> float:
+    """An edge as a number; a date as days since 1970-01-01."""
     return float((edge - dt.date(1970, 1, 1)).days) if isinstance(edge, dt.date) else float(edge)

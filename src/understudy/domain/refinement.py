@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,34 @@ from understudy.domain.domain import Domain
 from understudy.errors import DomainError
 
 
+@dataclass(frozen=True, repr=False)
+class RefinedDomain(Domain):
+    """A domain whose cells are parts of those of a `declared` one: it has more edges in one attribute or more."""
+
+    declared: Domain = field(kw_only=True, compare=False)
+
+    @property
+    def cut(self) -> frozenset[str]:
+        """The attributes that have more edges than declared."""
+        pairs = zip(self.attributes, self.declared.attributes, strict=True)
+        return frozenset(one.name for one, other in pairs if one is not other and one != other)
+
+    @property
+    def new_edges(self) -> dict[str, tuple[Ordered, ...]]:
+        """The starts of bins that are not declared, by attribute."""
+        found: dict[str, tuple[Ordered, ...]] = {}
+        for name in self.names:
+            one, other = self[name], self.declared[name]
+            if name in self.cut and isinstance(one, Bins) and isinstance(other, Bins):
+                known = set(other.starts)
+                found[name] = tuple(start for start in one.starts if start not in known)
+        return found
+
+
 def refined(domain: Domain, name: str, edges: Iterable[Ordered]) -> Domain:
     """The domain with more starts of bins in one attribute; raises a `DomainError` where that has none.
+
+    It is a `RefinedDomain` of the declared one that `domain` is or refines, or `domain` where no edge is new.
 
     >>> refined(Domain((Bins.between("age", [0, 18, 65]),)), "age", [30])["age"].labels
     ('0-17', '18-29', '30-65')
@@ -29,14 +55,22 @@ def refined(domain: Domain, name: str, edges: Iterable[Ordered]) -> Domain:
     if not isinstance(attribute, Bins):
         raise DomainError(f"{name} has no bins")
     starts = tuple(sorted({*attribute.starts, *edges}))
-    finer = replace(attribute, starts=starts)
-    return Domain(tuple(finer if one.name == attribute.name else one for one in domain))
+    if len(starts) == len(attribute.starts):
+        return domain
+    finer = replace(attribute, starts=starts, in_full=True)
+    declared = domain.declared if isinstance(domain, RefinedDomain) else domain
+    return RefinedDomain(
+        tuple(finer if one.name == attribute.name else one for one in domain), declared=declared
+    )
 
 
 def refines(fine: Domain, coarse: Domain) -> bool:
     """Whether a domain is another one with more edges, or the same."""
+    if fine is coarse:
+        return True
     return fine.names == coarse.names and all(
-        one == other
+        one is other
+        or one == other
         or (
             isinstance(one, Bins)
             and isinstance(other, Bins)

@@ -20,8 +20,9 @@ from understudy.ledger.recorded import Recorded
 from understudy.ledger.view import ledger_html
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, SpentBefore, as_plain
+from understudy.privacy.event import Event, SpentBefore
 from understudy.privacy.limits import Limits
+from understudy.privacy.recording import as_plain
 from understudy.rational import Number, exact
 
 Given = TypeVar("Given")

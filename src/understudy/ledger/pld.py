@@ -11,13 +11,13 @@ import json
 from collections import Counter
 from fractions import Fraction
 from importlib import import_module
-from math import exp, log1p
+from math import cos, exp, floor, fsum, log, log1p, pi
 from typing import Any
 
 from understudy.errors import LedgerError
-from understudy.privacy.compose import zcdp_epsilon
-from understudy.privacy.cost import UNITS
-from understudy.privacy.event import Event, from_text
+from understudy.ledger.recorded import budget_in
+from understudy.privacy.event import Event
+from understudy.privacy.recording import from_text
 
 INTERVAL = 1e-4
 """Grid of privacy losses; each loss is rounded up to it."""
@@ -40,12 +40,9 @@ def compare(document: dict[str, Any]) -> dict[str, Any]:
     first = document["entries"][0]
     terms = json.loads(first["terms"])
     events = [from_text(e["event"]) for e in document["entries"] if e["event"] is not None]
-    total = document["entries"][-1]["total"] / UNITS
     delta = float(Fraction(terms["delta"])) or PURE_DELTA
-    own = delta - float(
-        Fraction(terms.get("key_delta", "0"))
-    )  # what is left of delta to turn rho into epsilon
-    ours = total if terms["currency"] == "epsilon" else zcdp_epsilon(total, own)
+    budget = budget_in(first["terms"])
+    ours = budget.spent_epsilon(type(budget.cap)(document["entries"][-1]["total"]))
     theirs = _composed_epsilon(pld, _counted(events), delta)
     agrees = theirs <= ours * (1 + ROUNDING) + ROUNDING
     if not agrees:
@@ -64,30 +61,33 @@ def compare(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _counted(events: list[Event]) -> Counter[tuple[str, float]]:
-    """How often a mechanism of each law and parameter ran, as the events see themselves."""
-    found: Counter[tuple[str, float]] = Counter()
+def _counted(events: list[Event]) -> Counter[tuple[str, float, int]]:
+    """How often a mechanism of each law, parameter and move ran, as the events see themselves."""
+    found: Counter[tuple[str, float, int]] = Counter()
     for event in events:
         for loss in event.privacy_losses():
-            found[loss.law, loss.parameter] += loss.times
+            found[loss.law, loss.parameter, loss.moved] += loss.times
     return found
 
 
-def _composed_epsilon(pld: Any, counted: Counter[tuple[str, float]], delta: float) -> float:
+def _composed_epsilon(pld: Any, counted: Counter[tuple[str, float, int]], delta: float) -> float:
     composed = None
-    for (law, parameter), times in sorted(counted.items()):
-        one = _distribution(pld, law, parameter).self_compose(times)
+    for (law, parameter, moved), times in sorted(counted.items()):
+        one = _distribution(pld, law, parameter, moved).self_compose(times)
         composed = one if composed is None else composed.compose(one)
     return 0.0 if composed is None else float(composed.get_epsilon_for_delta(delta))
 
 
-def _distribution(pld: Any, law: str, parameter: float) -> Any:
+def _distribution(pld: Any, law: str, parameter: float, moved: int) -> Any:
     """A pair of laws that dominates the mechanism.
 
     Pure: randomised response, the worst ε-DP mechanism. Bounded range: two outcomes whose log-ratios lie ε apart
     around 0, the middle of the worst pairs of a mechanism of range ε. Discrete Gaussian: the continuous law of the
-    same variance, which it follows up to rounding. Failure: everything is told with that probability.
+    same variance, which it follows up to rounding. Failure: everything is told with that probability. Bounded
+    noise: its own law, here and moved.
     """
+    if law == "bounded noise":
+        return _bounded_distribution(pld, int(parameter), moved)
     if law == "failure":
         return pld.from_privacy_parameters(
             import_module("dp_accounting.pld.common").DifferentialPrivacyParameters(0, parameter),
@@ -104,3 +104,23 @@ def _distribution(pld: Any, law: str, parameter: float) -> Any:
         pessimistic_estimate=True,
         value_discretization_interval=INTERVAL,
     )
+
+
+def _bounded_distribution(pld: Any, reach: int, moved: int) -> Any:
+    """The losses of bounded noise, each split between the two grid points around it.
+
+    An outcome of the probabilities (p, q) becomes two, of losses on the grid, whose probabilities add up to p
+    and to q: what was merged from two outcomes tells no more than they do. Rounding each loss up would add as
+    many steps of the grid as there are answers.
+    """
+    logs = [3.5 * log(cos(pi * x / (2 * reach + 2))) for x in range(-reach, reach + 1)]
+    total = fsum(map(exp, logs))
+    masses: dict[int, float] = {}
+    for here, there in zip(logs[moved:], logs, strict=False):
+        low = floor((here - there) / INTERVAL)
+        near, far = exp(-low * INTERVAL), exp(-(low + 1) * INTERVAL)
+        part = (exp(there - here) - far) / (near - far)
+        for point, share in ((low, part), (low + 1, 1 - part)):
+            masses[point] = masses.get(point, 0.0) + max(share, 0.0) * exp(here) / total
+    impossible = fsum(map(exp, logs[:moved])) / total
+    return pld.PrivacyLossDistribution.create_from_rounded_probability(masses, impossible, INTERVAL)

@@ -12,8 +12,10 @@ from understudy.ledger.chain import START, Entry, canonical, is_sealed
 from understudy.ledger.interface import Debit
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
-from understudy.privacy.event import Event, from_text, recorded_number
+from understudy.privacy.event import Event
+from understudy.privacy.filter import FILTERS
 from understudy.privacy.joint import RULE_1, RULES, AccountingRule
+from understudy.privacy.recording import from_text, recorded_number
 
 
 @dataclass(eq=False)
@@ -80,7 +82,11 @@ _event = lru_cache(maxsize=4096)(from_text)
 
 
 def terms(name: str, budget: Budget, rule: AccountingRule) -> str:
-    """What the first entry binds a ledger to. The first rule of joint accounting is named by no number."""
+    """What the first entry binds a ledger to.
+
+    The first rule of joint accounting is named by no number, and the filter zcdp by no name: versions that knew no
+    others wrote neither.
+    """
     cap = budget.cap
     return canonical(
         {
@@ -91,6 +97,7 @@ def terms(name: str, budget: Budget, rule: AccountingRule) -> str:
             "currency": cap.currency,
             "cap": cap.units,
             **({} if rule == RULE_1 else {"accounting": rule.number}),
+            **budget.filter.terms(),
             **({"key_delta": str(budget.key_delta)} if budget.key_delta else {}),
         }
     )
@@ -114,8 +121,23 @@ def rule_of(entry: Entry) -> AccountingRule:
 def budget_of(entry: Entry) -> Budget:
     """The budget that a first entry records."""
     try:
-        plain = json.loads(entry.terms or "")
-        keys = recorded_number(plain.get("key_delta", "0"))
-        return Budget(recorded_number(plain["epsilon"]), recorded_number(plain["delta"]), keys)
+        return budget_in(entry.terms or "")
     except (ValueError, KeyError, TypeError, RecursionError):
         raise broken(entry.number) from None
+
+
+def budget_in(text: str) -> Budget:
+    """The budget in the terms of a first entry; a LedgerError where a later program wrote them."""
+    plain = json.loads(text)
+    keys = recorded_number(plain.get("key_delta", "0"))
+    numbers = recorded_number(plain["epsilon"]), recorded_number(plain["delta"])
+    name = plain.get("filter", "zcdp")
+    if name not in FILTERS:
+        raise LedgerError(
+            "the ledger was begun with a privacy filter that this program does not know",
+            remedy="Use the version of understudy that began it; nothing was spent",
+        )
+    if name == "zcdp":
+        return Budget(*numbers, keys)
+    parts = {key: recorded_number(plain[key]) for key in ("order", "reserve") if key in plain}
+    return Budget.of(*numbers, key_delta=keys, filter=name, **parts)

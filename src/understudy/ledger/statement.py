@@ -111,6 +111,7 @@ def statement(
                     _share(cap.units - spent, cap.units),
                     f"{cap.currency} {(cap.units - spent) / UNITS:.6g}",
                 ),
+                **_of_filter(budget, spent),
                 **_of_delta(budget, verdict),
                 "entries": (f"{len(entries):,}", many(sum(_is_debit(e) for e in entries), "debit")),
                 "newest entry": str(entries[-1]["at"])[:10] if entries else "none",
@@ -127,6 +128,18 @@ def statement(
         ),
         made=made,
     )
+
+
+def _of_filter(budget: Budget, spent: int) -> dict[str, tuple[str, str]]:
+    """How rho is counted, and the (ε, δ) of what was spent; nothing of a pure epsilon."""
+    if budget.is_pure:
+        return {}
+    epsilon, delta = budget.spent_epsilon(type(budget.cap)(spent)), float(budget.conversion_delta)
+    told = f"epsilon {epsilon:.4g}, delta {delta:.3g}"
+    return {
+        "spent, converted": (told, "of all charges together"),
+        "filter": (budget.filter.name, budget.filter.described()),
+    }
 
 
 def _of_delta(budget: Budget, verdict: Mapping[str, Any] | None) -> dict[str, tuple[str, str]]:

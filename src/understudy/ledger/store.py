@@ -29,9 +29,10 @@ from understudy.ledger.witness import Witness
 from understudy.privacy.accountant import Accountant
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
-from understudy.privacy.event import Event, SpentBefore, as_plain
+from understudy.privacy.event import Event, SpentBefore
 from understudy.privacy.joint import RULE_2
 from understudy.privacy.limits import Limits
+from understudy.privacy.recording import as_plain
 from understudy.rational import Number, exact
 
 Result = TypeVar("Result")

@@ -15,7 +15,8 @@ from understudy.ledger.kept import packed, released
 from understudy.ledger.page import Latest, Operation, Page, Settle
 from understudy.ledger.recorded import Recorded, broken
 from understudy.ledger.schema import ENTRY, KEPT, LEDGER
-from understudy.privacy.event import Event, as_plain
+from understudy.privacy.event import Event
+from understudy.privacy.recording import as_plain
 
 CHUNK = 500
 """Values in one IN list; stores bound the number of parameters of a statement."""

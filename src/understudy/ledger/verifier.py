@@ -6,14 +6,35 @@ copies it to a machine where Understudy was never installed, reads it from the f
 
     Laplace noise of scale b on values that one person moves by l1       epsilon = l1/b      rho = epsilon^2/2
     Gaussian noise of variance v on values moved by sqrt(l2_squared)     no epsilon          rho = l2_squared/(2v)
+    the same, normal noise that was rounded to whole numbers             no epsilon          rho = l2_squared/(2v)
     one selection by the exponential mechanism                           epsilon             rho = epsilon^2/8
     a noisy maximum; a sparse vector; reports; what was spent before     epsilon             rho = epsilon^2/2
     several events                                                       sum                 sum
     keys told by noise on -k..k with P[x] ~ exp(-|x| e), c of them moved  no epsilon          rho = c e^2/2
     keys told by Gaussian noise of variance v, moved by sqrt(l2_squared)  no epsilon          rho = l2_squared/(2v)
+    noise that is bounded by a reach                                     no epsilon          no rho
 
-The last two also have a delta of their own: at least c P[noise = k], and keys P[noise >= reach], which is at most
-keys erfc((reach - 1)/sqrt(2v))/2. All such deltas together stay under the budget's key_delta.
+These are the prices in epsilon and in rho of zCDP. A ledger whose terms name a filter counts rho otherwise;
+normal noise on values that are moved by sqrt(l2_squared) costs l2_squared/(2v) in all of them.
+
+filter `renyi`, of an order a: rho = D/a, D the Renyi divergence of order a, ln(sum of P^a Q^(1-a))/(a-1)
+    epsilon e         ln((exp(a e) + exp(-(a-1) e))/(1 + exp(e)))/(a-1): randomised response is the worst
+    one selection     the largest over losses t and t - e: with A = exp(e) - exp(-(a-1)e), B = 1 - exp(-(a-1)e),
+                      the logarithm of ((a-1)A/(aB))^(a-1) A/(a (exp(e) - 1)), over a-1
+filter `gdp`, with a reserve of r (in mu^2) that is never spent: rho = mu^2/2, and mu^2 is
+    epsilon e         c with erf(sqrt((r+c)/8)) = p erf((e/s + s/2)/sqrt 2) - (1-p) erf((e/s - s/2)/sqrt 2),
+                      s = sqrt r, p = 1/(1 + exp(-e)); 8e from e = 20 on
+    one selection     D + D^2/4r for h = e/2, D = M exp((E + E^2/4r)/8), E = M (1 + h^2/4), where M =
+                      2 (h sqrt(pi r/2) erf(h/sqrt(2r)) - r (1 - exp(-h^2/2r))), or h^2 if 10^6 h^2 < r; this if
+                      h <= 1/2 and h^2 <= 1000 r, and never more than its epsilon costs
+    discrete noise    m = l2_squared/v and 3 t C (r+m), with t = exp(l2_squared 2q/(1-q)) - 1, C = 1 +
+                      sqrt(2 pi (r+m)) exp((r+m)/2), q = exp(-2 pi^2 v/(1 + m/r)), where 6 t C <= 1 and r+m <= 3;
+                      but m where 3 t C (r+m) v <= 10^-15, and only then it is priced jointly; for what m lacks
+                      then, the cap is smaller by 10^-15 of itself
+
+Keys also have a delta of their own: at least c P[noise = k], and keys P[noise >= reach], which is at most keys
+erfc((reach - 1)/sqrt(2v))/2. Bounded noise has one too, and a D at one order a, both of which its event records
+(`bounded_sums`). All such deltas together stay under the budget's key_delta.
 
 Noise on counts that only the rows of a region can move ("Located") is priced jointly. With p the price of the
 noise and f the indicator of the region, two neighbouring tables that differ in the rows x and y lose at most u
@@ -31,7 +52,8 @@ Only events of one relation, which also names the version of the table and of it
 
 Prices are whole numbers of 10^-15, rounded up. A budget (epsilon, delta) is kept as a cap on rho, and the part
 key_delta of delta, where there is one, as a cap on the events' own deltas. For the rest of delta, rho-zCDP implies
-delta = exp((a-1)(a rho - epsilon)) (1-1/a)^a / (a-1) for every order a > 1.
+delta = exp((a-1)(a rho - epsilon)) (1-1/a)^a / (a-1) for every order a > 1; a filter `renyi` takes this at its one
+order; and mu-GDP implies delta = P[Z > epsilon/mu - mu/2] - exp(epsilon) P[Z > epsilon/mu + mu/2], Z normal.
 """
 
 # pyright: standard
@@ -40,12 +62,14 @@ delta = exp((a-1)(a rho - epsilon)) (1-1/a)^a / (a-1) for every order a > 1.
 from __future__ import annotations
 
 import base64
+import decimal
 import hashlib
 import json
 import math
 import re
 import sys
 from array import array
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import compress
@@ -71,6 +95,12 @@ USED = {
     "snapshot": {"terms"},
 }
 OPTIONAL = {"state"}
+FILTER_TERMS = {
+    "renyi": ("filter", "order"),
+    "gdp": ("filter", "reserve", "reserve_units", "total_units"),
+}
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
+Kept = str | tuple[str, Fraction]
 START, GRANT, ONCE = (
     1 << 25,
     3 << 8,
@@ -107,6 +137,7 @@ def verify(document: dict) -> dict:
         "answers_checked": check.answers_checked,
         "steps_checked": check.steps_checked,
         "currency": check.terms.get("currency"),
+        "filter": check.terms.get("filter", "zcdp" if check.terms.get("currency") == "rho" else None),
         "spent_units": check.total,
         "cap_units": check.terms.get("cap"),
         "epsilon": check.terms.get("epsilon"),
@@ -212,9 +243,9 @@ class Check:
 
     def check_open(self, entry: dict) -> None:
         terms = json.loads(entry["terms"])
-        if sorted(set(terms) - {"accounting", "key_delta"}) != sorted(
-            ("format", "table", "epsilon", "delta", "currency", "cap")
-        ):
+        if sorted(
+            set(terms) - {"accounting", "key_delta", *FILTER_TERMS.get(terms.get("filter"), ())}
+        ) != sorted(("format", "table", "epsilon", "delta", "currency", "cap")):
             raise Wrong("its terms are not understood")
         rule = terms.get("accounting", 1)
         if "accounting" in terms and (type(rule) is not int or rule != 2):
@@ -227,7 +258,7 @@ class Check:
         if terms["table"] != self.document.get("table"):
             raise Wrong("it is the ledger of another table")
         check_cap(terms)
-        self.purse = Purse(terms["currency"], terms["cap"], rule)
+        self.purse = Purse(kept_by(terms), terms["cap"], rule)
         self.pay(entry)
 
     def check_debit(self, entry: dict) -> None:
@@ -309,7 +340,22 @@ def rational(text: object) -> Fraction:
     return Fraction(text)
 
 
-def units(event: dict, currency: str) -> int:
+def kept_by(terms: dict) -> Kept:
+    """How a ledger counts: in epsilon or rho, or by a filter with its order, or with its reserve in mu^2."""
+    name = terms.get("filter")
+    if name == "renyi":
+        return (name, rational(terms["order"]))
+    return (name, Fraction(2 * terms["reserve_units"], UNITS)) if name == "gdp" else terms["currency"]
+
+
+def filter_in(currency: Kept) -> tuple[str, Fraction]:
+    """The filter's name, with its order or its reserve."""
+    if isinstance(currency, str):
+        raise Wrong("its currency is not known to this verifier")
+    return currency
+
+
+def units(event: dict, currency: Kept) -> int:
     """What an event costs on its own, in whole units, rounded up."""
     if event["event"] == "Together":
         return math.ceil(price(event, currency) * UNITS)
@@ -318,13 +364,13 @@ def units(event: dict, currency: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def units_of(text: str, currency: str) -> int:
+def units_of(text: str, currency: Kept) -> int:
     """The same for the text of an event: many events have the same noise."""
     return math.ceil(price(json.loads(text), currency) * UNITS)
 
 
-def price(event: dict, currency: str) -> Fraction:
-    """What an event costs: epsilon or rho, exactly."""
+def price(event: dict, currency: Kept) -> Fraction:
+    """What an event costs: epsilon or rho, exactly, or from above where it is no fraction."""
     kind = event["event"]
     if kind == "Together":
         return sum((price(part, currency) for part in event["events"]), Fraction(0))
@@ -333,29 +379,165 @@ def price(event: dict, currency: str) -> Fraction:
     numbers = {name: rational(text) for name, text in event.items() if name != "event"}
     pure = currency == "epsilon"
     if kind == "LaplaceNoise" and set(numbers) == {"l1", "scale"}:
-        epsilon = numbers["l1"] / numbers["scale"]
-        return epsilon if pure else epsilon * epsilon / 2
-    if kind == "GaussianNoise" and set(numbers) == {"l2_squared", "variance"}:
+        return of_epsilon(numbers["l1"] / numbers["scale"], currency)
+    if kind in ("GaussianNoise", "RoundedNormal") and set(numbers) == {"l2_squared", "variance"}:
         if pure and numbers["l2_squared"]:
             raise Wrong("Gaussian noise has no price in epsilon")
-        return numbers["l2_squared"] / (2 * numbers["variance"])
+        return of_normal(numbers, currency, discrete=kind == "GaussianNoise")
+    if kind == "BoundedNoise":
+        return bounded_noise(numbers, currency)
     if kind == "SparseVector" and {"epsilon"} <= set(numbers) <= {"epsilon", "hits", "told"}:
-        return sparse_vector(numbers["epsilon"], numbers.get("hits"), numbers.get("told"), pure=pure)
+        return sparse_vector(numbers["epsilon"], numbers.get("hits"), numbers.get("told"), currency)
     if kind in ("TruncatedGeometricKeys", "GaussianKeys"):
         if pure:
             raise Wrong("a selection of keys has no price in epsilon")
-        return key_selection(kind, numbers)
+        return key_selection(kind, numbers, currency)
     if set(numbers) != {"epsilon"}:
         raise Wrong("its event is not understood")
     epsilon = numbers["epsilon"]
     if kind == "Selection":
-        return epsilon if pure else epsilon * epsilon / 8
+        return of_selection(epsilon, currency)
     if kind in ("NoisyMaximum", "RandomizedReport", "SpentBefore"):
-        return epsilon if pure else epsilon * epsilon / 2
+        return of_epsilon(epsilon, currency)
     raise Wrong("its event is not known to this verifier")
 
 
-def key_selection(kind: str, numbers: dict) -> Fraction:
+def of_epsilon(epsilon: Fraction, currency: Kept) -> Fraction:
+    """The price of anything that is known by its epsilon alone."""
+    if currency == "epsilon" or epsilon == 0:
+        return epsilon
+    if currency == "rho":
+        return epsilon * epsilon / 2
+    name, parameter = filter_in(currency)
+    if name == "gdp":
+        return gdp_of_epsilon(epsilon, parameter) / 2
+    with decimal.localcontext(wide(100)):
+        a, e = exactly(parameter), exactly(epsilon)
+        mean = ((a * e).exp() + ((1 - a) * e).exp()) / (1 + e.exp())
+        return min(above(mean.ln() / (a - 1)), parameter * epsilon**2 / 2, epsilon) / parameter
+
+
+def of_selection(epsilon: Fraction, currency: Kept) -> Fraction:
+    """The price of one run of the exponential mechanism."""
+    if currency == "epsilon" or epsilon == 0:
+        return epsilon
+    if currency == "rho":
+        return epsilon * epsilon / 8
+    name, parameter = filter_in(currency)
+    if name == "gdp":
+        return gdp_of_selection(epsilon, parameter) / 2
+    with decimal.localcontext(wide(100)):
+        a, e = exactly(parameter), exactly(epsilon)
+        small = ((1 - a) * e).exp()
+        most, least = e.exp() - small, 1 - small
+        log_mean = (a - 1) * ((a - 1) * most / (a * least)).ln() + (most / (a * (e.exp() - 1))).ln()
+        return min(above(log_mean / (a - 1)), parameter * epsilon**2 / 8, epsilon) / parameter
+
+
+def of_normal(numbers: dict, currency: Kept, *, discrete: bool) -> Fraction:
+    """The price of noise that is normal, or discrete Gaussian: only a filter `gdp` tells them apart."""
+    moved, variance = Fraction(numbers["l2_squared"]), Fraction(numbers["variance"])
+    rho = moved / (2 * variance)
+    if not discrete or rho == 0 or isinstance(currency, str) or currency[0] != "gdp":
+        return rho
+    extra = lattice_surcharge(moved, variance, currency[1])
+    if extra is None:
+        raise Wrong("discrete Gaussian noise of so small a variance has no price in GDP")
+    plain = extra * variance * 10**15 <= 1
+    return rho if plain else rho + extra / 2
+
+
+def wide(digits: int) -> decimal.Context:
+    """Arithmetic of so many digits, without bounds on exponents."""
+    return decimal.Context(prec=digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+
+
+def exactly(number: Fraction) -> Decimal:
+    """A fraction, to the digits of the context."""
+    return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def above(number: Decimal) -> Fraction:
+    """The least multiple of 10^-30 above a number, which is known to many more digits."""
+    return Fraction(math.floor(Fraction(number) * 10**30) + 1, 10**30)
+
+
+def error_function(x: Decimal) -> Decimal:
+    """erf(x) by its power series; its terms alternate, so that digits are added for those that cancel."""
+    if x < 0:
+        return -error_function(-x)
+    if x > 13:
+        return Decimal(1)
+    with decimal.localcontext(wide(85 + int(x * x))):
+        total, power, n = Decimal(0), x, 0
+        while n < x * x or abs(power) > Decimal(10) ** -90:
+            total += power / (2 * n + 1)
+            n += 1
+            power = -power * x * x / n
+        return 2 * total / PI.sqrt()
+
+
+@lru_cache(maxsize=4096)
+def gdp_of_epsilon(epsilon: Fraction, reserve: Fraction) -> Fraction:
+    """The mu^2 that an event of that epsilon takes: total variations are made equal."""
+    if epsilon >= 20:
+        return 8 * epsilon
+    with decimal.localcontext(wide(80)):
+        e, r = exactly(epsilon), exactly(reserve)
+        s, root = r.sqrt(), Decimal(2).sqrt()
+        p = 1 / (1 + (-e).exp())
+        wanted = p * error_function((e / s + s / 2) / root) - (1 - p) * error_function((e / s - s / 2) / root)
+        low, high = r, r + 2 * e * e  # pi/2 times the square of epsilon is the most
+        for _ in range(12):
+            middle = (low + high) / 2
+            low, high = (middle, high) if error_function((middle / 8).sqrt()) < wanted else (low, middle)
+        x = ((low + high) / 16).sqrt()
+        for _ in range(12):  # Newton's steps double the digits
+            x += (wanted - error_function(x)) * PI.sqrt() / 2 * (x * x).exp()
+        return above(8 * x * x - r) + Fraction(1, 10**30)
+
+
+@lru_cache(maxsize=4096)
+def gdp_of_selection(epsilon: Fraction, reserve: Fraction) -> Fraction:
+    """The mu^2 that one selection takes."""
+    whole = gdp_of_epsilon(epsilon, reserve)
+    square = epsilon * epsilon / 4
+    if epsilon > 1 or square > 1000 * reserve:
+        return whole
+    with decimal.localcontext(wide(80)):
+        h, hh, r = exactly(epsilon) / 2, exactly(square), exactly(reserve)
+        middle = hh
+        if 10**6 * square >= reserve:
+            bell = h * (PI * r / 2).sqrt() * error_function(h / (2 * r).sqrt())
+            middle = 2 * bell - 2 * r * (1 - (-hh / (2 * r)).exp())
+        first = middle * (1 + hh / 4)
+        second = middle * ((first + first * first / (4 * r)) / 8).exp()
+        return min(above(second + second * second / (4 * r)) + Fraction(1, 10**30), whole)
+
+
+@lru_cache(maxsize=4096)
+def lattice_surcharge(moved: Fraction, variance: Fraction, reserve: Fraction) -> Fraction | None:
+    """What discrete Gaussian noise takes beyond normal noise; None where nothing is known."""
+    m = moved / variance
+    if reserve + m > 3:
+        return None
+    with decimal.localcontext(wide(80)):
+        exponent = 2 * PI * PI * exactly(variance) / (1 + exactly(m / reserve))
+        if exponent > 10_000:
+            return Fraction(0)
+        if exponent < 1:
+            return None
+        q = (-exponent).exp()
+        power = exactly(moved) * 2 * q / (1 - q)
+        if power > 1:
+            return None
+        t = power.exp() - 1 if power > Decimal(10) ** -20 else 2 * power
+        s = exactly(reserve + m)
+        c = 1 + (2 * PI * s).sqrt() * (s / 2).exp()
+        return None if 6 * t * c > 1 else above(3 * t * c * s) + Fraction(1, 10**30)
+
+
+def key_selection(kind: str, numbers: dict, currency: Kept = "rho") -> Fraction:
     """The rho of a selection of keys, if its delta is as large as its noise makes it."""
     keys, reach, own = numbers["keys"], numbers["reach"], numbers["delta"]
     whole = keys >= 1 and reach >= 1 and keys.denominator == reach.denominator == 1
@@ -366,10 +548,10 @@ def key_selection(kind: str, numbers: dict) -> Fraction:
         # The end of the noise over all of it: exp(-rate k) / (1 + 2 sum of exp(-rate x)), a geometric series.
         series = math.exp(-rate) * math.expm1(-rate * k) / math.expm1(-rate)
         least = keys * Fraction(math.exp(-rate * k) / (1 + 2 * series))
-        rho = keys * numbers["epsilon"] ** 2 / 2
+        rho = keys * of_epsilon(numbers["epsilon"], currency)
     elif kind == "GaussianKeys" and set(numbers) == {"l2_squared", "variance", "keys", "reach", "delta"}:
         least = keys * Fraction(math.erfc(float(reach - 1) / math.sqrt(2 * numbers["variance"])) / 2)
-        rho = numbers["l2_squared"] / (2 * numbers["variance"])
+        rho = of_normal(numbers, currency, discrete=True)
     else:
         raise Wrong("its event is not understood")
     if own < least or rho <= 0:
@@ -377,15 +559,72 @@ def key_selection(kind: str, numbers: dict) -> Fraction:
     return rho
 
 
+def bounded_noise(numbers: dict, currency: Kept) -> Fraction:
+    """The recorded divergence of bounded noise over its order, if that and its delta cover its noise.
+
+    Only a ledger of that order has a price for it, unless nobody can move the values.
+    """
+    whole = ("reach", "l1", "largest", "set_aside")
+    if set(numbers) != {*whole, "order", "divergence", "delta"}:
+        raise Wrong("its event is not understood")
+    reach, total, largest, aside = (int(numbers[name]) for name in whole)
+    if any(numbers[name].denominator != 1 for name in whole):
+        raise Wrong("its event is not understood")
+    if not (1 <= reach <= 1 << 17 and 1 <= largest <= min(max(total, 1), 64) and largest <= aside <= reach):
+        raise Wrong("its event is not understood")
+    if not 1 < numbers["order"] <= 10**6 or not numbers["delta"] < 1 or reach * largest > 1 << 20:
+        raise Wrong("its event is not understood")
+    least, mass = (total * most for most in bounded_sums(reach, largest, aside, numbers["order"]))
+    if not (float(numbers["divergence"]) >= least and float(numbers["delta"]) >= mass):
+        raise Wrong("its price is smaller than its noise makes it")
+    if total == 0:
+        return Fraction(0)
+    if currency != ("renyi", numbers["order"]):
+        raise Wrong("bounded noise has a price at its own Renyi order alone")
+    return numbers["divergence"] / numbers["order"]
+
+
+@lru_cache(maxsize=256)
+def bounded_sums(reach: int, largest: int, aside: int, order: Fraction) -> tuple[float, float]:
+    """For each step that one person moves a number: the divergence outside the outcomes set aside, and their mass.
+
+    Outcome k = 1, 2, ... from an end has the weight sin(t k)^3.5, t = pi/(2 reach + 2). Where the number moves
+    by s, the log-ratio of the two laws is -3.5 ln(cos(t s) - sin(t s)/tan(t k)), and for s of `largest` steps
+    the part s/largest of the outcomes is set aside, rounded up. Floats err by less than the last factor of the
+    results.
+    """
+    turn, excess = math.pi / (2 * reach + 2), float(order) - 1
+    weights = [math.sin(turn * min(k, 2 * reach + 2 - k)) ** 3.5 for k in range(1, 2 * reach + 2)]
+    whole = math.fsum(weights)
+    divergence = mass = 0.0
+    for moved in range(1, largest + 1):
+        first = -(-aside * moved // largest)
+        sine, less = math.sin(turn * moved), 2 * math.sin(turn * moved / 2) ** 2
+        grown = []
+        for k in range(first + 1, 2 * reach + 2):
+            cotangent = math.tan(turn * (reach + 1 - k))
+            loss = -3.5 * math.log1p(-less - sine * cotangent)
+            grown.append(weights[k - 1] * math.expm1(min(excess * loss, 700.0)))
+        set_aside = math.fsum(weights[:first])
+        mean = (math.fsum(grown) - set_aside) / whole  # less 1
+        divergence = max(divergence, math.log1p(max(mean, 0.0)) / excess / moved)
+        mass = max(mass, set_aside / whole / moved)
+    return divergence * (1 - 1e-8), mass * (1 - 1e-8)
+
+
 def delta(event: dict) -> Fraction:
-    """The delta that an event has of its own: 0 for all but the selections of keys."""
+    """The delta that an event has of its own: 0 for all but the selections of keys and bounded noise."""
     if event["event"] == "Together":
         return sum((delta(part) for part in event["events"]), Fraction(0))
-    selects = event["event"] in ("TruncatedGeometricKeys", "GaussianKeys")
-    return rational(event["delta"]) if selects else Fraction(0)
+    if event["event"] == "Located":
+        return delta(event["noise"])
+    own = event["event"] in ("TruncatedGeometricKeys", "GaussianKeys", "BoundedNoise")
+    return rational(event["delta"]) if own else Fraction(0)
 
 
-def sparse_vector(epsilon: Fraction, hits: Fraction | None, told: Fraction | None, *, pure: bool) -> Fraction:
+def sparse_vector(
+    epsilon: Fraction, hits: Fraction | None, told: Fraction | None, currency: Kept
+) -> Fraction:
     """Runs, each with its share of epsilon, and of that a part for telling a value: their prices in rho add up.
 
     Without a number of runs it is one, which costs what every such event did when none was recorded.
@@ -393,10 +632,10 @@ def sparse_vector(epsilon: Fraction, hits: Fraction | None, told: Fraction | Non
     runs, part = 1 if hits is None else hits, told or Fraction(0)
     if runs < 1 or Fraction(runs).denominator != 1 or part > 1:
         raise Wrong("its event is not understood")
-    if pure:
+    if currency == "epsilon":
         return epsilon
     share = epsilon / runs
-    return runs * ((share - part * share) ** 2 + (part * share) ** 2) / 2
+    return runs * (of_epsilon(share - part * share, currency) + of_epsilon(part * share, currency))
 
 
 class SnapshotTotals:
@@ -428,7 +667,7 @@ class SnapshotTotals:
 class Purse:
     """What the events so far cost: located ones jointly, all others by their sum."""
 
-    def __init__(self, currency: str, cap: int, rule: int = 1) -> None:
+    def __init__(self, currency: Kept, cap: int, rule: int = 1) -> None:
         self.currency, self.cap, self.rule = currency, cap, rule
         self.others = self.flat = self.constant = self.shown = self.swept = self.peaks = self.joined = (
             self.work
@@ -458,8 +697,22 @@ class Purse:
             self.others += cost
 
     def joins(self, event: dict, cost: int) -> bool:
-        noise = "LaplaceNoise" if self.currency == "epsilon" else "GaussianNoise"
-        return event["noise"]["event"] == noise and self.flat + cost <= 1 << 60
+        noises = ("LaplaceNoise",) if self.currency == "epsilon" else ("GaussianNoise", "RoundedNormal")
+        if self.currency[0] == "renyi":  # whoever moves the counts by a part costs at most that part of it
+            noises += ("BoundedNoise",)
+        return (
+            event["noise"]["event"] in noises
+            and self.flat + cost <= 1 << 60
+            and self.is_plain(event["noise"])
+        )
+
+    def is_plain(self, noise: dict) -> bool:
+        """Whether noise costs in proportion to how far values move: only in GDP some discrete noise does not."""
+        if noise["event"] != "GaussianNoise" or isinstance(self.currency, str) or self.currency[0] != "gdp":
+            return True
+        moved, variance = rational(noise["l2_squared"]), rational(noise["variance"])
+        extra = lattice_surcharge(moved, variance, self.currency[1]) if moved else Fraction(0)
+        return extra is not None and extra * variance * 10**15 <= 1
 
     def can_pay(self, work: int) -> bool:
         """Whether the credit of rule 2 is enough for so much work."""
@@ -775,11 +1028,73 @@ def check_cap(terms: dict) -> None:
     if "key_delta" in terms and not 0 < keys < delta:
         raise Wrong("its delta for keys is no part of its delta")
     delta -= keys
+    if "filter" in terms:
+        check_filter_cap(terms, epsilon, delta)
+        return
     implied = zcdp_log_delta(cap / UNITS, float(epsilon))
     if implied > math.log(delta) + 1e-6:
         raise Wrong("its cap on rho does not imply its epsilon and delta")
     if cap and zcdp_log_delta(cap / UNITS * 1.01, float(epsilon)) < math.log(delta):
         raise Wrong("its cap on rho is not the one of its epsilon and delta")
+
+
+def check_filter_cap(terms: dict, epsilon: Fraction, delta: Fraction) -> None:
+    """The cap of a filter must follow from the budget, from below and not by far."""
+    name, parameter = filter_in(kept_by(terms))
+    rho = Fraction(terms["cap"], UNITS)
+    with decimal.localcontext(wide(60 + 3 * int(-math.log10(delta)) + int(epsilon))):
+        e, small = exactly(epsilon), exactly(delta)
+
+        def implied(spent: Fraction) -> Decimal:
+            if name == "gdp":
+                return gdp_delta(2 * spent, e)
+            a = exactly(parameter)
+            exponent = (a - 1) * (a * exactly(spent) - e) + (a - 1) * (1 - 1 / a).ln() - a.ln()
+            return exponent.exp()
+
+        if name == "renyi" and not 1 < parameter <= 10**6:
+            raise Wrong("its order is none")
+        if name == "gdp":
+            share, back, whole = rational(terms["reserve"]), terms["reserve_units"], terms["total_units"]
+            if (
+                type(back) is not int
+                or type(whole) is not int
+                or back < 1
+                or back != math.floor(share * whole)
+            ):
+                raise Wrong("its reserve is not the part of the whole that its terms say")
+            if terms["cap"] != (whole - back) * 10**15 // (10**15 + 1):
+                raise Wrong("its cap is not what its reserve leaves of the whole")
+            rho = Fraction(whole, UNITS)
+        if implied(rho) > small * (1 + Decimal(10) ** -25):
+            raise Wrong("its cap on rho does not imply its epsilon and delta")
+        if terms["cap"] and implied(rho * Fraction(101, 100)) < small:
+            raise Wrong("its cap on rho is not the one of its epsilon and delta")
+
+
+def gdp_delta(mu_squared: Fraction, epsilon: Decimal) -> Decimal:
+    """P[Z > epsilon/mu - mu/2] - exp(epsilon) P[Z > epsilon/mu + mu/2] for a normal Z, by one series for both."""
+    mu = exactly(mu_squared).sqrt()
+    digits = Decimal(10) ** -(decimal.getcontext().prec + 5)
+
+    def tail(x: Decimal) -> Decimal:
+        term = total = x
+        k = 1
+        while abs(term) > digits or k < x * x:
+            k += 2
+            term *= x * x / k
+            total += term
+        return Decimal("0.5") - total * (-x * x / 2).exp() / (2 * circle()).sqrt()
+
+    return tail(epsilon / mu - mu / 2) - epsilon.exp() * tail(epsilon / mu + mu / 2)
+
+
+def circle() -> Decimal:
+    """Pi to the digits of the context, by the means of Gauss and Legendre: each step doubles the digits."""
+    a, b, t, p = Decimal(1), 1 / Decimal(2).sqrt(), Decimal("0.25"), 1
+    for _ in range(decimal.getcontext().prec.bit_length() + 2):
+        a, b, t, p = (a + b) / 2, (a * b).sqrt(), t - p * ((a - b) / 2) ** 2, 2 * p
+    return (a + b) ** 2 / (4 * t)
 
 
 def zcdp_log_delta(rho: float, epsilon: float) -> float:
@@ -811,6 +1126,8 @@ def report(document: dict, expected_head: str = "") -> tuple[str, int]:
             f"budget: epsilon {verdict['epsilon']}, delta {verdict['delta']}; spent "
             f"{verdict['spent_units'] / UNITS:.15g} of {verdict['cap_units'] / UNITS:.15g} {verdict['currency']}"
         )
+    if verdict["filter"] in FILTER_TERMS:
+        lines.append(f"rho is counted by the privacy filter {verdict['filter']!r}")
     if "key_delta" in verdict:
         lines.append(f"of delta, for keys: {verdict['key_delta_spent']:.6g} spent of {verdict['key_delta']}")
     lines.append(

@@ -45,6 +45,8 @@ def spent_of(ledger: Ledger) -> notebook.Markup:
         return notebook.warning(f"The ledger cannot be read: {error}")
     part = spent.units / cap.units if cap.units else 1.0
     told = f"{spent.currency} {spent.amount:.4g} of {cap.amount:.4g} spent, {left.amount:.4g} left"
+    if not ledger.budget.is_pure:
+        told += f" ({ledger.budget.filter.name}: epsilon {ledger.budget.spent_epsilon(spent):.3g} so far)"
     if ledger.budget.key_delta:
         told += (
             f"; of delta, for keys: {float(ledger.delta_spent):.3g} of {float(ledger.budget.key_delta):.3g}"

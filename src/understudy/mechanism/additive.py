@@ -1,32 +1,38 @@
 """Noise for a price: the one place that decides which noise is added to a vector of whole numbers.
 
-A price in epsilon buys discrete Laplace noise, made for the L1 sensitivity of the vector; one in rho buys discrete
-Gaussian noise, made for the Euclidean one. The mechanism's event costs just the price in its own currency, so what
-is charged and what is added cannot differ.
+A price in epsilon buys discrete Laplace noise, made for the L1 sensitivity of the vector; one in rho buys
+discrete Gaussian noise, or rounded normal noise, made for the Euclidean one. The mechanism's event costs just
+the price in its own currency, so what is charged and what is added cannot differ.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.rounded_normal import RoundedNormalMechanism
 from understudy.privacy.price import Currency, Price
 from understudy.privacy.relation import Sensitivity
 from understudy.rational import Number
 
-Additive = LaplaceMechanism | GaussianMechanism
+Additive = LaplaceMechanism | GaussianMechanism | RoundedNormalMechanism | BoundedMechanism
 
 
-def noise_for(price: Price, moved: Sensitivity) -> Additive:
+def noise_for(price: Price, moved: Sensitivity, *, rounded: bool = False) -> Additive:
     """The mechanism that keeps to `price` for a vector that one person moves by at most `moved`.
+
+    With `rounded`, a price in rho buys normal noise that is rounded, for budgets that price discrete noise
+    otherwise.
 
     A new one at every call: marginals that share a noise are known by sharing the object. Raises ParameterError
     for a price that is no privacy parameter, and for noise that cannot be drawn.
     """
     if price.currency == "epsilon":
         return LaplaceMechanism(epsilon=price.amount, l1=moved.l1)
-    return GaussianMechanism(rho=price.amount, l2_squared=moved.l2_squared)
+    kind = RoundedNormalMechanism if rounded else GaussianMechanism
+    return kind(rho=price.amount, l2_squared=moved.l2_squared)
 
 
 @lru_cache(

@@ -53,11 +53,15 @@ class ChoosesMany(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NoiseSubject:
-    """Noise that is audited: `build(ε, Δ, shift)` for integers that a neighbour moves by `shift`, Δ in total."""
+    """Noise that is audited: `build(ε, Δ, shift)` for integers that a neighbour moves by `shift`, Δ in total.
+
+    `most` is the largest Δ that it can be built for, where there is one.
+    """
 
     name: str
     path: str
     build: Callable[[Fraction, int, Sequence[int]], Releases]
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

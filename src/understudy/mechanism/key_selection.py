@@ -58,8 +58,9 @@ from understudy.mechanism.look import decided
 from understudy.mechanism.parameters import lattice_values, whole
 from understudy.noise.law import discrete_gaussian_quantile, scale_parameter, variance_parameter
 from understudy.noise.samplers import NoiseSource, discrete_gaussian, truncated_geometric
-from understudy.privacy.event import GaussianKeys, Pure, TruncatedGeometricKeys
-from understudy.privacy.price import Price
+from understudy.privacy.event import Pure
+from understudy.privacy.filter import ZCDP_FILTER, Filter
+from understudy.privacy.key_event import GaussianKeys, TruncatedGeometricKeys
 from understudy.privacy.relation import Relation
 from understudy.privacy.tails import ROOM, gaussian_tail, truncated_geometric_end
 from understudy.rational import Number, positive, probability
@@ -119,15 +120,22 @@ class TruncatedGeometricSelection:
 
     @classmethod
     def of(
-        cls, *, rho: Number, delta: Number, relation: Relation, keys_each: int = 1, at_least: int = 1
+        cls,
+        *,
+        rho: Number,
+        delta: Number,
+        relation: Relation,
+        keys_each: int = 1,
+        at_least: int = 1,
+        kept: Filter = ZCDP_FILTER,
     ) -> TruncatedGeometricSelection:
         """The selection that costs `rho` and `delta` at most, for people of at most `keys_each` keys.
 
+        `kept` is the filter of the ledger that pays, which says what an ε costs.
         The noise reaches as far as δ demands: k is the least with c·P[X = k] ≤ δ.
         """
         moved = keys_moved(relation, keys_each)
-        each = Price("rho", positive(rho, "rho") / moved)
-        epsilon = each.epsilon_of(Pure(epsilon=Fraction(1)))
+        epsilon = kept.most_epsilon(positive(rho, "rho") / moved, Pure(epsilon=Fraction(1)))
         most = float(probability(delta, "delta")) / moved / (1 + 4 * ROOM)
         low, high = 0, max(1, ceil(log(1 / most) / float(epsilon)) + 1)  # P[X = k] ≤ exp(-εk)
         while high - low > 1:
@@ -190,9 +198,20 @@ class GaussianSelection:
 
     @classmethod
     def of(
-        cls, *, rho: Number, delta: Number, relation: Relation, keys_each: int = 1, at_least: int = 1
+        cls,
+        *,
+        rho: Number,
+        delta: Number,
+        relation: Relation,
+        keys_each: int = 1,
+        at_least: int = 1,
+        kept: Filter = ZCDP_FILTER,
     ) -> GaussianSelection:
-        """The selection that costs `rho` and `delta` at most, for people of at most `keys_each` keys."""
+        """The selection that costs `rho` and `delta` at most, for people of at most `keys_each` keys.
+
+        Gaussian noise costs the same under every filter, so that `kept` changes nothing.
+        """
+        del kept
         moved = keys_moved(relation, keys_each)
         variance = moved / (2 * positive(rho, "rho"))
         most = float(probability(delta, "delta")) / keys_each / (1 + 4 * ROOM)
@@ -240,11 +259,17 @@ KeySelection = TruncatedGeometricSelection | GaussianSelection
 
 
 def best_selection(
-    *, rho: Number, delta: Number, relation: Relation, keys_each: int = 1, at_least: int = 1
+    *,
+    rho: Number,
+    delta: Number,
+    relation: Relation,
+    keys_each: int = 1,
+    at_least: int = 1,
+    kept: Filter = ZCDP_FILTER,
 ) -> KeySelection:
     """The one of the two, at this price, whose threshold is lower: decided by public numbers alone."""
     found = [
-        kind.of(rho=rho, delta=delta, relation=relation, keys_each=keys_each, at_least=at_least)
+        kind.of(rho=rho, delta=delta, relation=relation, keys_each=keys_each, at_least=at_least, kept=kept)
         for kind in (TruncatedGeometricSelection, GaussianSelection)
     ]
     return min(found, key=lambda selection: selection.threshold)

@@ -11,17 +11,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
 from understudy.mechanism.additive import Additive
+from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
+from understudy.mechanism.rounded_normal import RoundedNormalMechanism
 from understudy.noise.samplers import NoiseSource
-from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Together, unversioned
+from understudy.privacy.bounded_noise import BoundedNoise
+from understudy.privacy.event import (
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    Located,
+    RoundedNormal,
+    Together,
+    unversioned,
+)
 from understudy.privacy.region import located
 from understudy.privacy.relation import Relation
 from understudy.query.marginal import Marginal
@@ -121,10 +132,15 @@ def _is_its_noise(mechanism: object, event: Event) -> bool:
         if not isinstance(event, LaplaceNoise) or event.scale != mechanism.event.scale:
             return False
         return mechanism.l1 > 0 or event.l1 == 0
-    if isinstance(mechanism, GaussianMechanism):
-        if not isinstance(event, GaussianNoise) or event.variance != mechanism.event.variance:
+    if isinstance(mechanism, GaussianMechanism | RoundedNormalMechanism):
+        kind = GaussianNoise if isinstance(mechanism, GaussianMechanism) else RoundedNormal
+        if not isinstance(event, kind) or event.variance != mechanism.event.variance:
             return False
         return mechanism.l2_squared > 0 or event.l2_squared == 0
+    if isinstance(mechanism, BoundedMechanism):
+        if not isinstance(event, BoundedNoise) or event.reach != mechanism.reach:
+            return False
+        return mechanism.l1 > 0 or event.l1 == 0
     return True
 
 
@@ -133,10 +149,8 @@ def check_known(mechanism: object) -> None:
     kind = type(mechanism)
     if isinstance(mechanism, Blocks):
         for part in mechanism.mechanisms:
-            if type(part) not in (LaplaceMechanism, GaussianMechanism):
-                raise ParameterError(
-                    "the blocks of a vector get Laplace or Gaussian noise, each block its own"
-                )
+            if type(part) not in get_args(Additive):
+                raise ParameterError("the blocks of a vector get noise that is added, each block its own")
     home = sys.modules.get(kind.__module__)  # what a class says of its module can be false
     if (
         not kind.__module__.startswith(f"{__package__}.")

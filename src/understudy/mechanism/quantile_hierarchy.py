@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import ParameterError
-from understudy.mechanism.additive import Additive, noise_for
 from understudy.mechanism.card import Card, Family
+from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.parameters import whole
 from understudy.mechanism.quantile_cuts import (
@@ -32,6 +32,9 @@ from understudy.privacy.relation import Sensitivity
 from understudy.rational import probability
 
 Whole = NDArray[np.int64]
+RoundNoise = LaplaceMechanism | GaussianMechanism
+"""The noise of a round, whose sums have a known law (`noise.sums`)."""
+
 StepTable = tuple[Whole, Whole]
 """Steps that rows lie at, in order, and how many rows at each."""
 
@@ -85,7 +88,7 @@ class QuantileHierarchy:
     Gap         None: counts are whole numbers, and the noise is exact.
     """
 
-    rounds: tuple[Additive, ...]
+    rounds: tuple[RoundNoise, ...]
     levels: tuple[Fraction, ...]
     steps: int
     beta: Fraction
@@ -117,7 +120,7 @@ class QuantileHierarchy:
         unit, different = Fraction(4 * moved.l1**2, UNITS), tuple(sorted(set(levels)))
         parts = (price.amount * part for part in round_parts(steps, len(different), price.currency))
         amounts = [floor(part / unit) * unit or part for part in parts]
-        rounds = tuple(noise_for(Price(price.currency, amount), moved) for amount in amounts)
+        rounds = tuple(_noise(price.currency, amount, moved) for amount in amounts)
         return cls(rounds=rounds, levels=different, steps=steps, beta=beta)
 
     @property
@@ -170,11 +173,17 @@ def between(table: StepTable, cuts: Whole) -> Whole:
     return np.diff(np.concatenate([[0], below[np.searchsorted(values, cuts, "left")], [below[-1]]]))
 
 
-def _moves(mechanism: Additive) -> bool:
+def _noise(currency: Currency, amount: Fraction, moved: Sensitivity) -> RoundNoise:
+    if currency == "epsilon":
+        return LaplaceMechanism(epsilon=amount, l1=moved.l1)
+    return GaussianMechanism(rho=amount, l2_squared=moved.l2_squared)
+
+
+def _moves(mechanism: RoundNoise) -> bool:
     return bool(mechanism.l1 if isinstance(mechanism, LaplaceMechanism) else mechanism.l2_squared)
 
 
-def _law(mechanism: Additive) -> NoiseLaw:
+def _law(mechanism: RoundNoise) -> NoiseLaw:
     return NoiseLaw("laplace" if isinstance(mechanism, LaplaceMechanism) else "gaussian", mechanism.parameter)
 
 

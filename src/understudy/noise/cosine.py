@@ -18,7 +18,7 @@ from math import pi
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.noise.rounded import magnitude, pi_enclosure
+from understudy.noise.rounded import magnitude, sine_over_pi_enclosure
 from understudy.noise.samplers import WORD, NoiseSource, draw_count
 from understudy.rational import Number, positive
 
@@ -89,32 +89,12 @@ def _edge(u: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def cosine_tail_enclosure(x: Fraction, bits: int) -> tuple[int, int]:
-    """Integers with low ≤ 2^bits · T(x) ≤ high, and high - low ≤ 3, for x > 0.
-
-    sin(πx)/π = sin(πw)/π for w = min(x, 1 - x) ≤ 1/2, by its series: the terms alternate and fall, each is rounded
-    down for one end and up for the other, and the first that is left out bounds the rest.
-    """
+    """Integers with low ≤ 2^bits · T(x) ≤ high, and high - low ≤ 3, for x > 0."""
     if x >= 1:
         return 0, 0
     precision = bits + 32
-    w = min(x, 1 - x)
-    pi_low, pi_high = pi_enclosure(precision)
-    square = w * w
-    ratio_low = pi_low * pi_low * square.numerator // (square.denominator << precision)
-    ratio_high = -(-pi_high * pi_high * square.numerator // (square.denominator << precision))
-    low = (w.numerator << precision) // w.denominator
-    high = low + 1
-    total_low, total_high, k = low, high, 1
-    while True:
-        divisor = (2 * k) * (2 * k + 1) << precision
-        low, high = low * ratio_low // divisor, -(-high * ratio_high // divisor)
-        if high <= 1:  # it bounds all that is left out, of either sign
-            total_low, total_high = total_low - high, total_high + high
-            break
-        total_low, total_high = (total_low - high, total_high - low) if k % 2 else (
-            total_low + low, total_high + high)  # fmt: skip
-        k += 1
+    sine_low, sine_high = sine_over_pi_enclosure(min(x, 1 - x), precision)
     whole = 1 - x
     straight_low = (whole.numerator << precision) // whole.denominator
     straight_high = straight_low + 1
-    return max(0, (straight_low - total_high) >> 33), -(-(straight_high - total_low) >> 33)
+    return max(0, (straight_low - sine_high) >> 33), -(-(straight_high - sine_low) >> 33)

@@ -30,10 +30,10 @@ MAX_SCALE = 2**40
 MAX_VARIANCE = 2**60
 """Largest variance of the discrete Gaussian: |X| ≥ 2⁶² has probability below exp(-2⁶³)."""
 
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 """Relative allowance that lifts a tail computed in floats above the true one."""
 
-_LEAST_TAIL = 1e-295
+LEAST_TAIL = 1e-295
 """A Gaussian tail below this is reported as this: floats hold smaller numbers with fewer digits."""
 
 _LEAST_BETA = Fraction(1, 10**290)
@@ -243,12 +243,12 @@ def _gaussian_tail(variance: Fraction, t: int) -> float:
     if t < 0:
         return 1.0
     if Fraction(t) ** 2 > 37**2 * variance:
-        return _LEAST_TAIL  # the tail is below exp(-684)
+        return LEAST_TAIL  # the tail is below exp(-684)
     halves = _tail_by_integral(variance, t)
     if halves is None:
         halves = _tail_by_summation(variance, t)
-    tail = 2 * halves / _gaussian_sum(variance) * (1 + _ROUNDING)
-    return min(1.0, max(tail, _LEAST_TAIL))
+    tail = 2 * halves / _gaussian_sum(variance) * (1 + ROUNDING)
+    return min(1.0, max(tail, LEAST_TAIL))
 
 
 def _tail_by_summation(variance: Fraction, t: int) -> float:
@@ -271,7 +271,7 @@ def _tail_by_integral(variance: Fraction, t: int) -> float | None:
     z = float(Fraction(2 * t + 1, 2) ** 2 / variance) ** 0.5
     density, tail = exp(-z * z / 2) / sqrt(2 * pi), erfc(z / sqrt(2)) / 2
     remainder = ((z**3 + 9 * z) * density + 12 * tail) / (384 * v * v)
-    if remainder > _ROUNDING / 8 * tail:
+    if remainder > ROUNDING / 8 * tail:
         return None
     return sqrt(2 * pi * v) * (tail - z * density / (24 * v) + remainder)
 
@@ -282,13 +282,13 @@ def discrete_laplace_quantile(scale: Number, beta: Number) -> int:
     >>> discrete_laplace_quantile(10, 0.05)
     30
     """
-    return _laplace_quantile(scale_parameter(scale), _failure_probability(beta))
+    return _laplace_quantile(scale_parameter(scale), failure_probability(beta))
 
 
 @lru_cache(maxsize=1024)
 def _laplace_quantile(scale: Fraction, beta: Fraction) -> int:
     exponent = log(2 / float(beta)) - log1p(exp(-float(1 / scale)))
-    return _smallest(lambda t: _laplace_tail(scale, t) <= beta, near=int(scale * Fraction(exponent)))
+    return smallest(lambda t: _laplace_tail(scale, t) <= beta, near=int(scale * Fraction(exponent)))
 
 
 def discrete_gaussian_quantile(variance: Number, beta: Number) -> int:
@@ -297,23 +297,24 @@ def discrete_gaussian_quantile(variance: Number, beta: Number) -> int:
     >>> discrete_gaussian_quantile(100, 0.05)
     20
     """
-    return _gaussian_quantile(variance_parameter(variance), _failure_probability(beta))
+    return _gaussian_quantile(variance_parameter(variance), failure_probability(beta))
 
 
 @lru_cache(maxsize=1024)
 def _gaussian_quantile(variance: Fraction, beta: Fraction) -> int:
     near = sqrt(float(variance)) * -NormalDist().inv_cdf(float(beta) / 2)
-    return _smallest(lambda t: _gaussian_tail(variance, t) <= beta, near=int(near))
+    return smallest(lambda t: _gaussian_tail(variance, t) <= beta, near=int(near))
 
 
-def _failure_probability(beta: Number) -> Fraction:
+def failure_probability(beta: Number) -> Fraction:
+    """A probability of failure that quantiles can be found for; a ParameterError for a smaller one."""
     failure = probability(beta)
     if failure < _LEAST_BETA:
         raise ParameterError(f"beta must be at least {float(_LEAST_BETA):g}, not {beta}")
     return failure
 
 
-def _smallest(holds: Callable[[int], bool], *, near: int) -> int:
+def smallest(holds: Callable[[int], bool], *, near: int) -> int:
     """The smallest t ≥ 0 at which `holds`, a condition that stays true once it is: gallop, then bisect."""
     fails, step = near - 1, 1
     while fails >= 0 and holds(fails):

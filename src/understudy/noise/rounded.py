@@ -1,4 +1,4 @@
-"""What symmetric laws that are rounded to whole numbers share: the comparison of bits, and π between integers.
+"""What symmetric laws on whole numbers share: the comparison of bits, π and sines between integers.
 
 A magnitude |X| is drawn from one uniform number u below 1/2: it is m where u lies between P[Z > m + 1/2] and
 P[Z > m - 1/2] for the law Z that is rounded. Floats may decide from the first bits of u; where they do not,
@@ -9,6 +9,7 @@ there: a guess only says where to begin.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 
 from understudy.noise.samplers import WORD, NoiseSource
@@ -69,3 +70,26 @@ def _arctangent_of_inverse(n: int, one: int) -> int:
         total += -(power // (2 * k + 1)) if k % 2 else power // (2 * k + 1)
         power, k = power // (n * n), k + 1
     return total
+
+
+def sine_over_pi_enclosure(w: Fraction, precision: int) -> tuple[int, int]:
+    """Integers with low ≤ 2^precision · sin(πw)/π ≤ high, for 0 < w ≤ 1/2, a few units apart.
+
+    By its series: the terms alternate and fall, each is rounded down for one end and up for the other, and the
+    first that is left out bounds the rest.
+    """
+    pi_low, pi_high = pi_enclosure(precision)
+    square = w * w
+    ratio_low = pi_low * pi_low * square.numerator // (square.denominator << precision)
+    ratio_high = -(-pi_high * pi_high * square.numerator // (square.denominator << precision))
+    low = (w.numerator << precision) // w.denominator
+    high = low + 1
+    total_low, total_high, k = low, high, 1
+    while True:
+        divisor = (2 * k) * (2 * k + 1) << precision
+        low, high = low * ratio_low // divisor, -(-high * ratio_high // divisor)
+        if high <= 1:  # it bounds all that is left out, of either sign
+            return total_low - high, total_high + high
+        total_low, total_high = (total_low - high, total_high - low) if k % 2 else (
+            total_low + low, total_high + high)  # fmt: skip
+        k += 1

@@ -1,5 +1,5 @@
 """Exact samplers on integers, from a stream of uniform 64-bit words. Noise is drawn here and in
-`selection`, `normal` and `cosine` alone.
+`selection`, `normal`, `cosine` and `bounded` alone.
 
 Every law here is exact. Floats and tables of 64-bit cuts are filters: they settle an outcome only where the
 first bits of a uniform number settle it whatever its later bits are. Where they do not (a tie with a cut, a
@@ -38,7 +38,7 @@ from understudy.rational import Number, exact
 
 WORD = 64
 
-_BATCH = 1 << 15
+BATCH = 1 << 15
 """Words per pass: the temporaries of a pass stay in the processor's cache."""
 
 _COARSE = 32
@@ -309,7 +309,7 @@ def _fill(sampler: _Sampler, size: int, noise: NoiseSource) -> NDArray[np.int64]
     draws = np.empty(size, dtype=np.int64)
     done = 0
     while done < size:
-        batch = sampler.draw(min(size - done, _BATCH), noise)
+        batch = sampler.draw(min(size - done, BATCH), noise)
         draws[done : done + batch.size] = batch
         done += batch.size
     return draws

@@ -3,45 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import floor
+from typing import Any
 
 from understudy.errors import InsufficientBudgetError, ParameterError, RefusedError
 from understudy.pages import notebook
-from understudy.privacy.compose import zcdp_epsilon, zcdp_rho
+from understudy.privacy.compose import zcdp_epsilon
 from understudy.privacy.cost import (
     DELTA_UNITS,
     UNITS,
     ZCDP,
     Cost,
     PureDP,
-    concentrated,
     delta_units,
     pure,
     rounded_up,
 )
-from understudy.privacy.event import Event, Pure
+from understudy.privacy.event import Event, LaplaceNoise, Pure
+from understudy.privacy.filter import ZCDP_FILTER, Filter, filter_of
 from understudy.privacy.price import Currency, Price
-from understudy.rational import Number, exact, privacy_parameter
+from understudy.rational import MAX_EPSILON, Number, exact, privacy_parameter
 
 
 @dataclass(frozen=True, repr=False)
 class Budget:
     """The total that everything spent on a table must stay under, for ever: an ε, or an ε with a δ.
 
-    Where δ is 0, costs are in ε and add up to ε at most. Else they are in ρ, of zero-concentrated differential
-    privacy (zCDP), and add up to the largest ρ for which ρ-zCDP implies (ε, δ)-DP. `Budget.of` makes one from
-    numbers as people write them.
+    Where δ is 0, costs are in ε and add up to ε at most. Else they are in ρ, what Gaussian noise of Δ²/(2σ²)
+    = ρ costs, and a `filter` says what other events cost and how much there is in all: with `zcdp`, the usual
+    one, costs are the ρ of zero-concentrated differential privacy and add up to the largest ρ for which
+    ρ-zCDP implies (ε, δ)-DP; `privacy.filter` has the others. `Budget.of` makes one from numbers as people
+    write them.
 
-    `key_delta` is the part of δ that events may be charged themselves: those of key selection, which can fail
-    with a small probability (`event.Event.delta_cost`). Only the rest turns ρ into ε, so that ρ stays under a
-    somewhat smaller cap. Both caps are fixed beforehand, and then all events together are (ε, δ)-DP, however the
-    next one is chosen. Each fails with probability δᵢ at most, whatever was said before, so that one of them does
-    with probability δ' = Σδᵢ at most; on either of two neighbours there is an event E of probability 1 - δ', and
-    given that, all that was said is Σρᵢ-zCDP, hence (ε, δ'')-DP. So P[S] ≤ (1 - δ')·P[S | E] + δ' is at most
-    (1 - δ')(e^ε·P'[S | E'] + δ'') + δ' ≤ e^ε·P'[S] + δ' + δ''. (Bun and Steinke 2016, section 8.)
+    `key_delta` is the part of δ that events may be charged themselves: those of key selection and of bounded
+    noise, which can fail with a small probability (`event.Event.delta_cost`). Only the rest turns ρ into ε,
+    so that ρ stays under a somewhat smaller cap. Both caps are fixed beforehand, and then all events together
+    are (ε, δ)-DP, however the next one is chosen. Each fails with probability δᵢ at most, whatever was said
+    before, so that one of them does with probability δ' = Σδᵢ at most; on either of two neighbours there is
+    an event E of probability 1 - δ', and given that, all that was said is Σρᵢ-zCDP, hence (ε, δ'')-DP. So
+    P[S] ≤ (1 - δ')·P[S | E] + δ' is at most (1 - δ')(e^ε·P'[S | E'] + δ'') + δ' ≤ e^ε·P'[S] + δ' + δ''. (Bun
+    and Steinke 2016, section 8.)
 
     >>> Budget.of(1).cap.amount, round(Budget.of(1, 1e-6).cap.amount, 4)
     (1.0, 0.0244)
@@ -50,12 +54,23 @@ class Budget:
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     key_delta: Fraction = Fraction(0)
+    filter: Filter = ZCDP_FILTER
 
     @classmethod
-    def of(cls, epsilon: Number, delta: Number = 0, *, key_delta: Number = 0) -> Budget:
+    def of(
+        cls,
+        epsilon: Number,
+        delta: Number = 0,
+        *,
+        key_delta: Number = 0,
+        filter: str = "zcdp",  # the word of the declaration, and of the literature
+        order: Number | None = None,
+        reserve: Number | None = None,
+    ) -> Budget:
         """A budget of ε and δ, kept as exact fractions; raises a `ParameterError` where one is out of range.
 
-        `key_delta` is a part of `delta`, and less than all of it.
+        `key_delta` is a part of `delta`, and less than all of it. `filter` is `zcdp`, `renyi` or `gdp`; `order` is
+        that of the second, and `reserve` the part of the third that is never spent.
         """
         small, keys = exact(delta, "delta"), exact(key_delta, "key_delta")
         if not 0 <= small < 1:
@@ -65,7 +80,8 @@ class Budget:
                 f"key_delta is a part of delta, more than 0 and less than {delta}, not {key_delta}",
                 remedy="Leave some of delta for noise: half of it, for example",
             )
-        return cls(privacy_parameter(epsilon), small, keys)
+        whole = privacy_parameter(epsilon)
+        return cls(whole, small, keys, filter_of(filter, whole, small - keys, order=order, reserve=reserve))
 
     @property
     def conversion_delta(self) -> Fraction:
@@ -111,7 +127,21 @@ class Budget:
         """The total as a cost, in ε or in ρ, rounded down to the whole units in which costs are counted."""
         if self.is_pure:
             return PureDP(floor(self.epsilon * UNITS))
-        return ZCDP(floor(Fraction(zcdp_rho(float(self.epsilon), float(self.conversion_delta))) * UNITS))
+        return ZCDP(floor(self.filter.cap(self.epsilon, self.conversion_delta) * UNITS))
+
+    @property
+    def concentrated(self) -> float | None:
+        """The ρ for which everything that this budget ever pays for is ρ-zCDP; None where nobody can tell.
+
+        That is the cap of `zcdp`, and the whole of `gdp`. One Rényi order says nothing about the others, and
+        a pure ε says more.
+        """
+        found = None if self.is_pure else self.filter.concentrated(Fraction(self.cap.units, UNITS))
+        return None if found is None else float(found)
+
+    def uncapped(self) -> Budget:
+        """A budget with the same prices, of which nobody will see the end."""
+        return replace(self, epsilon=Fraction(MAX_EPSILON), filter=self.filter.uncapped())
 
     @property
     def currency(self) -> Currency:
@@ -123,27 +153,61 @@ class Budget:
         """The whole budget as a price, in its currency."""
         return Price.of_cost(self.cap)
 
-    def part(self, epsilon: Number) -> Price:
-        """The price of something that alone is (ε, δ)-DP for the given ε and this budget's own δ.
+    def alone(self, epsilon: Number, delta: Number | None = None) -> Budget:
+        """A budget for something that alone is (ε, δ)-DP; the δ is this budget's own where none is given.
 
-        Pure, that is ε. With a δ it is the largest ρ, in whole units, for which ρ-zCDP implies (ε, δ)-DP: what a
-        budget of ε and the same δ has in all. What events may be charged of δ themselves is not part of that δ.
+        Pure, its whole is ε. With a δ it is the largest ρ, in whole units, for which ρ-zCDP implies (ε,
+        δ)-DP, or where this budget is kept in GDP, what that implies if it is more. What events may be
+        charged of δ themselves is not part of that δ.
         """
-        return Price.of_cost(Budget.of(epsilon, self.conversion_delta).cap)
+        alone = Budget.of(epsilon, self.conversion_delta if delta is None else delta)
+        if alone.is_pure or self.is_pure:
+            return alone
+        return replace(alone, filter=self.filter.part(alone.epsilon, alone.delta))
+
+    def part(self, epsilon: Number) -> Price:
+        """The price of something that alone is (ε, δ)-DP: all of `alone`, and no more than all of this budget.
+
+        Where ε is more than that of this budget, it is more, and a ledger refuses it.
+        """
+        part = self.alone(epsilon)
+        fits = part.epsilon <= self.epsilon
+        return Price.of_cost(min(part.cap, self.cap, key=lambda cost: cost.units) if fits else part.cap)
 
     def share(self, cost: Cost) -> float:
         """The part of the whole budget that a cost is: 0 for nothing, 1 for all of it."""
         return cost.units / self.cap.units if self.cap.units else 1.0
 
     def epsilon_of(self, cost: Cost) -> float:
-        """The ε that a cost alone amounts to, beside this budget's own δ; never more than the whole budget's."""
+        """The ε that a cost alone amounts to, beside this budget's own δ; never more than the whole budget's.
+
+        With a δ, that is the ε of Gaussian noise that costs as much. What was spent, of whatever kind, is told by
+        `spent_epsilon`.
+        """
         if self.is_pure:
             return cost.amount
         return min(zcdp_epsilon(cost.amount, float(self.conversion_delta)), float(self.epsilon))
 
+    def spent_epsilon(self, cost: Cost) -> float:
+        """The ε for which everything is (ε, δ)-DP that cost so much together, beside this budget's own δ."""
+        if self.is_pure:
+            return cost.amount
+        spent = Fraction(cost.units, UNITS)
+        return min(self.filter.epsilon(spent, self.conversion_delta), float(self.epsilon))
+
+    def epsilon_within(self, price: Price, unit: Pure) -> Fraction:
+        """The largest ε of an event of the kind of `unit`, which has ε = 1, that costs no more than a price here.
+
+        In epsilon that is the amount. In rho the filter says what such events cost, and ε is rounded down to
+        twelve digits behind the point. Whoever makes an event for a price asks here, so that a plan in ρ is
+        kept under every filter.
+        """
+        if unit.epsilon != 1:
+            raise ParameterError("the unit of a price is an event of epsilon 1")
+        return price.amount if price.currency == "epsilon" else self.filter.most_epsilon(price.amount, unit)
+
     def most(self, price: Price) -> Cost:
-        """The most that something costs here which keeps to a price: whatever is ε-DP is ε²/2-zCDP.
-        [BunSteinke16, Proposition 1.4]
+        """The most that something costs here which keeps to a price; of ε-DP, what the worst of that kind costs.
 
         Raises a `RefusedError` where the price is in rho and the budget has no delta.
         """
@@ -158,7 +222,22 @@ class Budget:
 
         Raises a `RefusedError` where it has no price in that currency: normal noise under a budget of pure ε.
         """
-        return pure(event) if self.is_pure else concentrated(event)
+        return pure(event) if self.is_pure else ZCDP(rounded_up(self.filter.price(event)))
+
+    def joins(self, noise: Event) -> bool:
+        """Whether noise on counts is priced jointly with other such noise (`joint`).
+
+        Its price has to be the currency's own: in proportion to how far counts move in ε, to the square of
+        that in ρ.
+        """
+        return isinstance(noise, LaplaceNoise) if self.is_pure else self.filter.joins(noise)
+
+    def described(self) -> dict[str, Any]:
+        """The filter, as replies tell it: its name, what it was declared with, and what a ρ means in words."""
+        if self.is_pure:
+            return {}
+        declared = {key: value for key, value in self.filter.terms().items() if not key.endswith("_units")}
+        return {"filter": self.filter.name, **declared, "meaning": self.filter.described()}
 
     def total(self, events: Iterable[Event]) -> Cost:
         """What a list of events costs together: a deterministic function of the list.
@@ -166,7 +245,7 @@ class Budget:
         Sums are a valid *filter*: the next event may be chosen, with its parameters, after seeing every earlier
         answer, as long as the running sum never passes the cap. Pure: on every transcript the likelihood ratio
         is at most the product of e^εᵢ. zCDP: exp((α-1)L - α(α-1)Σρᵢ) is a supermartingale for each order α.
-        [FeldmanZrnic21]
+        [FeldmanZrnic21] The other filters: `privacy.filter`.
         """
         units = sum(self.price(event).units for event in events)
         return PureDP(units) if self.is_pure else ZCDP(units)
@@ -179,6 +258,8 @@ class Budget:
         cap = self.cap
         kept = f"{cap.currency} {cap.amount:.6g}"
         known = {"epsilon": f"{float(self.epsilon):g}", "delta": f"{float(self.delta):g}", "kept as": kept}
+        if self.filter != ZCDP_FILTER:
+            known["filter"] = self.filter.described()
         if self.key_delta:
             known["of delta, for keys"] = f"{float(self.key_delta):g}"
         note = "The total for a table, for ever. What was spent of it is in the project's ledger."
@@ -189,4 +270,4 @@ class Budget:
         if self.is_pure:
             return pure_part
         keys = f" ({float(self.key_delta):g} of it for keys)" if self.key_delta else ""
-        return f"{pure_part}, delta {float(self.delta):g}{keys}"
+        return f"{pure_part}, delta {float(self.delta):g}{keys}{self.filter}"

@@ -1,22 +1,28 @@
 """What was done, as frozen records: each kind of event knows its name, its numbers and what it costs.
 
-A kind of event is one class. Its fields are what a ledger records; `pure_cost` and `zcdp_cost` are its price in
-the two currencies, exactly, with the statement that proves it; `privacy_losses` is how a privacy-loss-distribution
-accountant sees it. `@recorded` enters the class under its name, which is stored in ledgers and never changes.
-`cost` rounds prices to whole units, and `ledger.verifier` repeats all of this on purpose, in code of its own.
+A kind of event is one class. Its fields are what a ledger records; each method that ends in `_cost` is its price
+in one currency, with the statement that proves it; `privacy_losses` is how a privacy-loss-distribution accountant
+sees it. `recording` lists the kinds that ledgers hold, under names that never change. `cost` rounds prices to
+whole units, and `ledger.verifier` repeats all of this on purpose, in code of its own.
+
+    pure_cost     ε of pure differential privacy                                     exactly
+    zcdp_cost     ρ of zero-concentrated differential privacy                        exactly
+    gdp_cost      μ² of Gaussian differential privacy, for events that have one      exactly
+    renyi_cost    the Rényi divergence of one order, outside a part of the outputs   never too small
+    delta_cost    how likely that part is, at most; 0 for most                       never too small
 """
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Literal, NamedTuple
 
 from understudy.errors import ParameterError, RefusedError
-from understudy.privacy.tails import covers, gaussian_tail, truncated_geometric_end
+from understudy.privacy import gdp
+from understudy.privacy.renyi import checked_order, pure_divergence, selection_divergence
 
 
 class PrivacyLoss(NamedTuple):
@@ -26,11 +32,13 @@ class PrivacyLoss(NamedTuple):
     bounded range   log-ratios within an interval of length ε, the parameter.
     gaussian        normal noise, the parameter its deviation in units of the sensitivity.
     failure         everything is told with a probability of the parameter, and else nothing.
+    bounded noise   that of `bounded_noise`, its reach the parameter, on a number that moves by `moved`.
     """
 
-    law: Literal["pure", "bounded range", "gaussian", "failure"]
+    law: Literal["pure", "bounded range", "gaussian", "failure", "bounded noise"]
     parameter: float
     times: int = 1
+    moved: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +56,38 @@ class Event:
         """The ρ of zCDP: ε-DP implies ε²/2-zCDP. [BunSteinke16, Proposition 1.4]"""
         return self.pure_cost() ** 2 / 2
 
+    def gdp_cost(self) -> Fraction | None:
+        """The μ² of Gaussian differential privacy (GDP), exactly; None where the event has none.
+
+        Given one, telling two neighbours apart by what is told is no easier than telling N(0, 1) from N(μ, 1).
+        Over adaptive steps, each with a μ² that is fixed before its draw, these add up: as long as their sum stays
+        under μ² on every path, all of it is μ-GDP. [SmithThakurta22]
+        """
+        return None
+
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        """At least the μ² that it takes of a GDP filter which keeps `reserve` of μ² unspent (`privacy.gdp`).
+
+        That is its own μ² where it has one. Raises RefusedError where nothing was proved about it.
+        """
+        exact = self.gdp_cost()
+        return gdp.pure_cost(self.pure_cost(), reserve) if exact is None else exact
+
+    def renyi_cost(self, order: Fraction) -> Fraction:
+        """At least the Rényi divergence of this order between what neighbours tell, either way.
+
+        Outputs of a mass of at most `delta_cost` may be set aside first, in each direction others: then it bounds
+        ln(Σ P^a·Q^(1-a))/(a - 1) over the rest, a the order. It is never more than a·ρ where the event has a ρ.
+        Raises ParameterError for an order that is not above 1.
+        """
+        return pure_divergence(self.pure_cost(), order)
+
     def delta_cost(self) -> Fraction:
         """The δ for which it is δ-approximately `zcdp_cost`-zCDP; 0 for most.
 
         That is: for either of two neighbours there is an event of probability 1 - δ at least, and given these the
-        two laws of what is told are as far apart as zCDP allows. (Bun and Steinke 2016, Definition 8.1.)
+        two laws of what is told are as far apart as zCDP allows. (Bun and Steinke 2016, Definition 8.1.) The same
+        δ is the mass that `renyi_cost` sets aside.
         """
         return Fraction(0)
 
@@ -62,17 +97,6 @@ class Event:
         return (PrivacyLoss("pure", float(cost)),) if cost else ()
 
 
-Kind = TypeVar("Kind", bound=type[Event])
-
-_RECORDED: dict[str, type[Event]] = {}
-
-
-def recorded(kind: Kind) -> Kind:
-    """Enter a kind of event under its name: only these are written into ledgers and read back."""
-    _RECORDED[kind.__name__] = kind
-    return kind
-
-
 def known_event(event: object) -> Event:
     """The event itself; what is no event has no price and is refused, never guessed."""
     if not isinstance(event, Event):
@@ -80,9 +104,19 @@ def known_event(event: object) -> Event:
     return event
 
 
-@recorded
+class AdditiveNoise(Event):
+    """Noise that was added to whole numbers: what a region can be given to (`Located`)."""
+
+    __slots__ = ()
+
+    @property
+    def moves_nobody(self) -> bool:
+        """Whether no person can move the numbers at all, so that the noise protects nobody and costs nothing."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceNoise(Event):
+class LaplaceNoise(AdditiveNoise):
     """Discrete Laplace noise of `scale` on integers that one person moves by at most `l1` in total."""
 
     l1: Fraction
@@ -92,15 +126,18 @@ class LaplaceNoise(Event):
         if self.l1 < 0 or self.scale <= 0:
             raise ParameterError("Laplace noise needs a sensitivity of at least 0 and a positive scale")
 
+    @property
+    def moves_nobody(self) -> bool:
+        return self.l1 == 0
+
     def pure_cost(self) -> Fraction:
         """Δ₁/b. [Lecture 4, Theorem 5]"""
         return self.l1 / self.scale
 
 
-@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianNoise(Event):
-    """Discrete Gaussian noise on integers that one person moves by at most sqrt(l2_squared)."""
+class _NormalNoise(AdditiveNoise):
+    """What the two kinds of normal noise on integers share: `variance`, and how far one person moves them."""
 
     l2_squared: Fraction
     variance: Fraction
@@ -108,6 +145,10 @@ class GaussianNoise(Event):
     def __post_init__(self) -> None:
         if self.l2_squared < 0 or self.variance <= 0:
             raise ParameterError("Gaussian noise needs a sensitivity of at least 0 and a positive variance")
+
+    @property
+    def moves_nobody(self) -> bool:
+        return self.l2_squared == 0
 
     def pure_cost(self) -> Fraction:
         if self.l2_squared == 0:
@@ -118,14 +159,46 @@ class GaussianNoise(Event):
         )
 
     def zcdp_cost(self) -> Fraction:
-        """Discrete Gaussian noise on integers: Δ²/(2σ²). [CKS20, Theorem 14]"""
+        """Δ²/(2σ²): of discrete Gaussian noise by [CKS20, Theorem 14], of rounded normal noise since the normal
+        law's divergence of order a is a·Δ²/(2σ²), and rounding cannot increase it.
+        """
         return self.l2_squared / (2 * self.variance)
 
+    def renyi_cost(self, order: Fraction) -> Fraction:
+        """a·ρ: what zCDP says of order a."""
+        return checked_order(order) * self.zcdp_cost()
+
     def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
-        """The continuous law of the same variance, which the discrete one follows up to rounding."""
+        """The normal law of the same variance: it dominates its rounding, and the discrete law is close to it."""
         if self.l2_squared == 0:
             return ()
         return (PrivacyLoss("gaussian", sqrt(self.variance / self.l2_squared)),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianNoise(_NormalNoise):
+    """Discrete Gaussian noise on integers that one person moves by at most sqrt(l2_squared)."""
+
+    def gdp_cost(self) -> Fraction | None:
+        """None: the discrete law is no rounding of the normal one, unless nobody can move the integers."""
+        return Fraction(0) if self.l2_squared == 0 else None
+
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        """Δ²/σ², and a surcharge that is below any unit unless σ is a few steps only."""
+        return gdp.discrete_gaussian_cost(self.l2_squared, self.variance, reserve)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedNormal(_NormalNoise):
+    """Noise round(N(0, `variance`)) on integers that one person moves by at most sqrt(l2_squared).
+
+    For a whole number x, x + round(N) is the rounding of x + N. So it is a function of an answer with normal
+    noise, and keeps every promise of that.
+    """
+
+    def gdp_cost(self) -> Fraction | None:
+        """μ² = Δ²/σ² exactly: that of normal noise, of which this is a function. [DRS22]"""
+        return self.l2_squared / self.variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +215,6 @@ class Pure(Event):
         return self.epsilon
 
 
-@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection(Pure):
     """One run of the exponential mechanism."""
@@ -156,17 +228,22 @@ class Selection(Pure):
         """
         return self.epsilon**2 / 8
 
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        return gdp.selection_cost(self.epsilon, reserve)
+
+    def renyi_cost(self, order: Fraction) -> Fraction:
+        """The largest over the pairs of losses t and t - ε: the log-ratios lie in an interval of length ε."""
+        return selection_divergence(self.epsilon, order)
+
     def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
         return (PrivacyLoss("bounded range", float(self.epsilon)),) if self.epsilon else ()
 
 
-@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMaximum(Pure):
     """One run of report noisy max."""
 
 
-@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseVector(Pure):
     """A sparse vector was opened: everything that it will ever say is paid for.
@@ -198,114 +275,34 @@ class SparseVector(Pure):
         """
         return ((1 - self.told) ** 2 + self.told**2) * self.epsilon**2 / (2 * self.hits)
 
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        """Of the same runs, each of which is two pure steps."""
+        return self.hits * sum((gdp.pure_cost(share, reserve) for share in self._shares()), Fraction(0))
+
+    def renyi_cost(self, order: Fraction) -> Fraction:
+        """Of the same runs, each of which is two pure steps: divergences of one order add up as ρ does."""
+        return self.hits * sum((pure_divergence(share, order) for share in self._shares()), Fraction(0))
+
     def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
+        return tuple(PrivacyLoss("pure", float(share), self.hits) for share in self._shares())
+
+    def _shares(self) -> tuple[Fraction, ...]:
+        """The ε of the steps of one run: comparing, and telling where it tells."""
         shares = (part * self.epsilon / self.hits for part in (1 - self.told, self.told))
-        return tuple(PrivacyLoss("pure", float(share), self.hits) for share in shares if share)
+        return tuple(share for share in shares if share)
 
 
-@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomizedReport(Pure):
     """Every row reported its value through randomised response."""
 
 
-@recorded
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpentBefore(Pure):
     """What was spent on the table before its ledger was opened."""
 
 
-class _KeySelection(Event):
-    """What the selections of keys have in common: each is paid for with a δ, and none has a pure ε."""
-
-    __slots__ = ()
-
-    def pure_cost(self) -> Fraction:
-        raise RefusedError(
-            "keys that nobody listed are found with a delta, and this budget of pure epsilon has none",
-            remedy="declare a budget with a delta of which a part is for keys: "
-            "`budget: {epsilon: 1, delta: 1e-9, key_delta: 5e-10}`, or list the keys",
-        )
-
-
-@recorded
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TruncatedGeometricKeys(_KeySelection):
-    """Keys were told whose counts, with noise on -`reach`, …, `reach` of rate `epsilon`, pass a threshold.
-
-    Neighbours move the counts of at most `keys` keys, each by one, and `delta` covers the ends of the noise on all
-    of them (`mechanism.key_selection` has the proof).
-    """
-
-    epsilon: Fraction
-    keys: int
-    reach: int
-    delta: Fraction
-
-    def __post_init__(self) -> None:
-        for name in ("keys", "reach"):
-            object.__setattr__(self, name, _whole(getattr(self, name)))
-        if self.epsilon <= 0 or not 0 < self.delta < 1:
-            raise ParameterError("a selection of keys has a positive epsilon, and a delta between 0 and 1")
-        if not covers(self.delta, truncated_geometric_end(self.epsilon, self.reach), self.keys):
-            raise ParameterError("the delta of a selection of keys does not cover the ends of its noise")
-
-    def zcdp_cost(self) -> Fraction:
-        """Each key is δ/c-approximately ε-DP, hence ε²/2-zCDP, and c keys add up."""
-        return self.keys * self.epsilon**2 / 2
-
-    def delta_cost(self) -> Fraction:
-        return self.delta
-
-    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
-        pure = PrivacyLoss("pure", float(self.epsilon), self.keys)
-        return (pure, PrivacyLoss("failure", float(self.delta)))
-
-
-@recorded
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianKeys(_KeySelection):
-    """Keys were told whose counts, with discrete Gaussian noise, are `reach` or more above the least count.
-
-    Neighbours move the counts by at most sqrt(`l2_squared`), and `keys` of them at most become keys of the least
-    count in either table; `delta` covers that noise lifts one of these (`mechanism.key_selection`).
-    """
-
-    l2_squared: Fraction
-    variance: Fraction
-    keys: int
-    reach: int
-    delta: Fraction
-
-    def __post_init__(self) -> None:
-        for name in ("keys", "reach"):
-            object.__setattr__(self, name, _whole(getattr(self, name)))
-        if self.l2_squared <= 0 or self.variance <= 0 or not 0 < self.delta < 1:
-            raise ParameterError("a selection of keys has a variance, a sensitivity, and a delta below 1")
-        if not covers(self.delta, gaussian_tail(self.variance, self.reach), self.keys):
-            raise ParameterError("the delta of a selection of keys does not cover the tail of its noise")
-
-    def zcdp_cost(self) -> Fraction:
-        """Discrete Gaussian noise on integers: Δ²/(2σ²). [CKS20, Theorem 14]"""
-        return self.l2_squared / (2 * self.variance)
-
-    def delta_cost(self) -> Fraction:
-        return self.delta
-
-    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
-        normal = PrivacyLoss("gaussian", sqrt(self.variance / self.l2_squared))
-        return (normal, PrivacyLoss("failure", float(self.delta)))
-
-
-def _whole(number: Fraction | int) -> int:
-    if int(number) != number or number < 1:
-        raise ParameterError("a selection of keys counts keys and steps in whole numbers of at least 1")
-    return int(number)
-
-
 RELATION = re.compile(r"(replace|add-remove (?P<rows>[1-9][0-9]{0,99}))( @[0-9a-f]+)?", re.ASCII)
-RATIONAL = re.compile(r"[0-9]{1,4000}(/0*[1-9][0-9]{0,3999})?")
-MASK = re.compile(r"[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +333,7 @@ class Located(Event):
     their sum (`joint`).
     """
 
-    noise: LaplaceNoise | GaussianNoise
+    noise: AdditiveNoise
     region: tuple[Span, ...]
     relation: str
     split: bool
@@ -360,6 +357,18 @@ class Located(Event):
     def zcdp_cost(self) -> Fraction:
         return self.noise.zcdp_cost()
 
+    def gdp_cost(self) -> Fraction | None:
+        return self.noise.gdp_cost()
+
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        return self.noise.gdp_cost_at(reserve)
+
+    def renyi_cost(self, order: Fraction) -> Fraction:
+        return self.noise.renyi_cost(order)
+
+    def delta_cost(self) -> Fraction:
+        return self.noise.delta_cost()
+
     def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
         return self.noise.privacy_losses()
 
@@ -380,6 +389,19 @@ class Together(Event):
         """[BunSteinke16, Lemma 1.7] adds it up over adaptive composition."""
         return sum((known_event(part).zcdp_cost() for part in self.events), Fraction(0))
 
+    def gdp_cost(self) -> Fraction | None:
+        """The sum, where each has one. [SmithThakurta22]"""
+        costs = [known_event(part).gdp_cost() for part in self.events]
+        return None if None in costs else sum((cost for cost in costs if cost), Fraction(0))
+
+    def gdp_cost_at(self, reserve: Fraction) -> Fraction:
+        """What is taken adds up over adaptive composition, at one reserve."""
+        return sum((known_event(part).gdp_cost_at(reserve) for part in self.events), Fraction(0))
+
+    def renyi_cost(self, order: Fraction) -> Fraction:
+        """Divergences of one order add up over adaptive composition, as ρ does. [FeldmanZrnic21]"""
+        return sum((known_event(part).renyi_cost(order) for part in self.events), Fraction(0))
+
     def delta_cost(self) -> Fraction:
         """One of several fails with probability at most the sum, whatever the ones before it said."""
         return sum((known_event(part).delta_cost() for part in self.events), Fraction(0))
@@ -393,9 +415,7 @@ def is_immovable(event: Event) -> bool:
     if isinstance(event, Together):
         return bool(event.events) and all(is_immovable(part) for part in event.events)
     noise = event.noise if isinstance(event, Located) else event
-    if isinstance(noise, LaplaceNoise):
-        return noise.l1 == 0
-    return isinstance(noise, GaussianNoise) and noise.l2_squared == 0
+    return isinstance(noise, AdditiveNoise) and noise.moves_nobody
 
 
 def unversioned(event: Event) -> Event:
@@ -403,85 +423,3 @@ def unversioned(event: Event) -> Event:
     if isinstance(event, Together):
         return Together(tuple(unversioned(part) for part in event.events))
     return event.noise if isinstance(event, Located) else event
-
-
-def as_plain(event: Event) -> dict[str, Any]:
-    """An event as plain values; rationals are written as ``3/10``.
-
-    >>> as_plain(Selection(epsilon=Fraction(3, 10)))
-    {'event': 'Selection', 'epsilon': '3/10'}
-    """
-    if isinstance(event, Together):
-        return {"event": "Together", "events": [as_plain(part) for part in event.events]}
-    if isinstance(event, Located):
-        region = [[span.attribute, span.size, f"{span.mask:x}"] for span in event.region]
-        where = {"region": region, "relation": event.relation, "split": event.split}
-        return {"event": "Located", "noise": as_plain(event.noise), **where}
-    if type(event) is not _RECORDED.get(type(event).__name__):
-        raise ParameterError(f"no ledger can record {type(event).__name__}: it is no kind of event")
-    given = ((field, getattr(event, field.name)) for field in fields(event))
-    parameters = {field.name: str(value) for field, value in given if value != field.default}
-    return {"event": type(event).__name__, **parameters}
-
-
-def from_plain(plain: object) -> Event:
-    """The inverse of `as_plain`; what is not known is refused, never guessed."""
-    if not isinstance(plain, dict):
-        raise _not_understood()
-    written = cast("dict[object, object]", plain)
-    kind = written.get("event")
-    parts = written.get("events") if kind == "Together" else None
-    if isinstance(parts, list) and len(written) == 2:
-        return Together(tuple(from_plain(part) for part in cast("list[object]", parts)))
-    if kind == "Located":
-        return _located(written)
-    known = _RECORDED.get(kind) if isinstance(kind, str) else None
-    if known is None:
-        raise _not_understood()
-    numbers = {str(name): recorded_number(text) for name, text in written.items() if name != "event"}
-    needed = {field.name for field in fields(known) if field.default is MISSING}
-    if not needed <= numbers.keys() <= {field.name for field in fields(known)}:
-        raise _not_understood()
-    return known(**numbers)  # type: ignore[arg-type]  # a whole number is checked to be one
-
-
-def from_text(text: str) -> Event:
-    """The event in a JSON text."""
-    try:
-        return from_plain(json.loads(text))
-    except (ValueError, RecursionError):  # a ParameterError is a ValueError
-        raise _not_understood() from None
-
-
-def _located(plain: dict[object, object]) -> Located:
-    if plain.keys() != {"event", "noise", "region", "relation", "split"}:
-        raise _not_understood()
-    noise, region, relation, split = (plain[key] for key in ("noise", "region", "relation", "split"))
-    found = from_plain(noise)
-    if not (isinstance(region, list) and isinstance(relation, str) and isinstance(split, bool)):
-        raise _not_understood()
-    if not isinstance(found, LaplaceNoise | GaussianNoise):
-        raise _not_understood()
-    spans = tuple(_span(part) for part in cast("list[object]", region))
-    return Located(noise=found, region=spans, relation=relation, split=split)
-
-
-def _span(plain: object) -> Span:
-    written = cast("list[object]", plain) if isinstance(plain, list) else []
-    if len(written) != 3:
-        raise _not_understood()
-    name, size, mask = written
-    if not (isinstance(name, str) and type(size) is int and isinstance(mask, str) and MASK.fullmatch(mask)):
-        raise _not_understood()
-    return Span(name, size, int(mask, 16))
-
-
-def recorded_number(text: object) -> Fraction:
-    """A number as `str` of a Fraction writes it: an exponent could stand for a number that fills the memory."""
-    if not isinstance(text, str) or not RATIONAL.fullmatch(text):
-        raise _not_understood()
-    return Fraction(text)
-
-
-def _not_understood() -> ParameterError:
-    return ParameterError("a recorded event is not understood by this version of the program")

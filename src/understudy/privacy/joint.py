@@ -14,7 +14,8 @@ So all located events together cost at most F·maxₓ Φ(x), Φ = Σ u·φ, with
 add-remove for Laplace noise and F = m² for Gaussian noise: questions about different people cost as one. The
 sum over a pair is taken along the transcript, so this holds for events that are chosen after seeing earlier
 answers: Laplace losses add up pointwise; for Gaussian noise exp((α-1)L - α(α-1)Σρᵢ) is a supermartingale for
-this pair, whatever α is.
+this pair, whatever α is. Rounded normal noise of the same variance costs a pair as much as discrete Gaussian noise
+does, so that both kinds are taken together. Under the other filters (`privacy.filter`) D/a and μ²/2 stand for ρ.
 
 The maximum over a universe of 10^20 cells is bounded from above by message passing. Write Φ = c + Σ_C T_C(x_C);
 then for any messages whatever
@@ -44,7 +45,7 @@ import numpy as np
 from understudy.privacy.budget import Budget
 from understudy.privacy.clique_block import Attribute, Clique, CliqueBlock, Inside, Units
 from understudy.privacy.cost import ZCDP, Cost, PureDP
-from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Span, Together
+from understudy.privacy.event import Event, LaplaceNoise, Located, Span, Together
 
 MAX_ATTRIBUTES = 3
 """A region on more attributes is taken by the narrowest of them."""
@@ -195,8 +196,7 @@ class Joint:
 
     def _joins(self, state: JointState, event: Located, price: int) -> bool:
         """Whether an event can be priced jointly: the currency's noise, and totals within 64 bits."""
-        wanted = LaplaceNoise if self.budget.is_pure else GaussianNoise
-        return state.flat + price <= LARGEST and type(event.noise) is wanted
+        return state.flat + price <= LARGEST and self.budget.joins(event.noise)
 
     def _added(self, state: JointState, event: Located, price: int) -> JointState:
         """One more located event; sound at once, without a sweep."""

@@ -8,12 +8,11 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from understudy.errors import ParameterError
-from understudy.privacy.cost import UNITS, Cost, rho, rounded_down
-from understudy.privacy.event import Pure
-from understudy.rational import Number, exact, positive, square_root
+from understudy.privacy.cost import UNITS, Cost, rounded_down
+from understudy.rational import Number, exact, positive
 
 Currency = Literal["epsilon", "rho"]
-"""Pure epsilon, which Laplace noise is paid in, and the rho of zCDP, which Gaussian noise is paid in."""
+"""Pure epsilon, which Laplace noise is paid in, and rho, which Gaussian noise is paid in."""
 
 CURRENCIES: tuple[Currency, ...] = ("epsilon", "rho")
 
@@ -61,18 +60,6 @@ class Price:
     def whole_units(self) -> Price:
         """Rounded down to the ledger's units, so that many such debits do not add up to more."""
         return Price(self.currency, rounded_down(self.amount))
-
-    def epsilon_of(self, unit: Pure) -> Fraction:
-        """The largest ε of an event of the kind of `unit` (which has ε = 1) that costs no more than this price.
-
-        In epsilon that is the amount. In rho every such event costs ε² times what `unit` costs, and the root is
-        rounded down to twelve digits behind the point.
-        """
-        if unit.epsilon != 1:
-            raise ParameterError("the unit of a price is an event of epsilon 1")
-        if self.currency == "epsilon":
-            return self.amount
-        return square_root(self.amount / rho(unit))
 
     def __str__(self) -> str:
         """As texts in a ledger name it: the currency and an exact fraction."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.privacy.event import Event, GaussianNoise, LaplaceNoise, Located, Span
+from understudy.privacy.event import AdditiveNoise, Event, Located, Span
 from understudy.privacy.relation import Relation
 from understudy.query.marginal import Marginal
 
@@ -15,7 +15,7 @@ MAX_CELLS = 1 << 16
 """The most cells of an attribute that a region names: as many as new ledgers tell apart (`joint.RULE_2`)."""
 
 
-def located(marginal: Marginal, noise: LaplaceNoise | GaussianNoise, relation: Relation) -> Event:
+def located(marginal: Marginal, noise: AdditiveNoise, relation: Relation) -> Event:
     """The noise on a marginal's counts, with the region whose rows can move them where it is not everybody.
 
     A condition on several attributes at once is taken by its extent along each, and one on an attribute of more
@@ -25,16 +25,13 @@ def located(marginal: Marginal, noise: LaplaceNoise | GaussianNoise, relation: R
     return located_stack((marginal,), noise, relation)
 
 
-def located_stack(
-    marginals: Sequence[Marginal], noise: LaplaceNoise | GaussianNoise, relation: Relation
-) -> Event:
+def located_stack(marginals: Sequence[Marginal], noise: AdditiveNoise, relation: Relation) -> Event:
     """One noise on the counts of marginals of which no row counts in two, with the region of all of them.
 
     Its extent along an attribute is that of all conditions together, and everything where one of them does not
     name the attribute. Each row adds to one cell, so that it moves the counts by at most half of what two rows do.
     """
-    moved = noise.l1 if isinstance(noise, LaplaceNoise) else noise.l2_squared
-    if moved == 0 or not all(marginal.where.is_counting for marginal in marginals):
+    if noise.moves_nobody or not all(marginal.where.is_counting for marginal in marginals):
         return noise
     # A condition that nobody meets has no region, and alone the noise's own price.
     extents = [found for marginal in marginals if (found := _extents(marginal)) is not None]

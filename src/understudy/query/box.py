@@ -6,6 +6,7 @@ one vector operation: each attribute has its own words of 64 bits, all ones wher
 
 from __future__ import annotations
 
+import datetime as dt
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,10 @@ from zlib import compress, decompress
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.domain.bins import Bins, Ordered
 from understudy.domain.domain import Domain
+from understudy.domain.refinement import RefinedDomain, refined
+from understudy.errors import DomainError
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
@@ -140,15 +144,34 @@ def from_text(text: str, shape: tuple[int, ...]) -> Cells:
 
 
 def plain(marginal: Marginal) -> dict[str, object]:
-    """A question as plain values, to be written down."""
+    """A question as plain values, to be written down; with the edges that are not declared, where it has some."""
     factors = [[list(f.clique), f.weights.ravel().tolist()] for f in marginal.where.factors]
     moment = marginal.moment
     summed = {} if moment is None else {"moment": [moment.kind, list(moment.names)]}
+    if isinstance(marginal.domain, RefinedDomain):
+        added = marginal.domain.new_edges
+        summed |= {"edges": {name: [_written(edge) for edge in edges] for name, edges in added.items()}}
     return {"by": list(marginal.by), "where": factors, **summed}
 
 
+def _written(edge: Ordered) -> object:
+    return edge.isoformat() if isinstance(edge, dt.date) else edge
+
+
+def _read(domain: Domain, name: str, edges: Iterable[object]) -> list[Ordered]:
+    """Edges in the type of those of the attribute."""
+    attribute = domain[name]
+    if not isinstance(attribute, Bins):
+        raise DomainError(f"{name} has no bins")
+    if attribute.kind == "date":
+        return [dt.date.fromisoformat(str(edge)) for edge in edges]
+    return [type(attribute.starts[0])(edge) for edge in edges]
+
+
 def from_plain(domain: Domain, written: Mapping[str, object]) -> Marginal:
-    """The inverse of `plain`."""
+    """The inverse of `plain`; raises a `DomainError` where the edges do not fit the declared domain."""
+    for name, edges in written.get("edges", {}).items():  # type: ignore[attr-defined]
+        domain = refined(domain, name, _read(domain, name, edges))
     where = LinearQuery.everyone(domain)
     for names, weights in written["where"]:  # type: ignore[union-attr]
         table = np.array(weights).reshape(domain.shape(domain.clique(names)))

@@ -144,7 +144,9 @@ class _Aim:
             )
             for c, rates in zip(open_, before, strict=True)
         )
-        epsilon = Price("rho", self.select_rho).epsilon_of(Selection(epsilon=Fraction(1)))
+        epsilon = self.run.curator.ledger.budget.epsilon_within(
+            Price("rho", self.select_rho), Selection(epsilon=Fraction(1))
+        )
         look = WorstGuess(guesses, epsilon, self.run.curator.relation)
         index = int(self.run.look(f"round {self.rounds} select", look))
         self.left -= self.select_rho

@@ -23,6 +23,7 @@ from understudy.mechanism.exponential import ExponentialMechanism
 from understudy.mechanism.noisy_max import ReportNoisyMax
 from understudy.mechanism.parameters import whole
 from understudy.mechanism.worst_query import Law, QueryClass, WorstQuery, regret, selection
+from understudy.privacy.budget import Budget
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Relation
 from understudy.query.linear import LinearQuery
@@ -68,14 +69,16 @@ class PrivateSelection:
         return int(run.look(step, look))
 
     def _mechanism(self, curator: Curator, price: Price) -> ExponentialMechanism | ReportNoisyMax:
-        return _selection_for(self.law, price, curator.relation)
+        return _selection_for(self.law, price, curator.relation, curator.ledger.budget)
 
 
 @lru_cache(maxsize=256)
-def _selection_for(law: Law, price: Price, relation: Relation) -> ExponentialMechanism | ReportNoisyMax:
-    """The selection whose ε is the largest that costs no more than the price."""
+def _selection_for(
+    law: Law, price: Price, relation: Relation, budget: Budget
+) -> ExponentialMechanism | ReportNoisyMax:
+    """The selection whose ε is the largest that costs no more than the price, as the ledger's budget is kept."""
     unit = selection(law, Fraction(1), relation)
-    return selection(law, price.epsilon_of(unit.event), relation)
+    return selection(law, budget.epsilon_within(price, unit.event), relation)
 
 
 Claim = Callable[[Price, int, float], float]

@@ -184,7 +184,8 @@ class _Mwem:
 
     @property
     def selection_epsilon(self) -> Fraction:
-        return self.price(self.plan.select, self.plan.measured).epsilon_of(Selection(epsilon=Fraction(1)))
+        price = self.price(self.plan.select, self.plan.measured)
+        return self.run.curator.ledger.budget.epsilon_within(price, Selection(epsilon=Fraction(1)))
 
     def variance(self, marginal: Marginal, price: Price) -> float:
         """Of one cell's noise; more than that of an exact count, which the fit could not weigh."""

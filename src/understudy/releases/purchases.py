@@ -53,7 +53,7 @@ def most_charged(ledger: Budget, epsilon: Number, delta: Number | None = None) -
 
     `delta` is that of the budget where none is given. Raises ParameterError where the price makes no sense.
     """
-    own = Budget.of(epsilon, ledger.conversion_delta if delta is None else delta)
+    own = ledger.alone(epsilon, delta)
     return own.cap if own.is_pure == ledger.is_pure else ledger.most(own.whole)
 
 

@@ -16,23 +16,25 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer
 from understudy.answer.counts import CellCounts, RowBounds, SourceCounts
+from understudy.answer.cut_bins import CutBins
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.domain.domain import Domain
 from understudy.errors import InsufficientBudgetError, ParameterError, RequestConflictError
 from understudy.memory import default_limit
 from understudy.pages import notebook
-from understudy.privacy.budget import Budget
 from understudy.privacy.cost import ZCDP, Cost, PureDP
 from understudy.privacy.relation import Neighbours
 from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.projection import Projection
+from understudy.query.refined import least_refined
 from understudy.query.workload import AllMarginals, Workload
 from understudy.rational import Number, probability
 from understudy.releases import folder as files
 from understudy.releases.certificate import certificate_of
+from understudy.releases.cut_bins import cut_counts
 from understudy.releases.declared_zeros import check_possible, emptied
 from understudy.releases.demand import row_bytes
 from understudy.releases.methods import perform
@@ -97,8 +99,9 @@ class Release:
 
         Returns a `SqlAnswer` for a SELECT statement (see `sql`), else an `Answer`: counts in people, shares as
         fractions, with their error where the release certifies one. All errors of a release hold together except
-        with its `beta`, and asking costs nothing. Where the number of rows is private, shares are of the number
-        that the release certifies, with the errors of both. Raises a `QueryError` where it is not understood.
+        with its `beta`, and asking costs nothing. Conditions may cut bins anywhere (`counts`). Where the number of
+        rows is private, shares are of the number that the release certifies, with the errors of both. Raises a
+        `QueryError` where it is not understood.
         """
         asked = self._reader.read(query)
         return asked.answer(self.counts(asked.marginals))
@@ -118,13 +121,17 @@ class Release:
         A question that answered marginals contain is added up from their cells, and so are their errors. All of
         them hold together, so the truth lies in all these intervals at once: the answer is the value with the
         smallest error, moved into what the intervals have in common. Any other question is put to the stand-in
-        alone: its answer is `uncertified`, and its error infinite.
+        alone: its answer is `uncertified`, and its error infinite. One that cuts bins is `uncertified` too, with
+        certified ends where the release certifies the bins around it, and the bins' part apart (`cut_bins`).
         """
         public = self.rows_are_public
         rows = RowBounds(self.rows, self.rows) if public else RowBounds(0.0, inf)
         return SourceCounts(tuple(map(self._counted, marginals)), rows, self.beta, self._nothing)
 
     def _counted(self, marginal: Marginal) -> CellCounts:
+        marginal = least_refined(marginal, self.domain)
+        if marginal.domain != self.domain:
+            return self._cut(marginal)
         value, error, basis = self._best(marginal)
         possible, bounded = np.clip(value, 0, self.rows if self.rows_are_public else None), error
         if self.rows_are_public:
@@ -134,11 +141,24 @@ class Release:
         answer = Answer(marginal, possible, bounded, value, self._nothing, self.beta, source)
         return CellCounts(answer, value, error)
 
+    def _cut(self, marginal: Marginal) -> CellCounts:
+        """A question that cuts bins: uncertified, with certified ends and the bins' part of what lies between."""
+        value, cut = cut_counts(marginal, self.domain, self._best, self.standin)
+        if self.rows_are_public:
+            finite = np.isfinite(cut.high)
+            most = np.where(finite, np.minimum(cut.high, self.rows), cut.high)
+            value, cut = np.minimum(value, most), CutBins.beyond(cut.low, most, cut.own)
+        error = np.maximum(cut.high - value, value - cut.low)
+        told = Answer(marginal, value, error, value, self._nothing, self.beta, "uncertified", cut_bins=cut)
+        return CellCounts(told, value, error, cut_bins=cut)
+
     @cached_property
     def _reader(self) -> QuestionReader:
         public = self.rows_are_public
         tables = {self.certificate["table"]}
-        return QuestionReader(self.domain, tables=tables, rows_public=public, counts_everyone=not public)
+        return QuestionReader(
+            self.domain, tables=tables, rows_public=public, counts_everyone=not public, refines=True
+        )
 
     @property
     def _nothing(self) -> Cost:
@@ -413,7 +433,7 @@ def release(
     the custodian's reading found an attribute to be unreadable, for a release shows every attribute.
     """
     project.curator.check_all_readable()
-    budget = Budget.of(epsilon, project.declaration.budget.conversion_delta if delta is None else delta)
+    budget = project.declaration.budget.alone(epsilon, delta)
     run = _Resumable(
         curator=project.curator,
         workload=as_workload(project.domain, workload),

@@ -106,14 +106,14 @@ def a_delta_for(budget: Budget, delta: Fraction) -> str:
     return f"give the budget a delta (budget: {{epsilon: {float(budget.epsilon):g}, delta: {power}}})"
 
 
-def largest_epsilon(left: Cost, delta: Fraction) -> float | None:
+def largest_epsilon(left: Cost, delta: Fraction, ledger: Budget) -> float | None:
     """A round epsilon whose release, with that delta, costs no more than what is left; the largest of them."""
     most = left.amount if delta == 0 else zcdp_epsilon(left.amount, float(delta))
     if most <= 0:
         return None
     unit = Fraction(10) ** (floor(log10(most)) + 1 - DIGITS)
     for whole in range(floor(most / unit) + 1, 0, -1):
-        if Budget.of(whole * unit, delta).cap.units <= left.units:
+        if ledger.alone(whole * unit, delta).cap.units <= left.units:
             return float(whole * unit)
     return None
 
@@ -201,7 +201,7 @@ class Run:
             self.budget.is_pure != self.curator.ledger.budget.is_pure
         ):  # only the method knows its steps' price
             return "Give a smaller `epsilon`"
-        most = largest_epsilon(left, self.budget.delta)
+        most = largest_epsilon(left, self.budget.delta, self.curator.ledger.budget)
         return "Give a smaller `epsilon`" + ("" if most is None else f": at most {most:g}")
 
     def tell(self, what: str, done: float | None = None, of: float | None = None, **details: int) -> None:
@@ -250,7 +250,7 @@ class Run:
         """Buy what a mechanism releases."""
         self.tell(_doing(step, "measuring"))
         found = self.curator._buy(look, request=self.request(step), analyst=self.analyst).released
-        price = self.curator.ledger.budget.price(look.event)
+        price = self.curator.ledger.budget.price(self.curator._event_of(look))
         self.steps.append(Step(step, look.key.split(" #")[0], price))
         self.tell("fitting the stand-in")
         return found

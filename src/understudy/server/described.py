@@ -34,6 +34,7 @@ def table_as_plain(project: Project) -> dict[str, Any]:
             "epsilon": float(declared.budget.epsilon),
             "delta": float(declared.budget.delta),
             "currency": declared.budget.currency,
+            **declared.budget.described(),
         },
         "attributes": [_attribute(attribute) for attribute in project.domain],
         "examples": _examples(project),
@@ -87,6 +88,8 @@ def budget_as_plain(opened: OpenTable, analyst: str) -> dict[str, Any]:
         "currency": cap.currency,
         "epsilon": float(ledger.budget.epsilon),
         "delta": float(ledger.budget.delta),
+        **ledger.budget.described(),
+        "spent_epsilon": ledger.budget.spent_epsilon(ledger.spent),
         **(
             {"key_delta": float(ledger.budget.key_delta), "key_delta_spent": float(ledger.delta_spent)}
             if ledger.budget.key_delta

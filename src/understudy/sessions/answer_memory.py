@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from understudy.answer.answer import Answer
+from understudy.domain.refinement import RefinedDomain
 from understudy.ledger.asking_lock import AskingLock
 from understudy.query.marginal import Marginal
 
@@ -73,5 +74,8 @@ class AnswerMemory:
 
 
 def identity(marginal: Marginal) -> Identity:
-    """A key of a question about one domain, equal for equal questions and quickly made."""
-    return (marginal.by, marginal.moment, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))
+    """A key of a question about one domain, equal for equal questions and quickly made; with the edges that it
+    cuts at, where it does.
+    """
+    known = (marginal.by, marginal.moment, *((f.clique, f.weights.tobytes()) for f in marginal.where.factors))
+    return (*known, marginal.key) if isinstance(marginal.domain, RefinedDomain) else known

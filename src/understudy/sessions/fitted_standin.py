@@ -3,7 +3,8 @@
 The stand-in is a graphical model (`standin.graphical`) of all released marginals that fit into a tree of limited
 size, those first that are furthest from independence. Everything else that was released, counts of conjunctions
 and marginals of some rows included, is applied to the answers that contain it: the model's table is scaled along
-it until the two agree as far as the noise warrants.
+it until the two agree as far as the noise warrants. Parts of bins that a question cuts get their share of the bin
+by the rule of `query.within_bins`.
 
 Promise     None of accuracy: its answers are `uncertified`, with an infinite error. They lie in every interval
             that is known to hold.
@@ -23,6 +24,7 @@ from understudy.domain.domain import Clique, Domain
 from understudy.query.box import Box
 from understudy.query.marginal import Marginal
 from understudy.query.moment import Moment
+from understudy.query.within_bins import EvenlySpread, averaged, spread
 from understudy.sessions.direct import intervals
 from understudy.sessions.knowledge import UNBOUNDED, Knowledge, ReleasedTable
 from understudy.sessions.marginals_class import ReleasedMarginals
@@ -83,7 +85,8 @@ class FittedStandin:
         """The stand-in's counts of a marginal's cells, in people, moved into the intervals that are known."""
         domain = marginal.domain
         if domain.size(marginal.reads) <= MOST_SCALED_CELLS:
-            table = self._scaled(marginal.reads) * marginal.grid_weights()
+            scaled = spread(self._scaled(marginal.reads), marginal.reads, domain, self.model.domain)
+            table = scaled * marginal.grid_weights()
             gone = tuple(i for i, name in enumerate(marginal.reads) if name not in marginal.by)
             counts = table.sum(axis=gone)
         elif isinstance(marginal.moment, Moment):  # as if all values lay in the middle
@@ -91,9 +94,10 @@ class FittedStandin:
             counts = middle * self.counts(knowledge, replace(marginal, moment=None))
             counts = counts.reshape(marginal.shape)
         elif not marginal.by:
-            counts = np.array(self.rows * self.model.answer(marginal.where))
+            counts = np.array(self.rows * self.model.answer(averaged(marginal.where, self.model.domain)))
         else:
-            shares = {name: self.model.project((name,)) for name in marginal.clique}
+            evenly = EvenlySpread(self.model, domain)
+            shares = {name: evenly.project((name,)) for name in marginal.clique}
             counts = self.rows * _independent(marginal, shares)
         known = intervals(knowledge, marginal)
         return counts if known is None else np.clip(counts, known.low, known.high)

@@ -16,16 +16,21 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.domain.domain import Clique
+from understudy.domain.refinement import RefinedDomain
 from understudy.query.box import Box, Grid, Words
 from understudy.query.marginal import Marginal
+from understudy.sessions.cut_knowledge import CutKnowledge
 from understudy.sessions.one_way import OneWay
-from understudy.sessions.table_bounds import UpperEnds, of_marginals
+from understudy.sessions.table_bounds import UpperEnds, along, of_marginals
+
+if TYPE_CHECKING:
+    from understudy.sessions.looks import FirstLook
 
 Values = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -39,6 +44,9 @@ UNBOUNDED = 2.0**60
 
 MOST_BOXES = 1 << 15
 """Boxes with known counts that are searched for supersets and subsets; older ones are forgotten first."""
+
+MOST_FIXED = 3
+"""Conditions that a table is looked for which groups by them instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +112,8 @@ class Knowledge:
     one_ways      the histograms, by the name of their attribute
     marginals     the classes of all marginals that were bought
     released      the noisy counts of single questions, for stand-ins
+    first_looks   first looks that were not enough, by their question (`looks`)
+    cuts          what is known of counts that cut declared cells
     """
 
     grid: Grid
@@ -111,6 +121,8 @@ class Knowledge:
     one_ways: dict[str, OneWay] = field(default_factory=dict)
     marginals: list[ReleasedClass] = field(default_factory=list)
     released: deque[ReleasedTable] = field(default_factory=deque)
+    first_looks: dict[Any, FirstLook] = field(default_factory=dict)
+    cuts: CutKnowledge = field(default_factory=CutKnowledge)
     _contradiction: Contradiction = field(default_factory=Contradiction)
     _grids: dict[Clique, dict[Place, ReleasedClass]] = field(default_factory=dict)
     _words: Words = field(init=False)
@@ -142,7 +154,8 @@ class Knowledge:
         other.one_ways, other._tables = dict(self.one_ways), dict(self._tables)
         other.marginals, other.released = list(self.marginals), self.released.copy()
         other._grids = {by: dict(held) for by, held in self._grids.items()}
-        other._outer = self._outer.copy()
+        other._outer, other.cuts = self._outer.copy(), self.cuts.copy()
+        other.first_looks = dict(self.first_looks)
         return other
 
     def learn(self, box: Box, interval: Interval) -> None:
@@ -207,10 +220,10 @@ class Knowledge:
             low, high = max(low, self.total[0] - above), min(high, self.total[1] - below)
         if low <= high:
             return low, high
-        settled = self._settled(np.array(low), np.array(high))
+        settled = self.settled(np.array(low), np.array(high))
         return float(settled.low), float(settled.high)
 
-    def _settled(self, low: Values, high: Values) -> IntervalTable:
+    def settled(self, low: Values, high: Values) -> IntervalTable:
         """Intervals that may contradict each other: where they do, nothing is known."""
         empty = low > high
         if not empty.any():
@@ -231,7 +244,7 @@ class Knowledge:
         both_low, both_high = np.maximum(known.low, low), np.minimum(known.high, high)
         wrong = both_low - both_high > TOUCHING
         self._note(wrong)
-        return self._settled(np.where(wrong, low, both_low), np.where(wrong, high, both_high))
+        return self.settled(np.where(wrong, low, both_low), np.where(wrong, high, both_high))
 
     def frechet(self, box: Box) -> Interval:
         """Bounds of a conjunction from its conditions one by one: U = min Uᵢ, L = ΣLᵢ - (k - 1)N.
@@ -319,11 +332,31 @@ class Knowledge:
             table = held.table(by, where)
             if table is not None:
                 low, high = np.maximum(low, table.low), np.minimum(high, table.high)
+        for table in self._slices(by, where):
+            low, high = np.maximum(low, table.low), np.minimum(high, table.high)
         high = np.minimum(high, self._outer.above(by, where))
         for held in self.marginals if where.sides else ():
             ends = of_marginals(held, by, where)
             low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
-        return self._settled(low, high)
+        return self.settled(low, high)
+
+    def _slices(self, by: Clique, where: Box) -> Iterator[IntervalTable]:
+        """Released tables of which a marginal is a slice: they group by what its condition fixes to one cell."""
+        single = [name for name, cells in where.sides.items() if cells.sum() == 1]
+        for length in range(1, min(len(single), MOST_FIXED) + 1):
+            for names in combinations(single, length):
+                whole = self.grid.domain.clique((*by, *names))
+                table = self._tables.get((whole, tuple(part for part in where.key if part[0] not in names)))
+                if table is not None:
+                    yield IntervalTable(*(along(end, whole, by, where) for end in (table.low, table.high)))
+
+    def cell_counts(self, name: str) -> Values | None:
+        """Noisy counts of an attribute's cells among all rows, in people, if any were released."""
+        one = self.one_ways.get(name)
+        if one is not None:
+            return one.counts
+        table = self._tables.get(((name,), ()))
+        return None if table is None else (table.low + table.high) / 2
 
     # ---- what to answer
 
@@ -386,10 +419,13 @@ def nearest(known: IntervalTable, estimate: Values | None, width: float) -> tupl
 
 
 def boxes_of(marginal: Marginal) -> Box | None:
-    """The box that a marginal is taken of; None where its condition is no box or touches its own cells, or where
-    it is no count.
+    """The box of declared cells that a marginal is taken of.
+
+    None where its condition is no box, cuts declared cells, or touches the marginal's own, and where it is no
+    count.
     """
-    box = Box.of(marginal.where) if marginal.moment is None else None
+    is_count = marginal.moment is None and not isinstance(marginal.domain, RefinedDomain)
+    box = Box.of(marginal.where) if is_count else None
     if box is None or set(box.sides) & set(marginal.by):
         return None
     return box

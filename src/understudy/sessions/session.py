@@ -5,7 +5,8 @@
 
 How it is kept: measure, band, freeze. A purchase measures a class of counts once, with noise. Its band is an error
 that holds for all members of the class at once, except with the purchase's share of β; it is fixed before anyone
-chooses a member. The noise is frozen: never topped up, never drawn again. An answer is deduced from bands, which
+chooses a member. The noise is frozen: never drawn again, and what is added to it (a second look) was planned
+before it was drawn. An answer is deduced from bands, which
 costs nothing. If the deduced interval is no wider than 2α, the answer is a value in it that is within α of both
 ends; else something is bought.
 
@@ -22,7 +23,7 @@ stopped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
@@ -32,6 +33,7 @@ from understudy.answer.limits import MAX_CELLS, check_cells
 from understudy.answer.reader import Asked, QuestionReader
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.curator.curator import Curator
+from understudy.domain.refinement import refines
 from understudy.errors import (
     InsufficientBudgetError,
     ParameterError,
@@ -47,11 +49,14 @@ from understudy.project import Project
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
 from understudy.query.quantile_end import QuantileEnd
+from understudy.query.refined import least_refined
 from understudy.query.text_size import USUAL, TextSize
 from understudy.rational import Number
 from understudy.sessions.asking import Asking, digest
 from understudy.sessions.buyer import Buyer
 from understudy.sessions.deduction import Deduction, SessionPromise
+from understudy.sessions.direct import running_sums
+from understudy.sessions.knowledge import Values
 from understudy.sessions.population import Population
 from understudy.sessions.purchase import Purchase
 from understudy.sessions.terms import Announced, Terms
@@ -109,7 +114,7 @@ class Session:
         self.width = self._promise.width
         # Of the number of rows a session knows as much as it needs, so that a share needs no count of everyone.
         self._reader = QuestionReader.of(
-            curator.declaration, counts_everyone=False, measured="positions", size=text_size
+            curator.declaration, counts_everyone=False, measured="positions", refines=True, size=text_size
         )
         self._asked = 0
         self._fitting = AskingLock("session")
@@ -202,8 +207,9 @@ class Session:
         another analyst, and a `RefusedError` where other processes keep spending what it needs.
         """
         asked = self._reader.read(question)
-        asking = self._asking(analyst, request, asked.marginals, asked.words)
-        return asked.answer(self._counts(asked.marginals, asking, uncertified=uncertified))
+        marginals = self._least(asked.marginals)
+        asking = self._asking(analyst, request, marginals, asked.words)
+        return asked.answer(self._counts(marginals, asking, uncertified=uncertified))
 
     def known(
         self, question: Asked, *, analyst: str | None = None, request: str | None = None
@@ -215,10 +221,11 @@ class Session:
         `ask` does where the question is not understood or may not be asked.
         """
         asked = self._reader.read(question)
-        asking = self._asking(analyst, request, asked.marginals, asked.words)
-        self._check(asked.marginals)
+        marginals = self._least(asked.marginals)
+        asking = self._asking(analyst, request, marginals, asked.words)
+        self._check(marginals)
         self._buyer.check_request(asking)
-        answers = self._free(asked.marginals)
+        answers = self._free(marginals)
         return None if answers is None else asked.answer(self._as_counts(self._with_cost(answers, asking)))
 
     def counts(
@@ -235,12 +242,21 @@ class Session:
         these are. More cells than the session's `max_cells` are refused with a `QueryError`, and what the
         custodian's reading found to be unreadable with an `UnreadableError`.
         """
+        marginals = self._least(marginals)
         asking = self._asking(analyst, request, marginals)
         return self._counts(marginals, asking, uncertified=uncertified)
 
     def _counts(self, marginals: Sequence[Marginal], asking: Asking, *, uncertified: bool) -> SourceCounts:
         self._check(marginals)
         return self._as_counts(self._answers(marginals, asking, uncertified=uncertified))
+
+    def _least(self, marginals: Sequence[Marginal]) -> list[Marginal]:
+        """The same questions with no more edges than they need: declared ones where they cut no declared cell."""
+        declared = self.curator.domain
+        for marginal in marginals:
+            if not refines(marginal.domain, declared):
+                raise QueryError("the question is about another domain")
+        return [least_refined(marginal, declared) for marginal in marginals]
 
     def _check(self, marginals: Sequence[Marginal]) -> None:
         if any(isinstance(marginal.moment, QuantileEnd) for marginal in marginals):
@@ -250,11 +266,21 @@ class Session:
 
     def _as_counts(self, answers: Sequence[Answer]) -> SourceCounts:
         return SourceCounts(
-            tuple(CellCounts(answer, answer.value, answer.error) for answer in answers),
+            tuple(
+                CellCounts(answer, answer.value, answer.error, through=self._through(answer))
+                for answer in answers
+            ),
             self._known.rows(),
             float(self.terms.beta),
             self._buyer.nothing,
         )
+
+    def _through(self, answer: Answer) -> Callable[[str], tuple[Values, Values] | None] | None:
+        """Who asks for it is told what is known of running sums, which is more than the cells tell."""
+        if answer.source == "uncertified" or not answer.query.by:
+            return None
+        known = self._known
+        return lambda name: running_sums(known.knowledge, answer.query, name)
 
     def price(self, question: Asked, analyst: str | None = None) -> Cost:
         """The most that a question can cost, in the ledger's currency (ε or ρ), if it is asked now.
@@ -267,7 +293,7 @@ class Session:
         about each other. Raises a `QueryError` where the question is not understood, and a `ParameterError` where
         the session belongs to another analyst.
         """
-        marginals = self._reader.read(question).marginals
+        marginals = self._least(self._reader.read(question).marginals)
         self._check(marginals)
         payer = self._payer(analyst)
         return self._buyer.funds(payer).quote(self._needed(marginals, payer))
@@ -288,6 +314,7 @@ class Session:
 
         Raises as `ask` does, but refuses no marginal for its number of cells.
         """
+        [marginal] = self._least([marginal])
         self.curator.check_readable([marginal])
         if request is None and (repeated := self._repeated(marginal)) is not None:
             self._payer(analyst)

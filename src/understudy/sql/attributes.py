@@ -11,8 +11,9 @@ from understudy.domain.attribute import Attribute, Mask, close_to, listed
 from understudy.domain.bins import Bins
 from understudy.domain.domain import Clique, Domain
 from understudy.errors import QueryError
+from understudy.sql.changes import edges_of, is_alone
 from understudy.sql.constants import Constant, is_number, plain, read_moment, read_number
-from understudy.sql.evaluate import Evaluator, Node, shown
+from understudy.sql.evaluate import Comparison, Evaluator, Node, shown
 from understudy.sql.grid import Bools, Numbers, Scope, Truths, Value, of_attribute, of_mask
 from understudy.sql.scalar import FUNCTIONS
 
@@ -29,8 +30,14 @@ def grid_evaluator(domain: Domain) -> Evaluator:
         mask = _compared(attribute, operator, constant)
         return None if mask is None else of_mask((attribute.name,), mask)
 
-    def cut(node: Node, clique: Clique, undecided: Bools) -> QueryError:
-        return _cut_bin(domain, node, clique, undecided)
+    def cut(node: Node, compared: Comparison, clique: Clique, undecided: Bools) -> QueryError:
+        refusal = _cut_bin(domain, node, clique, undecided)
+
+        def decided(finer: Domain) -> tuple[Truths, Bools]:
+            return grid_evaluator(finer).decided(compared.operator, compared.left, compared.right)
+
+        refusal.cuts = edges_of(domain, clique, undecided, decided)
+        return refusal
 
     def bins(node: Node) -> tuple[Numbers, Numbers] | None:
         attribute = attribute_of(domain, node) if isinstance(node, exp.Column) else None
@@ -113,6 +120,12 @@ def _cut_bin(domain: Domain, node: Node, clique: Clique, undecided: Bools) -> Qu
     cell = tuple(int(i) for i in np.argwhere(np.atleast_1d(undecided))[0])
     for name, code in zip(clique, cell, strict=False):
         attribute = domain[name]
+        if isinstance(attribute, Bins) and not is_alone(domain, clique, name):
+            others = " and ".join(other for other in clique if isinstance(domain[other], Bins))
+            return QueryError(
+                f"{shown(node)} is about {others} together: their bins do not decide it",
+                remedy="compare each of them with constants",
+            )
         if isinstance(attribute, Bins) and code < attribute.proper_size:
             edges = (*attribute.starts, attribute.upper)
             return QueryError(

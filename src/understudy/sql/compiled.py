@@ -6,7 +6,7 @@ Everything here is public: it reads parse trees, the declared grid and released 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -40,6 +40,10 @@ Noises = Sequence[CellNoise | None]
 
 Key = str | int | float | bool | dt.date | None
 """A value that comes from the declaration: what a group is called."""
+
+
+Through = Callable[[str], tuple[Floats, Floats] | None]
+"""Tells the lower and upper ends of running sums along an attribute of a marginal; None where it knows none."""
 
 
 class Estimate(NamedTuple):
@@ -81,18 +85,28 @@ class CompiledSql:
         values: Sequence[ArrayLike],
         errors: Sequence[ArrayLike],
         *,
+        below: Sequence[ArrayLike] | None = None,
+        bare: Sequence[ArrayLike] | None = None,
         rows: float | None = None,
+        throughs: Sequence[Through | None] = (),
         noises: Noises = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
 
-        If all cells are within their errors, every number is within its bounds. With `noises`, those of the
-        marginals, averages of measures have bounds of their own where no other number needs the errors of theirs;
-        then all numbers are within their bounds except with the marginals' probabilities together. Raises a
-        `QueryError` where there is not one value and one error for each marginal.
+        If all cells are within their errors, every number is within its bounds. Where cells can be further off on
+        one side, `errors` are how far they can be above the values, and `below` how far below. `bare` are the
+        errors less what comes from bins that a condition cuts, where some are cut. `throughs` give for each
+        marginal the bounds of running sums along an attribute, or None, which have to hold as well.
+
+        With `noises`, those of the marginals, averages of measures have bounds of their own where no other number
+        needs the errors of theirs; then all numbers are within their bounds except with the marginals'
+        probabilities together. Raises a `QueryError` where there is not one value and one error for each marginal.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
-        return self.program.rows(arrays, widths, inf if rows is None else float(rows), noises)
+        under = widths if below is None else self._shaped(below)
+        alone = widths if bare is None else self._shaped(bare)
+        most = inf if rows is None else float(rows)
+        return self.program.rows(arrays, widths, under, alone, most, throughs, noises)
 
     def is_in_order(
         self,
@@ -100,6 +114,7 @@ class CompiledSql:
         errors: Sequence[ArrayLike],
         *,
         rows: float | None = None,
+        throughs: Sequence[Through | None] = (),
         noises: Noises = (),
     ) -> bool | None:
         """Whether the rows that `evaluate` gives are surely those, in that order, if all cells are within errors.
@@ -110,7 +125,9 @@ class CompiledSql:
         if not self.program.sorts_released:
             return None
         arrays, widths = self._shaped(values), self._shaped(errors)
-        return self.program.is_in_order(arrays, widths, inf if rows is None else float(rows), noises)
+        return self.program.is_in_order(
+            arrays, widths, inf if rows is None else float(rows), throughs, noises
+        )
 
     def reach(
         self,
@@ -203,11 +220,20 @@ class SqlProgram:
     """The groups that WHERE leaves possible; the others are no rows of the result."""
 
     def rows(
-        self, values: Sequence[Floats], errors: Sequence[Floats], most: float, noises: Noises = ()
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        below: Sequence[Floats],
+        alone: Sequence[Floats],
+        most: float,
+        throughs: Sequence[Through | None] = (),
+        noises: Noises = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """What `CompiledSql.evaluate` returns."""
-        full = self._estimates(values, errors, most, discretised=True, noises=noises)
-        bare = self._estimates(values, errors, most, discretised=False, noises=noises)
+        full = self._estimates(
+            values, errors, most, discretised=True, below=below, throughs=throughs, noises=noises
+        )
+        bare = self._estimates(values, alone, most, discretised=False, throughs=throughs, noises=noises)
         chosen = self._chosen(full)
         columns = []
         for item, names in zip(self.statement.items, self.names, strict=True):
@@ -253,13 +279,16 @@ class SqlProgram:
         most: float,
         *,
         discretised: bool,
+        below: Sequence[Floats] | None = None,
+        throughs: Sequence[Through | None] = (),
         noises: Noises = (),
     ) -> Leaf:
         folded: dict[tuple[str, str], Folded] = {}
+        under = errors if below is None else below
 
         def fold(tally: Tally) -> Folded:
             if tally.key not in folded:
-                folded[tally.key] = self._fold(tally, values, errors, most, noises)
+                folded[tally.key] = self._fold(tally, values, errors, under, most, throughs, noises)
             return folded[tally.key]
 
         known: dict[int, Value] = dict(self.fixed)
@@ -304,17 +333,36 @@ class SqlProgram:
         self,
         tally: Tally,
         values: Sequence[Floats],
-        errors: Sequence[Floats],
+        above: Sequence[Floats],
+        below: Sequence[Floats],
         most: float,
+        throughs: Sequence[Through | None],
         noises: Noises,
     ) -> Folded:
         places = self.parts[tally.key]
         parts = [part for _, part in places]
         value = self.grouping.fold(tally, parts, [values[i] for i, _ in places])
-        error = self.grouping.fold(tally, parts, [errors[i] for i, _ in places])
+        over = self.grouping.fold(tally, parts, [above[i] for i, _ in places])
+        under = over if below is above else self.grouping.fold(tally, parts, [below[i] for i, _ in places])
         least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
-        ends = (np.clip(part, least, largest) for part in (value, value - error, value + error))
-        return Folded(*ends, noise=self._noise(tally, values, noises))
+        through = self._through(tally, throughs) if throughs and tally.over else None
+        value, low, high = (np.clip(part, least, largest) for part in (value, value - under, value + over))
+        return Folded(value, low, high, through, self._noise(tally, values, noises))
+
+    def _through(self, tally: Tally, throughs: Sequence[Through | None]) -> tuple[Floats, Floats] | None:
+        """The ends of the running sums along the tally's attribute, where every part of it has some."""
+        found = []
+        for place, part in self.parts[tally.key]:
+            known = throughs[place]
+            ends = None if known is None or (part.possible == 0).any() else known(tally.over)
+            if ends is None:
+                return None
+            found.append((part, ends))
+        if not found:
+            return None
+        parts = [part for part, _ in found]
+        low, high = (self.grouping.fold(tally, parts, [ends[side] for _, ends in found]) for side in (0, 1))
+        return low, high
 
     # ---- which rows, in which order
 
@@ -324,10 +372,15 @@ class SqlProgram:
         return any(id(term.node) not in self.fixed for term in self.statement.order)
 
     def is_in_order(
-        self, values: Sequence[Floats], errors: Sequence[Floats], most: float, noises: Noises = ()
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        most: float,
+        throughs: Sequence[Through | None] = (),
+        noises: Noises = (),
     ) -> bool:
         """What `CompiledSql.is_in_order` returns."""
-        leaf = self._estimates(values, errors, most, discretised=True, noises=noises)
+        leaf = self._estimates(values, errors, most, discretised=True, throughs=throughs, noises=noises)
         listed, count = self._chosen(leaf, cut=False), self.grouping.count
         evaluator = _evaluator(count, leaf, released=True)
         terms = [Sorted.of(evaluator.value(term.node), term, count) for term in self.statement.order]

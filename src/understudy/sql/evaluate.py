@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import isfinite, prod
 from typing import Any
 
@@ -90,6 +91,15 @@ def uncast(node: Node) -> Node:
     return node
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """``left operator right``, which a message may quote as a part of something else."""
+
+    operator: str
+    left: Node
+    right: Node
+
+
 class Evaluator:
     """Values of nodes in one scope. `leaf` knows what columns and aggregates are worth there.
 
@@ -106,7 +116,7 @@ class Evaluator:
         leaf: Leaf,
         *,
         compare_attribute: Callable[[Node, str, Constant], Truths | None] | None = None,
-        cut: Callable[[Node, Clique, Bools], QueryError] | None = None,
+        cut: Callable[[Node, Comparison, Clique, Bools], QueryError] | None = None,
         bins: Callable[[Node], tuple[Numbers, Numbers] | None] | None = None,
         functions: Mapping[type[Node] | str, Callable[[Evaluator, Any], Value]],
         released: bool = False,
@@ -198,12 +208,15 @@ class Evaluator:
             return found
         if (found := self._with_constant(predicate.FLIPPED[operator], right, left)) is not None:
             return found
-        one, other = self.value(left), self.value(right)
-        one, other = alike(one, other), alike(other, one)
-        holds, undecided = predicate.compare(self.scope, operator, one, other)
+        holds, undecided = self.decided(operator, left, right)
         if undecided.any() and self._cut is not None:
-            raise self._cut(node, holds.clique, undecided)
+            raise self._cut(node, Comparison(operator, left, right), holds.clique, undecided)
         return holds
+
+    def decided(self, operator: str, left: Node, right: Node) -> tuple[Truths, Bools]:
+        """Where a comparison holds and where it does not, and the cells in which it does both."""
+        one, other = self.value(left), self.value(right)
+        return predicate.compare(self.scope, operator, alike(one, other), alike(other, one))
 
     def _with_constant(self, operator: str, left: Node, right: Node) -> Truths | None:
         """The comparison of an attribute with a constant, where that is what it is."""

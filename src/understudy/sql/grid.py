@@ -217,6 +217,13 @@ def _of_bins(attribute: Bins, null: Bools, unknown: Bools) -> Numbers:
     cells = np.arange(size)
     high_open = (cells < proper - 1) if not attribute.discrete else np.zeros(size, bool)
     point, low, high = filled
+    if not attribute.discrete:  # a bin up to the next float holds one number
+        single = (cells < proper - 1) & (np.nextafter(low, np.inf) >= high)
+        point, high, high_open = (
+            np.where(single, low, point),
+            np.where(single, low, high),
+            high_open & ~single,
+        )
     return Numbers(
         (attribute.name,), point, low, high, np.zeros(size, bool), high_open, null, unknown, attribute.kind
     )

@@ -28,6 +28,7 @@ from understudy.mechanism.column_profile.profile import SHARES, ColumnProfiling
 from understudy.output import write_file
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Cost
+from understudy.privacy.filter import ZCDP_FILTER
 from understudy.privacy.price import Price
 from understudy.privacy.relation import Neighbours, Relation
 from understudy.rational import Number, exact
@@ -60,6 +61,8 @@ WRITTEN = "Written by `understudy start`"
 
 DELIMITERS = (",", ";", "\t", "|")
 
+_OPEN_QUOTE = "If the file has more lines, a quotation mark that is never closed may have made them one. "
+
 
 @dataclass(frozen=True)
 class Started:
@@ -91,6 +94,7 @@ def start(
     *,
     epsilon: Number,
     delta: Number = 0,
+    kept: str = "zcdp",
     neighbours: Neighbours = Neighbours.REPLACE,
     table: str = "",
     encoding: str = "utf-8",
@@ -101,13 +105,15 @@ def start(
 ) -> Started:
     """Buy what a declaration of the file needs, write it into `target`, and return what was found.
 
+    `kept` is the privacy filter of the budget: `zcdp`, `renyi` or `gdp`.
+
     The ledger stands where the declaration will look for it. The same file under the same budget is never paid
     for twice: where `target` was written by an earlier start of it, that is read from the ledger, and the file
     is left as it is. Raises a SourceError or a RefusedError, before anything is spent, where the file cannot be
     read, has no rows, or has too few for the budget, and where `target` is there and may not be replaced.
     """
     known = _is_started(target, data, overwrite=overwrite)
-    budget = budget_of(epsilon, delta)
+    budget = budget_of(epsilon, delta, kept)
     spec = _spec(data, table=table, encoding=encoding, delimiter=delimiter)
     source = open_source(spec, base=Path(), candid=True)
     ledger = None
@@ -156,10 +162,13 @@ def start(
     )
 
 
-def budget_of(epsilon: Number, delta: Number) -> Budget:
-    """The budget of a table that is started: half of its delta is for keys, in a number that YAML can say."""
+def budget_of(epsilon: Number, delta: Number, kept: str = "zcdp") -> Budget:
+    """The budget of a table that is started: half of its delta is for keys, in a number that YAML can say.
+
+    `kept` is the name of the privacy filter.
+    """
     keys = exact(float(exact(delta, "delta") * KEYS_DELTA))
-    return Budget.of(epsilon, delta, key_delta=keys)
+    return Budget.of(epsilon, delta, key_delta=keys, filter=kept)
 
 
 def columns_of(
@@ -293,7 +302,7 @@ class _StartPurchases:
                 f"the table has {rows:,} row{'' if rows == 1 else 's'}, and {columns:,} columns for this price "
                 f"need about {least:,}: with fewer, noise hides every column",
                 remedy="Raise epsilon, keep fewer columns, or declare the columns by hand (`understudy init`). "
-                "Nothing was spent",
+                f"{_OPEN_QUOTE if self.reader.source.text else ''}Nothing was spent",
             )
         return float(rows)
 
@@ -320,6 +329,7 @@ def _is_started(target: Path, data: Path, *, overwrite: bool) -> bool:
 
 
 def _check_there(data: Path) -> None:
+    """Raises a SourceError where no file is."""
     if not data.exists():
         raise SourceError(f"there is no file {data}; name a CSV, TSV, Parquet or DuckDB file")
 
@@ -376,6 +386,8 @@ def _settings(
         location = str(data.resolve())
     written = {"epsilon": budget.epsilon, "delta": budget.delta, "key_delta": budget.key_delta}
     amounts = ", ".join(f"{key}: {float(amount)!r}" for key, amount in written.items() if amount)
+    if budget.filter != ZCDP_FILTER:
+        amounts += f", filter: {budget.filter.name}"
     entries = [OutlineEntry.of("name", name), OutlineEntry.of("source", scalar(location))]
     if spec.table:
         entries.append(OutlineEntry.of("table", scalar(spec.table)))

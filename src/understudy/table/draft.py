@@ -85,7 +85,9 @@ def _shape(data: Path, **given: Any) -> TextShape | None:
     return None
 
 
-def _drafted(data: Path, shape: TextShape | None, *, table: str, location: str) -> Drafted:
+def _drafted(
+    data: Path, shape: TextShape | None, *, table: str, location: str, kept: str = "zcdp"
+) -> Drafted:
     if table and _is_one_table(data):
         raise SourceError(
             f"{data.name} holds one table: leave --table out, which names a table of a database"
@@ -114,7 +116,7 @@ def _drafted(data: Path, shape: TextShape | None, *, table: str, location: str) 
             ),
             OutlineEntry.of(
                 "budget",
-                "{epsilon: 1, delta: 1e-9}",
+                f"{{epsilon: 1, delta: 1e-9{'' if kept == 'zcdp' else f', filter: {kept}'}}}",
                 "the total for this table, for ever; keep delta far below 1 / people",
             ),
             OutlineEntry.of(
@@ -311,17 +313,22 @@ def write(
     encoding: str | None = None,
     header: bool | None = None,
     custodian: Custodian | None = None,
+    kept: str = "zcdp",
 ) -> Drafted:
     """Draft a declaration into `target`, which must not exist unless it may be overwritten.
 
     `encoding` and `header` say how a file of text is made; where they are None, that is found out, and the
     `custodian` is asked about what is doubtful. Without one, a first line that looks like a row is refused.
+    `kept` is the privacy filter that the budget will be declared with.
     """
     _check_readable(data)
     _check_free(target, overwrite=overwrite, read=[data])
     given = {"encoding": encoding, "header": header, "custodian": custodian}
     drafted = _guarded(
-        data, lambda: _drafted(data, _shape(data, **given), table=table, location=_location(data, target))
+        data,
+        lambda: _drafted(
+            data, _shape(data, **given), table=table, location=_location(data, target), kept=kept
+        ),
     )
     write_file(target, drafted.text, overwrite=overwrite)
     return drafted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -268,10 +269,12 @@ class Truth:
     def refined(self, domain: Domain) -> Truth:
         """The same rows, counted in the cells of a domain with more edges (`domain.refinement`).
 
-        It shares the source and its lock, keeps no codes, and goes with this one when that is closed.
+        It shares the source and its lock, keeps no codes, and goes with this one when that is closed. Of a person
+        with too many rows it keeps as many in each declared cell as this one does.
         """
         if self._finer is None or self._finer.domain != domain:
-            finer = Truth(self.source, domain, self.unit)
+            unit = None if self.unit is None else replace(self.unit, cells=self.domain)
+            finer = Truth(self.source, domain, unit)
             finer._lock = self._lock
             self._finer = finer
         return self._finer

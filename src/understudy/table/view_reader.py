@@ -15,6 +15,7 @@ from understudy.declaration.declaration import Unit
 from understudy.domain.attribute import Attribute
 from understudy.domain.bins import MEASURE_BITS, Bins
 from understudy.domain.domain import Clique, Domain
+from understudy.domain.refinement import coarse_cells
 from understudy.errors import SourceError
 from understudy.table.dialect import Expression
 from understudy.table.encode import cell_of, code_type, staged, step_of, taken_column
@@ -248,6 +249,8 @@ def at_most(
 
     Which rows stay depends on the unit's own rows alone, so adding or removing a unit changes at most
     `max_rows` rows of the result. Texts that Unicode writes in two ways (NFC, NFD) are one unit.
+    Where `unit.cells` is a domain that `domain` refines, the hash is of its cells: as many rows of each of them
+    stay as without the refinement, those first that lie lower in it.
     """
     known = rows.filter(rows[unit.column].notnull())
 
@@ -257,12 +260,22 @@ def at_most(
 
     coded = coded_rows(known, domain, domain.names, engine, unit=whose, **kept)
     codes = [coded[_column(domain, name)] for name in domain.names]
+    hashed = codes if unit.cells is None else [_coarse(coded, domain, unit.cells, n) for n in domain.names]
     key: Expression = ibis.literal(unit.key)
-    digest = key.concat(*(part for code in codes for part in ("|", code.cast("string"))))
+    digest = key.concat(*(part for code in hashed for part in ("|", code.cast("string"))))
     values = [coded[name] for name in kept]  # rows of equal codes are told apart by what is summed of them
-    rank = ibis.row_number().over(group_by=coded.unit, order_by=[md5(digest), *codes, *values])
+    rank = ibis.row_number().over(group_by=coded.unit, order_by=[md5(digest), *hashed, *codes, *values])
     ranked = coded.mutate(rank=rank)
     return ranked.filter(ranked.rank < unit.max_rows)
+
+
+def _coarse(coded: Any, domain: Domain, declared: Domain, name: str) -> Expression:
+    """The code of the declared cell that the cell of a refined attribute is a part of."""
+    code = coded[_column(domain, name)]
+    added = np.flatnonzero(np.diff(coarse_cells(domain, declared, name)) == 0)
+    for last in added.tolist():
+        code = code.cast("int64") - (coded[_column(domain, name)] > last).cast("int64")
+    return code
 
 
 def check_compiles(rows: Any, engine: Engine, domain: Domain, unit: Unit | None) -> None:

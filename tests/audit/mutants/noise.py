@@ -10,11 +10,21 @@ from math import exp
 import numpy as np
 
 from audit.mutants.mutant import ERROR, ONE, Mutant
+from understudy.mechanism.bounded_noise import BoundedMechanism
 from understudy.mechanism.gaussian import GaussianMechanism
 from understudy.mechanism.laplace import LaplaceMechanism
 from understudy.mechanism.randomized_response import RandomizedResponse
+from understudy.mechanism.rounded_normal import RoundedNormalMechanism
+from understudy.noise.bounded import bounded
+from understudy.noise.normal import rounded_normal
 from understudy.noise.samplers import SeededNoise, discrete_laplace
-from understudy_audit.claim import ConcentratedClaim, GaussianClaim, PureClaim
+from understudy_audit.claim import (
+    BoundedClaim,
+    ConcentratedClaim,
+    GaussianClaim,
+    NormalClaim,
+    PureClaim,
+)
 from understudy_audit.privacy import Pair, audit_pair
 from understudy_audit.scalar import repeated
 
@@ -81,6 +91,21 @@ def biased_coin(values, noise):
     return np.where(keep, values, 1 - values)
 
 
+def made_even(values, noise):
+    """Rounding that comes before the noise: it moves some neighbours apart by two."""
+    return values // 2 * 2 + rounded_normal(2, values.size, noise=noise)
+
+
+def cut_off(values, noise):
+    """What lies beyond four fifths of the reach is drawn anew."""
+    drawn = bounded(40, 2 * values.size, noise=noise)
+    return values + drawn[np.abs(drawn) <= 32][: values.size]
+
+
+def bounded_noise(reach):
+    return BoundedMechanism(reach=reach, l1=1, largest=1, set_aside=2, order=Fraction(2))
+
+
 def laplace(epsilon=ONE, l1=1):
     return LaplaceMechanism(epsilon=Fraction(epsilon), l1=l1)
 
@@ -103,6 +128,20 @@ NOISE = [
     Mutant("Gaussian noise that forgets the sensitivity", "statistical",
            lambda: vector_caught(GaussianMechanism(rho=Fraction(1, 2), l2_squared=1), (0,), (3,),
                                  GaussianClaim(3, Fraction(9)), samples=200_000)),
+    Mutant("rounded normal noise 5% too small", "statistical",
+           lambda: vector_caught(RoundedNormalMechanism(rho=Fraction(200, 361 * 400), l2_squared=1), (0,), (20,),
+                                 NormalClaim(1.0), samples=1_500_000)),
+    Mutant("rounded normal noise for one moved cell where two move", "statistical",
+           lambda: vector_caught(RoundedNormalMechanism(rho=Fraction(1, 2), l2_squared=1), (4, 6), (5, 5),
+                                 NormalClaim(1.0), samples=300_000)),
+    Mutant("counts made even before rounded normal noise for a step of one", "statistical",
+           lambda: vector_caught(Releasing(made_even), (1,), (2,), NormalClaim(0.5), samples=200_000)),
+    Mutant("bounded noise 5% short", "statistical",
+           lambda: vector_caught(bounded_noise(38), (0,), (8,), BoundedClaim(8, 40))),
+    Mutant("bounded noise for one moved cell where two move", "statistical",
+           lambda: vector_caught(bounded_noise(40), (0, 8), (8, 0), BoundedClaim(8, 40), samples=200_000)),
+    Mutant("bounded noise whose ends were cut off", "statistical",
+           lambda: vector_caught(Releasing(cut_off), (0,), (8,), BoundedClaim(8, 40), samples=400_000)),
     Mutant("float noise", "statistical",
            lambda: vector_caught(Releasing(float_laplace), (0,), (1,), PureClaim(ONE), samples=200_000)),
     Mutant("one draw of noise for two cells", "statistical",

@@ -80,7 +80,7 @@ def test_odd_tables_and_comments_are_shown_as_they_are(emulated: Emulated):
     catalog = Catalog([odd])
 
     def ask(sql: str) -> Rows:
-        return catalog.answer(sql, emulated.desk, user="ada")
+        return catalog.prepared(sql, user="ada").answer(emulated.desk)
 
     assert ask(
         "SELECT c.oid::regclass::text, obj_description(c.oid) FROM pg_class c WHERE relnamespace = 2200"
@@ -135,19 +135,19 @@ def test_what_a_statement_is_about(emulated: Emulated, sql: str, about: bool):  
 def test_statements_on_given_rows_have_the_names_and_types_of_postgres(emulated: Emulated):
     rows = Rows.of([("sex", "text"), ("n", "float8"), ("k", "int4")], [("F", 3.0, 7), ("M", 1.0, 2)])
     sql = "SELECT sex, n / sum(n) OVER (), count(*) OVER (), k / 2, k::text FROM t ORDER BY 1"
-    found = emulated.catalog.answer(sql, emulated.desk, user="ada", tables={"t": rows})
+    found = emulated.catalog.prepared(sql, user="ada", tables={"t": rows}).answer(emulated.desk)
     assert [(column.name, column.type.name) for column in found.columns] == [
         ("sex", "text"), ("?column?", "float8"), ("count", "int8"), ("?column?", "int4"), ("k", "text"),
     ]  # fmt: skip
     assert found.rows == [("F", 0.75, 2, 3, "7"), ("M", 0.25, 2, 1, "2")]
     database = DeskDatabase({("synthetic", "town"): rows})
     sql = "SELECT max(k), count(*), sum(k) FROM synthetic.\"town\" WHERE sex = 'F'"
-    found = emulated.catalog.answer(sql, emulated.desk, user="ada", database=database)
+    found = emulated.catalog.prepared(sql, user="ada", database=database).answer(emulated.desk)
     assert [column.name for column in found.columns] == ["max", "count", "sum"]
     assert found.rows == [(7, 1, 7)]
     for other in ("SELECT * FROM pg_class", "SELECT * FROM synthetic.other", "SELECT * FROM town"):
         with pytest.raises(StatementError) as refused:
-            emulated.catalog.answer(other, emulated.desk, user="ada", database=database)
+            emulated.catalog.prepared(other, user="ada", database=database).answer(emulated.desk)
         assert refused.value.reason == "undefined-table"
 
 

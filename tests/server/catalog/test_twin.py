@@ -101,7 +101,7 @@ def test_columns_are_described_as_they_come(emulated: Emulated):
     ours = emulated.numbers()
     for program in PROGRAMS:
         for sql in PROGRAMS[program][3::25]:
-            described = emulated.catalog.describe(_filled(sql, ours), emulated.desk, user="ada")
+            described = emulated.catalog.prepared(_filled(sql, ours), user="ada").describe(emulated.desk)
             assert described == emulated.answer(_filled(sql, ours)).columns, sql
 
 

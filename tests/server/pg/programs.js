@@ -16,7 +16,7 @@ async function main() {
   }
   told.fields = (await client.query('SELECT smoker, count(*) FROM town GROUP BY 1')).fields.map((f) => f.dataTypeID);
   try {
-    await client.query('SELECT count(*) FROM town WHERE age < 28');
+    await client.query('SELECT max(age) FROM town');
   } catch (error) {
     told.error = { code: error.code, hint: error.hint };
   }

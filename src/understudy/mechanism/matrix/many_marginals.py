@@ -23,7 +23,7 @@ from understudy.mechanism.matrix.one_marginal import MAX_WEIGHT
 from understudy.noise.law import variance_parameter
 from understudy.noise.samplers import NoiseSource, discrete_gaussian
 from understudy.privacy.cost import UNITS, rounded_up
-from understudy.privacy.event import GaussianNoise
+from understudy.privacy.event import Event, GaussianNoise
 from understudy.privacy.relation import Relation
 from understudy.query.marginal import Marginal
 from understudy.query.residuals import parts_of
@@ -162,6 +162,16 @@ class PartsNoise:
         """
         rho = Fraction(rounded_up(squared / 2), UNITS)
         return GaussianNoise(l2_squared=2 * rho, variance=Fraction(1))
+
+    def at_scale(self, event: Event) -> Event:
+        """The event of `event_for` as one of the least variance that is drawn, at the same ρ.
+
+        What a GDP filter charges for discrete noise grows as its variance falls (`privacy.gdp`).
+        """
+        if not isinstance(event, GaussianNoise):
+            return event
+        least = 1 / max(self.precisions)
+        return GaussianNoise(l2_squared=event.l2_squared * least / event.variance, variance=least)
 
     def draw_many(self, values: Whole, times: int, *, noise: NoiseSource) -> list[list[int]]:
         """So many independent releases; each costs as one."""

@@ -24,7 +24,8 @@ You can ask about private tables through the tools of this server. You never see
 errors, bought from a privacy budget that all analysts of a table share and that does not grow back.
 
 How to work
-1. `list_tables`, then `describe` for the attributes. Conditions cut only at declared values and bin edges.
+1. `list_tables`, then `describe` for the attributes. Conditions may cut numbers and dates anywhere; groups are
+   the declared cells.
 2. `price` before you `ask`, with up to 50 questions at once: it costs nothing. `share` is the part of the whole
    budget; `free` means that the answer follows from what was bought before.
 3. `ask` one question with several groups rather than many questions: `count by district` costs about as much as

@@ -71,12 +71,12 @@ class ServedCatalog:
 
     def describe(self, sql: str, user: str, settings: Mapping[str, str]) -> Sequence[RowColumn]:
         """The columns of a statement, which is not run."""
-        return self.catalog.describe(sql, self._desk, user=user, settings=settings)
+        return self.catalog.prepared(sql, user=user, settings=settings).describe(self._desk)
 
     def answer(self, sql: str, user: str, settings: Mapping[str, str]) -> PublicResult:
         """The rows of a statement, and the settings that it makes by `set_config`."""
         catalog = self.catalog
-        rows: Rows = catalog.answer(sql, self._desk, user=user, settings=settings)
+        rows: Rows = catalog.prepared(sql, user=user, settings=settings).answer(self._desk)
         if "set_config" not in sql.lower():
             return PublicResult(rows)
         facts = SessionFacts(user, catalog.database_name, settings)

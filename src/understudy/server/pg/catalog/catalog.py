@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -68,40 +69,28 @@ class Catalog:
         """
         return rewritten(self._read(statement), self.relations, session, given)
 
-    def answer(
+    def prepared(
         self,
         statement: str | exp.Query,
-        desk: Desk,
         *,
         user: str,
         settings: Mapping[str, str] | None = None,
         tables: Mapping[str, Rows] | None = None,
         database: DeskDatabase | None = None,
-    ) -> Rows:
-        """The rows of a statement, under the names and in the types that Postgres would give them.
+    ) -> PreparedStatement:
+        """A statement of a user that a desk can answer or describe.
 
         It is about the catalog, unless `tables` or a `database` of others are given: released rows by name, or
-        those that stay in the desk. Raises `StatementError` for what cannot be read, names what there is not, or
-        takes too much.
+        those that stay in the desk. Raises a `StatementError` for what cannot be read or names what there is not.
         """
-        made = self._made(statement, user, settings, tables, database)
-        found = desk.run(_text(made), tables, database=database or self._unless(tables))
-        return recast(found, _columns(made.shape, found.columns))
-
-    def describe(
-        self,
-        statement: str | exp.Query,
-        desk: Desk,
-        *,
-        user: str,
-        settings: Mapping[str, str] | None = None,
-        tables: Mapping[str, Rows] | None = None,
-        database: DeskDatabase | None = None,
-    ) -> tuple[RowColumn, ...]:
-        """The columns that `answer` would return, without running the statement; raises what `answer` raises."""
-        made = self._made(statement, user, settings, tables, database)
-        found = desk.describe(_text(made), tables, database=database or self._unless(tables))
-        return _columns(made.shape, found)
+        session = SessionFacts(user, self.database_name, settings or {})
+        given = None
+        if tables is not None or database is not None:
+            given = {("", name): _shape(rows) for name, rows in (tables or {}).items()}
+            given |= {place: _shape(rows) for place, rows in (database.tables if database else {}).items()}
+        made = self.rewritten(statement, session, given)
+        held = database or (self.database if tables is None else None)
+        return PreparedStatement(_text(made), made.shape, tables, held)
 
     def _read(self, statement: str | exp.Query) -> exp.Query:
         """The tree of a statement, which nobody changes; those of the last texts are kept."""
@@ -115,23 +104,27 @@ class Catalog:
             self._trees[statement] = tree
         return tree
 
-    def _unless(self, tables: Mapping[str, Rows] | None) -> DeskDatabase | None:
-        return self.database if tables is None else None
 
-    def _made(
-        self,
-        statement: str | exp.Query,
-        user: str,
-        settings: Mapping[str, str] | None,
-        tables: Mapping[str, Rows] | None,
-        database: DeskDatabase | None,
-    ) -> Rewritten:
-        session = SessionFacts(user, self.database_name, settings or {})
-        if tables is None and database is None:
-            return self.rewritten(statement, session)
-        given = {("", name): _shape(rows) for name, rows in (tables or {}).items()}
-        given |= {place: _shape(rows) for place, rows in (database.tables if database else {}).items()}
-        return self.rewritten(statement, session, given)
+@dataclass(frozen=True, eq=False)
+class PreparedStatement:
+    """A statement as the desk takes it, with the shape that Postgres would give its result.
+
+    Both methods raise a `StatementError` for what fails or takes too much.
+    """
+
+    sql: str
+    shape: Shape
+    tables: Mapping[str, Rows] | None
+    database: DeskDatabase | None
+
+    def answer(self, desk: Desk) -> Rows:
+        """The rows, under the names and in the types that Postgres would give them."""
+        found = desk.run(self.sql, self.tables, database=self.database)
+        return recast(found, _columns(self.shape, found.columns))
+
+    def describe(self, desk: Desk) -> tuple[RowColumn, ...]:
+        """The columns that `answer` would return, without running the statement."""
+        return _columns(self.shape, desk.describe(self.sql, self.tables, database=self.database))
 
 
 def _shape(rows: Rows) -> Shape:

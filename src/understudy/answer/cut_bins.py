@@ -1,0 +1,59 @@
+"""What is certain of numbers whose conditions cut bins that a source knows as a whole only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CutBins:
+    """The certified ends of each cell's interval, and the part of its half-width that comes from cut bins.
+
+    low             the least that the table can have, in the unit of the answer: no row of a cut bin counts
+    high            the most: all rows of the cut bins count; infinite where nobody vouches for the bins
+    discretisation  half of the interval, less what it would be if rows were spread evenly in their bins: no budget
+                    makes it smaller, and only the table itself can
+    """
+
+    low: Floats
+    high: Floats
+    discretisation: Floats
+
+    @classmethod
+    def beyond(cls, low: Floats, high: Floats, own: Floats) -> CutBins:
+        """Intervals of which the half-widths `own` are not due to bins."""
+        known = np.isfinite(high) & np.isfinite(low)
+        half = (np.where(known, high, 0.0) - np.where(known, low, 0.0)) / 2
+        part = np.maximum(half - np.where(known, own, 0.0), 0.0)
+        return cls(*map(_fixed, (low, high, np.where(known, part, np.inf))))
+
+    @property
+    def own(self) -> Floats:
+        """The half-widths without what comes from bins; infinite where there is no bound."""
+        known = np.isfinite(self.high) & np.isfinite(self.low)
+        half = (np.where(known, self.high, 0.0) - np.where(known, self.low, 0.0)) / 2
+        return np.where(known, half - np.where(known, self.discretisation, 0.0), np.inf)
+
+    def divided(self, rows: float) -> CutBins:
+        """The same as shares of a number of rows."""
+        return CutBins(*(_fixed(part / rows) for part in (self.low, self.high, self.discretisation)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for machines, in the shape of the answer."""
+        return {
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "discretisation": self.discretisation.tolist(),
+        }
+
+
+def _fixed(values: Floats) -> Floats:
+    kept = np.array(values, dtype=np.float64)
+    kept.flags.writeable = False
+    return kept

@@ -1,0 +1,114 @@
+"""Releases, sessions, questions and online constructions under each privacy filter: charged, within the cap,
+verified."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sqlalchemy.engine import URL
+
+import understudy as us
+from understudy.declaration.file import parse
+from understudy.ledger import export
+from understudy.ledger.store import DurableLedger
+from understudy.mechanism.matrix.many_marginals import PartsNoise
+from understudy.noise.samplers import SeededNoise
+from understudy.privacy.budget import Budget
+from understudy.privacy.event import GaussianNoise
+from understudy.privacy.filter import FILTERS
+from understudy.privacy.recording import from_text
+from understudy.project import Project
+
+TEXT = """\
+understudy: 1
+name: people
+source: people.csv
+budget: {epsilon: 1, delta: 1.0e-6, filter: %s}
+attributes:
+  age: {type: integer, edges: [0, 18, 40, 65, 120]}
+  sex: {type: category, values: [F, M]}
+  town: {type: category, values: [a, b, c]}
+"""
+ROWS = np.random.default_rng(4)
+FRAME = pa.table(
+    {
+        "age": ROWS.integers(0, 100, 3000),
+        "sex": ["FM"[i] for i in ROWS.integers(0, 2, 3000)],
+        "town": ["abc"[i] for i in ROWS.integers(0, 3, 3000)],
+    }
+)
+
+
+@pytest.fixture(params=FILTERS)
+def project(request, tmp_path):
+    declared = parse(TEXT % request.param)
+    url = URL.create("sqlite", database=str(tmp_path / "t.ledger"))
+    ledger = DurableLedger(url, "people", declared.budget)
+    yield Project.frame(FRAME, declared, ledger=ledger, noise=SeededNoise(7))
+    spent = ledger.spent
+    ledger.close()
+    verdict = export.verify(url, "people")
+    assert verdict["sound"], verdict["problems"]
+    assert 0 < verdict["spent_units"] == spent.units <= declared.budget.cap.units
+
+
+def events(project: Project) -> list:
+    return [from_text(entry.event) for entry in project.ledger.entries(kind="debit", limit=1000)]
+
+
+@pytest.mark.parametrize("method", ["residual", "mwem"])
+def test_a_release_for_the_whole_epsilon_takes_the_whole_budget(project, method):
+    """Also where selections cost more or less than their rho: they are made for the price."""
+    us.release(project, us.marginals(2), epsilon=1, delta=1e-6, method=method)
+    assert project.ledger.budget.share(project.ledger.spent) > 0.999
+
+
+def test_noise_of_several_variances_is_recorded_at_the_least_where_variance_is_priced(project):
+    us.release(project, us.marginals(2), epsilon=Fraction(1, 2), delta=1e-6, method="residual")
+    (event,) = (event for event in events(project) if isinstance(event, GaussianNoise))
+    assert (event.variance != 1) == (project.ledger.budget.filter.name == "gdp")
+
+
+def test_noise_at_scale_has_the_same_rho():
+    noise = PartsNoise((Fraction(1, 50), Fraction(1, 7)), (3, 4))
+    event = noise.event_for(Fraction(3, 100))
+    scaled = noise.at_scale(event)
+    assert isinstance(scaled, GaussianNoise)
+    assert (scaled.variance, scaled.zcdp_cost()) == (7, event.zcdp_cost())
+
+
+def test_a_session_buys_within_the_cap(project):
+    session = us.session(project, alpha=0.05, beta=0.0005, queries=100)
+    answers = [session.ask(f"count age < 40 and town = {town}") for town in "abc"]
+    answers.append(session.ask("count by sex"))
+    assert all(answer.source == "measured" for answer in answers[:1])
+    known = answers[0].population_error is not None
+    assert known == (project.ledger.budget.filter.name != "renyi")
+
+
+def test_questions_cost_what_they_were_quoted(project):
+    for number, asked in enumerate(
+        ("count age < 40 by sex", "SELECT median(age) FROM people", "rate sex = F within town")
+    ):
+        quote = project.quote(asked, epsilon=Fraction(1, 20))
+        answer = project.ask(asked, epsilon=Fraction(1, 20), request=f"r{number}")
+        assert answer.cost.units <= quote.cost.units
+
+
+def test_the_quoted_share_of_laplace_noise_is_the_filters(project):
+    shares = {name: Budget.of(1, 1e-6, filter=name) for name in FILTERS}
+    quote = project.quote("count sex = F", epsilon=Fraction(1, 10), noise="laplace")
+    own = project.ledger.budget
+    assert quote.share == own.share(quote.cost)
+    project.ask("count sex = F", epsilon=Fraction(1, 10), noise="laplace")
+    others = {name: budget.share(budget.price(events(project)[-1])) for name, budget in shares.items()}
+    assert others["renyi"] < others["zcdp"] < others["gdp"]
+
+
+def test_a_sparse_vector_is_charged_by_its_runs(project):
+    project.curator.sparse(threshold=100, epsilon=Fraction(1, 20), hits=2, queries=20, request="sv")
+    (event,) = events(project)
+    assert project.ledger.spent == project.ledger.budget.price(event)
