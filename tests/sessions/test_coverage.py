@@ -192,15 +192,6 @@ KINDS = {
         terms={"alpha": 0.02, "queries": 30},
         buys=("look",),
     ),
-    "two looks, 300 questions": Kind(
-        0,
-        mutant=(0.5, 0.7),
-        count=60,
-        ask=rare,
-        truth=LARGE,
-        terms={"alpha": 0.02, "queries": 300},
-        buys=("look",),
-    ),
     "private rows": Kind(
         10, mutant=(0.5, 0.75), declared={"neighbours": Neighbours.ADD_REMOVE}, buys=("rows", "fresh")
     ),
@@ -343,11 +334,6 @@ def _weights_after_the_draws(patch):
     )
 
 
-def _one_band_for_two_looks(patch):
-    """The noise of a first look, with the band that only both looks together have."""
-    patch.setattr(LookPurchase, "_width", lambda look, calibrator: float(calibrator.width))
-
-
 def _narrower_classes(patch):
     band: Any = product_class.band
     patch.setattr(product_class, "band", lambda *args: 0.85 * band(*args))
@@ -368,7 +354,6 @@ MUTANTS = [
     ("direct", _a_share_for_each_question, 18),
     ("ranges announced", _a_share_for_each_member, 40),
     ("ranges announced", _narrower_classes, 120),
-    pytest.param("two looks", _one_band_for_two_looks, SESSIONS, marks=MORE),
     pytest.param("two looks", _weights_after_the_draws, SESSIONS, marks=MORE),
     pytest.param("conjunctions announced", _narrower_classes, SESSIONS, marks=MORE),
     pytest.param("direct", _narrower_answers, SESSIONS, marks=MORE),
