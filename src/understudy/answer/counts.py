@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from understudy.answer.answer import Answer
 from understudy.answer.cut_bins import CutBins
 from understudy.privacy.cost import Cost
+from understudy.query.cell_noise import CellNoise
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ class CellCounts:
     `answer` is what a user who asked for these counts gets. The table's counts are also within `half_width` of
     `centre`: of what was released before it was cut to what is possible, where that is unbiased. Sums and ratios
     are made of this interval, which is the narrower one: noise of -30 ± 40 people leaves 0 to 10, where 0 ± 40
-    leaves 0 to 40.
+    leaves 0 to 40. `noise` is that on `centre`, where it is known to be nearly normal.
 
     Where a condition cuts bins that the source knows as a whole only, `cut_bins` says what is certain, which need
     not lie evenly around `centre`.
@@ -42,6 +43,7 @@ class CellCounts:
     half_width: Floats
     cut_bins: CutBins | None = None
     through: Callable[[str], tuple[Floats, Floats] | None] | None = None
+    noise: CellNoise | None = None
 
     @property
     def below(self) -> Floats:

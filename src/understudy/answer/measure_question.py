@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from understudy.answer.answer import Answer, on_population, weakest
 from understudy.answer.counts import SourceCounts
+from understudy.query.cell_noise import CellNoise
 from understudy.query.column import Column, cell_columns
 from understudy.query.linear import LinearQuery
 from understudy.query.marginal import Marginal
@@ -98,7 +100,8 @@ class MeasureQuestion:
         Its population error follows from those of the sums, as that of a SELECT statement does.
         """
         centres = [cells.centre for cells in counts.cells]
-        told = self._estimate(centres, [cells.half_width for cells in counts.cells], counts)
+        noises = [cells.noise for cells in counts.cells]
+        told = self._estimate(centres, [cells.half_width for cells in counts.cells], counts, noises)
         source = weakest(cells.answer.source for cells in counts.cells)
         value, error = np.asarray(told.point, np.float64), _distance(told.point, told)
         vouched = source != "uncertified"
@@ -127,14 +130,23 @@ class MeasureQuestion:
             population_theorem=theorem,
         )
 
-    def _estimate(self, centres: list[Floats], widths: list[Floats], counts: SourceCounts) -> Numbers:
+    def _estimate(
+        self,
+        centres: list[Floats],
+        widths: list[Floats],
+        counts: SourceCounts,
+        noises: Sequence[CellNoise | None] = (),
+    ) -> Numbers:
         most = inf if counts.rows.bound is None else counts.rows.bound
         held: dict[tuple[str, str], Folded] = {}
-        for tally, centre, width in zip(self._aggregate.tallies, centres, widths, strict=True):
+        for i, (tally, centre, width) in enumerate(
+            zip(self._aggregate.tallies, centres, widths, strict=True)
+        ):
             least, largest = _possible(tally, most)
             value, off = np.ravel(centre), np.ravel(width)
-            told, low, high = (np.clip(part, least, largest) for part in (value, value - off, value + off))
-            held[tally.key] = Folded(told, low, high)
+            middle, low, high = (np.clip(part, least, largest) for part in (value, value - off, value + off))
+            noise = noises[i] if noises else None
+            held[tally.key] = Folded(middle, low, high, noise=None if noise is None else noise.on(value))
         return self._aggregate.estimate(lambda tally: held[tally.key], discretised=True)
 
 

@@ -43,7 +43,10 @@ class SelectQuestion:
         """The rows; where conditions cut bins, bounds are certified ends and `discretisation` holds the bins."""
         if all(cells.cut_bins is None for cells in counts.cells):
             throughs = [cells.through for cells in counts.cells]
-            return self.compiled.evaluate(centres, widths, rows=counts.rows.bound, throughs=throughs)
+            noises = [cells.noise for cells in counts.cells]
+            return self.compiled.evaluate(
+                centres, widths, rows=counts.rows.bound, throughs=throughs, noises=noises
+            )
         return self.compiled.evaluate(
             centres,
             [cells.above for cells in counts.cells],
@@ -61,6 +64,7 @@ class SelectQuestion:
         """
         centres = [cells.centre for cells in counts.cells]
         widths = [cells.half_width for cells in counts.cells]
+        noises = [cells.noise for cells in counts.cells]
         told = self._evaluated(counts, centres, widths)
         answers = [cells.answer for cells in counts.cells]
         reach, beta, theorem = None, None, None
@@ -70,10 +74,14 @@ class SelectQuestion:
             if cells.answer.population_error is not None
         ]
         if answers and len(expected) == len(answers):
-            reach = tuple(self.compiled.reach(centres, widths, expected, rows=counts.rows.bound))
+            reach = tuple(
+                self.compiled.reach(centres, widths, expected, rows=counts.rows.bound, noises=noises)
+            )
             beta, theorem = on_population(answers)
         throughs = [cells.through for cells in counts.cells]
-        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound, throughs=throughs)
+        sorts = self.compiled.is_in_order(
+            centres, widths, rows=counts.rows.bound, throughs=throughs, noises=noises
+        )
         return SqlAnswer(
             text=self.text,
             columns=self.compiled.columns,
