@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.answer.answer import Answer, weakest
+from understudy.answer.answer import Answer, on_population, weakest
 from understudy.answer.counts import SourceCounts
 from understudy.query.column import Column, cell_columns
 from understudy.query.linear import LinearQuery
@@ -107,10 +107,11 @@ class MeasureQuestion:
             for cells in counts.cells
             if cells.answer.population_error is not None
         ]
-        reach, beta = None, None
+        reach, beta, theorem = None, None, None
         if vouched and len(expected) == len(counts.cells):
             wide = self._estimate(centres, expected, counts)
-            reach, beta = _distance(told.point, wide), counts.cells[0].answer.population_beta
+            reach = _distance(told.point, wide)
+            beta, theorem = on_population(cells.answer for cells in counts.cells)
         shape = self.asked.marginal.shape
         return Answer(
             self.asked.marginal,
@@ -123,6 +124,7 @@ class MeasureQuestion:
             None if reach is None else reach.reshape(shape),
             beta,
             self.unit,
+            population_theorem=theorem,
         )
 
     def _estimate(self, centres: list[Floats], widths: list[Floats], counts: SourceCounts) -> Numbers:

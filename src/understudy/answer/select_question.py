@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from understudy.answer.answer import on_population
 from understudy.answer.counts import Floats, SourceCounts
 from understudy.answer.sql_answer import SqlAnswer
 from understudy.query.column import Column
@@ -41,7 +42,8 @@ class SelectQuestion:
     ) -> list[tuple[Key | Estimate, ...]]:
         """The rows; where conditions cut bins, bounds are certified ends and `discretisation` holds the bins."""
         if all(cells.cut_bins is None for cells in counts.cells):
-            return self.compiled.evaluate(centres, widths, rows=counts.rows.bound)
+            throughs = [cells.through for cells in counts.cells]
+            return self.compiled.evaluate(centres, widths, rows=counts.rows.bound, throughs=throughs)
         return self.compiled.evaluate(
             centres,
             [cells.above for cells in counts.cells],
@@ -61,7 +63,7 @@ class SelectQuestion:
         widths = [cells.half_width for cells in counts.cells]
         told = self._evaluated(counts, centres, widths)
         answers = [cells.answer for cells in counts.cells]
-        reach, beta = None, None
+        reach, beta, theorem = None, None, None
         expected = [
             cells.answer.population_error + np.abs(cells.centre - cells.answer.value)
             for cells in counts.cells
@@ -69,8 +71,9 @@ class SelectQuestion:
         ]
         if answers and len(expected) == len(answers):
             reach = tuple(self.compiled.reach(centres, widths, expected, rows=counts.rows.bound))
-            beta = answers[0].population_beta
-        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound)
+            beta, theorem = on_population(answers)
+        throughs = [cells.through for cells in counts.cells]
+        sorts = self.compiled.is_in_order(centres, widths, rows=counts.rows.bound, throughs=throughs)
         return SqlAnswer(
             text=self.text,
             columns=self.compiled.columns,
@@ -80,5 +83,6 @@ class SelectQuestion:
             sources=tuple(answer.source for answer in answers),
             population_error=reach,
             population_beta=beta,
+            population_theorem=theorem,
             order=None if sorts is None else "certified" if sorts else "uncertified",
         )

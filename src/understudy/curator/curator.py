@@ -23,6 +23,7 @@ from understudy.answer.answer import Answer
 from understudy.curator.calibration import Calibration, PreparedMeasurement
 from understudy.curator.charge_terms import ChargeTerms
 from understudy.curator.question_text import changed_since, respelt, spelt
+from understudy.curator.row_sums import RowSumReader
 from understudy.curator.sparse_handle import SparseHandle, counting_query, whole_guess
 from understudy.declaration.declaration import Declaration, Protect
 from understudy.domain.domain import Clique
@@ -150,6 +151,14 @@ class Curator:
             lambda: truth.rows if public else declaration.rows_at_most,
         )
         """What a measurement costs and how far off it can be, before anything is charged."""
+        self.row_sums = RowSumReader(
+            ledger,
+            self.relation,
+            version=truth.version,
+            is_file=truth.is_file,
+            opening=declaration.opening,
+        )
+        """Whether all that was spent is noise on sums over rows, and what it adds up to."""
         self._known: WeakKeyDictionary[
             PreparedMeasurement, tuple[tuple[object, ...], tuple[tuple[Event, ...], str]]
         ] = WeakKeyDictionary()
@@ -667,6 +676,7 @@ class Curator:
         numeric: bool = False,
         queries: int | None = None,
         beta: Number = 0.05,
+        share: Fraction | None = None,
         request: str | None = None,
         analyst: str = "",
     ) -> SparseHandle:
@@ -677,7 +687,8 @@ class Curator:
 
         Where `queries` says how many values it will be asked about, threshold and comparisons share the price so
         that all of these answers are right as near to the threshold as can be, except with probability `beta`;
-        else they share it equally. How they share it is kept with the handle, and costs the same.
+        else they share it equally, or as `share` says, which is the threshold's part. How they share it is kept
+        with the handle, and costs the same.
 
         The first noisy threshold, which no data go into, is drawn before the charge and kept with it.
 
@@ -685,7 +696,8 @@ class Curator:
         the charge is opened now: nothing was ever said by it.
         """
         known = None if request is None else self.ledger.find(request)
-        share = HALF if queries is None else best_share(queries, float(probability(beta)), hits)
+        if share is None:
+            share = HALF if queries is None else best_share(queries, float(probability(beta)), hits)
         if known is not None:  # a handle goes on as it was opened; without a word, in equal parts
             kept = SHARE.match(known.question)
             share = HALF if kept is None else Fraction(kept[1])

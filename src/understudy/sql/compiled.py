@@ -6,7 +6,7 @@ Everything here is public: it reads parse trees, the declared grid and released 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -35,6 +35,10 @@ from understudy.sql.sorting import Sorted, ranks, surely_sorted
 
 Key = str | int | float | bool | dt.date | None
 """A value that comes from the declaration: what a group is called."""
+
+
+Through = Callable[[str], tuple[Floats, Floats] | None]
+"""Tells the lower and upper ends of running sums along an attribute of a marginal; None where it knows none."""
 
 
 class Estimate(NamedTuple):
@@ -79,21 +83,29 @@ class CompiledSql:
         below: Sequence[ArrayLike] | None = None,
         bare: Sequence[ArrayLike] | None = None,
         rows: float | None = None,
+        throughs: Sequence[Through | None] = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """Rows from a value and an error for every cell of every marginal; `rows` bounds the number of rows.
 
         If all cells are within their errors, every number is within its bounds. Where cells can be further off on
         one side, `errors` are how far they can be above the values, and `below` how far below. `bare` are the
-        errors less what comes from bins that a condition cuts, where some are cut. Raises a `QueryError` where
-        there is not one value and one error for each marginal.
+        errors less what comes from bins that a condition cuts, where some are cut. `throughs` give for each
+        marginal the bounds of running sums along an attribute, or None, which have to hold as well. Raises a
+        `QueryError` where there is not one value and one error for each marginal.
         """
         arrays, widths = self._shaped(values), self._shaped(errors)
         under = widths if below is None else self._shaped(below)
         alone = widths if bare is None else self._shaped(bare)
-        return self.program.rows(arrays, widths, under, alone, inf if rows is None else float(rows))
+        most = inf if rows is None else float(rows)
+        return self.program.rows(arrays, widths, under, alone, most, throughs)
 
     def is_in_order(
-        self, values: Sequence[ArrayLike], errors: Sequence[ArrayLike], *, rows: float | None = None
+        self,
+        values: Sequence[ArrayLike],
+        errors: Sequence[ArrayLike],
+        *,
+        rows: float | None = None,
+        throughs: Sequence[Through | None] = (),
     ) -> bool | None:
         """Whether the rows that `evaluate` gives are surely those, in that order, if all cells are within errors.
 
@@ -103,7 +115,7 @@ class CompiledSql:
         if not self.program.sorts_released:
             return None
         arrays, widths = self._shaped(values), self._shaped(errors)
-        return self.program.is_in_order(arrays, widths, inf if rows is None else float(rows))
+        return self.program.is_in_order(arrays, widths, inf if rows is None else float(rows), throughs)
 
     def reach(
         self,
@@ -201,10 +213,11 @@ class SqlProgram:
         below: Sequence[Floats],
         alone: Sequence[Floats],
         most: float,
+        throughs: Sequence[Through | None] = (),
     ) -> list[tuple[Key | Estimate, ...]]:
         """What `CompiledSql.evaluate` returns."""
-        full = self._estimates(values, errors, most, discretised=True, below=below)
-        bare = self._estimates(values, alone, most, discretised=False)
+        full = self._estimates(values, errors, most, discretised=True, below=below, throughs=throughs)
+        bare = self._estimates(values, alone, most, discretised=False, throughs=throughs)
         chosen = self._chosen(full)
         columns = []
         for item, names in zip(self.statement.items, self.names, strict=True):
@@ -250,13 +263,14 @@ class SqlProgram:
         *,
         discretised: bool,
         below: Sequence[Floats] | None = None,
+        throughs: Sequence[Through | None] = (),
     ) -> Leaf:
         folded: dict[tuple[str, str], Folded] = {}
         under = errors if below is None else below
 
         def fold(tally: Tally) -> Folded:
             if tally.key not in folded:
-                folded[tally.key] = self._fold(tally, values, errors, under, most)
+                folded[tally.key] = self._fold(tally, values, errors, under, most, throughs)
             return folded[tally.key]
 
         known: dict[int, Value] = dict(self.fixed)
@@ -273,6 +287,7 @@ class SqlProgram:
         above: Sequence[Floats],
         below: Sequence[Floats],
         most: float,
+        throughs: Sequence[Through | None],
     ) -> Folded:
         places = self.parts[tally.key]
         parts = [part for _, part in places]
@@ -280,7 +295,24 @@ class SqlProgram:
         over = self.grouping.fold(tally, parts, [above[i] for i, _ in places])
         under = over if below is above else self.grouping.fold(tally, parts, [below[i] for i, _ in places])
         least, largest = (0.0, most) if tally.moment is None else _reach_of(tally.moment, most)
-        return Folded(*(np.clip(part, least, largest) for part in (value, value - under, value + over)))
+        through = self._through(tally, throughs) if throughs and tally.over else None
+        value, low, high = (np.clip(part, least, largest) for part in (value, value - under, value + over))
+        return Folded(value, low, high, through)
+
+    def _through(self, tally: Tally, throughs: Sequence[Through | None]) -> tuple[Floats, Floats] | None:
+        """The ends of the running sums along the tally's attribute, where every part of it has some."""
+        found = []
+        for place, part in self.parts[tally.key]:
+            known = throughs[place]
+            ends = None if known is None or (part.possible == 0).any() else known(tally.over)
+            if ends is None:
+                return None
+            found.append((part, ends))
+        if not found:
+            return None
+        parts = [part for part, _ in found]
+        low, high = (self.grouping.fold(tally, parts, [ends[side] for _, ends in found]) for side in (0, 1))
+        return low, high
 
     # ---- which rows, in which order
 
@@ -289,9 +321,15 @@ class SqlProgram:
         """Whether ORDER BY goes by released numbers."""
         return any(id(term.node) not in self.fixed for term in self.statement.order)
 
-    def is_in_order(self, values: Sequence[Floats], errors: Sequence[Floats], most: float) -> bool:
+    def is_in_order(
+        self,
+        values: Sequence[Floats],
+        errors: Sequence[Floats],
+        most: float,
+        throughs: Sequence[Through | None] = (),
+    ) -> bool:
         """What `CompiledSql.is_in_order` returns."""
-        leaf = self._estimates(values, errors, most, discretised=True)
+        leaf = self._estimates(values, errors, most, discretised=True, throughs=throughs)
         listed, count = self._chosen(leaf, cut=False), self.grouping.count
         evaluator = _evaluator(count, leaf, released=True)
         terms = [Sorted.of(evaluator.value(term.node), term, count) for term in self.statement.order]
