@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from session_analysts import attributes, curator, random_conjunction, table_of
+from understudy.noise import samplers
 from understudy.query.marginal import Marginal
 from understudy.sessions import allowance, answer_memory
 from understudy.sessions.session import Session
@@ -74,14 +75,16 @@ def ask(session: Session, stream: Iterator[Marginal], count: int) -> Counter[str
 
 def grown(count: int) -> float:
     """Bytes for each of `count` questions, after as many that filled every store; hardly anything is bought."""
-    session, stream = opened(1.5), questions(1, kept=50, new=0.05)
+    session, stream = opened(1.1), questions(1, kept=50, new=0.05)
     tracemalloc.start()
     try:
         ask(session, stream, count)
         bought = session._known.step
+        samplers._table.cache_clear()  # one table for each price, at most 128 of them
         gc.collect()
         before, _ = tracemalloc.get_traced_memory()
         sources = ask(session, stream, count)
+        samplers._table.cache_clear()
         gc.collect()
         after, _ = tracemalloc.get_traced_memory()
     finally:
