@@ -15,13 +15,14 @@ from math import inf
 import numpy as np
 
 from understudy.domain.bins import Bins
+from understudy.query.cell_noise import TallyNoise
 from understudy.sql.grid import Floats, Numbers, ends
 from understudy.sql.group import AXIS, Tally
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A tally in each group: what was released, and between what bounds the truth is.
+    """A tally in each group: what was released, and between what bounds the truth is; its noise, where known.
 
     Of a tally over the cells of an attribute, `through` are the lower and upper ends of the sums of each cell and
     all before it, where more is known of these than follows from the cells.
@@ -31,6 +32,7 @@ class Folded:
     low: Floats
     high: Floats
     through: tuple[Floats, Floats] | None = None
+    noise: TallyNoise | None = None
 
 
 Fold = Callable[[Tally], Folded]
